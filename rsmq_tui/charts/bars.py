@@ -19,9 +19,9 @@ from rsmq_tui.charts.series import (
     tick_label,
 )
 
-# A heavy line rather than blocks: these would touch the row above, and long bars would look like one area.
+# A heavy line rather than blocks, which would touch the row above: long bars would look like one area.
 _WHOLE, _HALF = "━", "╸"
-# Shorter bars say less than the space they cost the label.
+# A shorter bar is worth less than the space it takes from the label.
 _SHORTEST_BAR = 4
 
 
@@ -29,8 +29,8 @@ def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette)
     """Draw one line for each (label, amount): label, right-aligned amount, bar, in at most `width` cells.
 
     Bars are relative to the largest amount, and anything above zero gets at least a sliver. Amounts that are not finite
-    are unknown and show as "–". When it gets narrow the bar goes first, then the amounts become short (38k), then the
-    labels are cut.
+    are unknown and shown as "–". If ``width`` is small, the bar is dropped first, then the amounts become short (38k),
+    then the labels are cut.
     """
     if width < 1 or not rows:
         return Text()
@@ -86,7 +86,7 @@ _ASCII_MARKS = "_.:-=+#"
 # Just under one step per mark above zero, so that a value on the border of two marks takes the lower one.
 _STEPS = 5.9999
 
-# Below every level, so that a plain max() ignores it: this runs for each visible row of a table, on each tick.
+# Below every level, so that max() ignores it: this runs for each visible row of a table at each repaint.
 _UNKNOWN = -1.0
 
 # A value this many times the usual one is drawn at full height, and one above _HIGH times it is high.
@@ -116,9 +116,9 @@ def spark_runs(
     *,
     ascii: bool = False,  # noqa: A002 - as above
 ) -> list[tuple[str, bool]]:
-    """Draw values as `sparkline` does, in runs of which each tells whether its values are high.
+    """Draw values as `sparkline` does, as runs of (text, whether its values are high).
 
-    High is what exceeds one and a half times the median: something happened there.
+    A value is high if it exceeds one and a half times the median.
     """
     if width < 1:
         return []
@@ -133,7 +133,7 @@ def spark_runs(
 def spark_top(values: Sequence[float | None]) -> float:
     """Return the value of the highest mark: the largest value, or twice the median where that is more.
 
-    So what stays the same stands at half the height, and a peak has room above it.
+    So a constant value is drawn at half the height, with room for a peak above it.
     """
     return _top(_levels(values, max(1, len(values))))
 
@@ -141,7 +141,7 @@ def spark_top(values: Sequence[float | None]) -> float:
 def fold_latest(
     times_ms: Sequence[int], values: Sequence[float | None], *, end_ms: int, cell_ms: int, cells: int
 ) -> list[float | None]:
-    """Return the largest known value of each of the last `cells` spans of `cell_ms`, oldest first; None where unknown.
+    """Return the largest known value of each of the last `cells` spans of `cell_ms`, oldest first; None if unknown.
 
     `times_ms`, ascending, says when each value was; the last span ends with `end_ms`.
     """

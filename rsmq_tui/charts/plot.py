@@ -26,13 +26,13 @@ from rsmq_tui.charts.series import (
     value_ticks,
 )
 
-# Braille has 2 x 4 dots in a cell; every stroke uses this grid, so that marks of one cell fall where the dots would.
+# Braille has 2 x 4 dots in a cell; all strokes use this grid, so that full-cell marks are placed like the dots.
 DOTS_ACROSS = 2
 DOTS_DOWN = 4
 
 BRAILLE = "braille"
 
-# The colour numbers of a terminal's palette, of which 0 is left out; more strokes than that share their tags.
+# The colour numbers of a terminal's palette without 0; further strokes reuse tags.
 _TAGS = 255
 
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
@@ -72,7 +72,7 @@ def draw_strokes(strokes: Sequence[Stroke], width: int, height: int) -> list[lis
         dots = [dot for run in stroke.runs for dot in run]
         if not dots:
             continue
-        # The colour is a tag: it says which stroke drew a cell, and the caller's palette knows nothing of plotext.
+        # The colour is a tag for the stroke that drew a cell; the caller's palette replaces it.
         marker = plotext.marker(stroke.mark, index % _TAGS + 1)
         signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
         signal.lines(True)
@@ -151,7 +151,7 @@ def _share(labels: Sequence[str], room: int, *, ascii_only: bool) -> list[str]:
     return fitted
 
 
-# Below this a frame leaves no room for the lines.
+# In smaller charts a frame would leave no room for the lines.
 _LEAST_WIDTH = 24
 _LEAST_HEIGHT = 5
 

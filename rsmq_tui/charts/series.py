@@ -23,9 +23,9 @@ def known(value: float | None) -> float | None:
     return float(value) if value is not None and -LARGEST <= value <= LARGEST else None
 
 
-# A distance this many times the usual one around it is a hole: samples are missing, the value in between is not known.
+# A distance this many times the usual one around it is a hole: samples are missing, and the value there is unknown.
 _HOLE = 3
-# How far "around it" reaches, in distances to each side: the usual one changes with the interval a user chooses.
+# How many distances to each side count as "around it": the usual one changes if the user changes the interval.
 _NEAR = 4
 
 
@@ -285,7 +285,7 @@ _CHARACTERS_PER_CELL = 4
 
 
 def fit_label(text: str, width: int, *, ascii_only: bool = False) -> str:
-    """Return `text` without anything a terminal would obey, in at most `width` cells.
+    """Return `text` without anything that controls a terminal, in at most `width` cells.
 
     Control, format, bidirectional, unassigned and private characters and line separators become "�" ("?" in ASCII, like
     every other character outside it). A cut shows as a final "…" ("~" in ASCII). Markup stays text.

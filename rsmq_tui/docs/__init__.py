@@ -1,10 +1,10 @@
 """The pages for users: Markdown, one topic each, shown by `rsmq-tui help` and by the dashboard.
 
-audit.md       Find keys that do not fit together, and fix them.
+audit.md       Find inconsistent keys, and fix them.
 dashboard.md   Read the screens, find messages, and use the keys.
 history.md     Analyse months of recordings with Spark.
 library.md     Use RSMQ queues and list queues from Python.
-listserver.md  Test producers and consumers of lists against a server of their own.
+listserver.md  Test producers and consumers of lists against an in-memory server.
 lists.md       Watch and change Redis Lists that serve as queues.
 messages.md    Look at, send, change and export messages in scripts.
 monitoring.md  Connect queues to Nagios, Prometheus and Grafana.

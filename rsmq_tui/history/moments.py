@@ -1,4 +1,4 @@
-"""Times that people type: 21:50, 2031-05-17 21:50, -10m, +1h, seconds or ms since 1970. All are UTC."""
+"""Times that users type: 21:50, 2031-05-17 21:50, -10m, +1h, seconds or ms since 1970. All are UTC."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -9,20 +9,20 @@ _DAY_MS = 86_400_000
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?(?:Z| ?UTC)?")
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
 _EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
-# Below this, a number of ms would be in 1970.
+# Smaller numbers are seconds: in ms they would be in the first years after 1970.
 _LEAST_MS = 100_000_000_000
 # The years 1 and 9999.
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 class MomentError(ValueError):
-    """A text that is no moment; its text says in one sentence how one is written."""
+    """An invalid time; its text says in one sentence what a valid one looks like."""
 
 
 def read_moment(text: str, now_ms: int) -> int:
     """Return the moment in ms since 1970, UTC; raises ``MomentError``.
 
-    ``now_ms`` is what -10m, +1h and ``now`` are reckoned from; a time without a date is the last such time before it.
+    -10m, +1h and ``now`` are relative to ``now_ms``; a time without a date is the last such time before it.
     """
     told = text.strip()
     if told in ("now", "0", "-0"):
@@ -46,9 +46,9 @@ def read_moment(text: str, now_ms: int) -> int:
 
 
 def read_end(text: str, from_ms: int, now_ms: int) -> int:
-    """Return the moment at which a range ends that begins at ``from_ms``; raises ``MomentError``.
+    """Return the end of a range that begins at ``from_ms``; raises ``MomentError``.
 
-    A time without a date is the first such time after the beginning.
+    A time without a date is the first such time after ``from_ms``.
     """
     is_clock = _CLOCK.fullmatch(text.strip()) is not None
     return read_moment(text, from_ms + _DAY_MS if is_clock else now_ms)

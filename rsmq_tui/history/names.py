@@ -1,8 +1,8 @@
 r"""Places, stored names and errors of a history. Does not import Arrow.
 
-Clients may choose any bytes as a name. It is stored as valid UTF-8 text from which the same bytes can be restored: a
-backslash is written ``\\``, a byte that is not part of valid UTF-8 ``\xNN``, and every other character stands for
-itself. Two different names never have the same text.
+A name may be any bytes. It is stored as valid UTF-8 text from which the same bytes can be restored: a backslash is
+written ``\\``, a byte that is not part of valid UTF-8 ``\xNN``, and every other character unchanged. Different names
+never have the same text.
 """
 
 import errno
@@ -13,19 +13,19 @@ _ESCAPED = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
 
 
 def stored_name(name: str) -> str:
-    """Return what a name is stored as; ``name`` holds bytes that are not UTF-8 as lone surrogates."""
+    """Return the stored form of a name, which holds bytes that are not UTF-8 as lone surrogates."""
     if name.isascii() and "\\" not in name:
         return name
     return "".join(map(_stored, name))
 
 
 def read_name(stored: str) -> str:
-    """Return the name; undoes ``stored_name``."""
+    """Return the name: the inverse of ``stored_name``."""
     return _ESCAPED.sub(lambda found: chr(0xDC00 + int(found[1], 16)) if found[1] else "\\", stored)
 
 
 def stored_text(text: str) -> str:
-    """Return a sentence as valid UTF-8; it is for people, and is not undone."""
+    """Return a text as valid UTF-8; the original cannot be restored."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -35,19 +35,19 @@ def _stored(character: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    # No server sends one, but a snapshot may be made by hand.
+    # No server sends such a surrogate, but a snapshot may be made by hand.
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else character
 
 
 class Place(NamedTuple):
-    """One namespace of one server; ``profile`` is empty where the server came from a URL."""
+    """One namespace of one server; ``profile`` is empty if the server was given by a URL."""
 
     profile: str
     server: str
     ns: str
 
 
-# What a disk without room answers, whoever set the limit.
+# The errors of a full disk, a quota, and a limit of file size.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -56,7 +56,7 @@ class HistoryError(Exception):
 
 
 def explain(error: Exception, label: str) -> str:
-    """Put a failure to write to the history named ``label`` into a sentence."""
+    """Return a sentence for a failure to write to the history named ``label``."""
     if isinstance(error, HistoryError):
         return str(error)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:

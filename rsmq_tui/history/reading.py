@@ -1,7 +1,7 @@
 """Reads a history: its places, its time range, and its polls in order.
 
-A file that cannot be read is left out and named in ``problems``; so is a file that was removed while it was read. Files
-are not trusted: rows of another day than their file's, and rows without the required columns, are left out.
+A file that cannot be read, or that was removed meanwhile, is left out and named in ``problems``. Files are not trusted:
+rows of another day than their file's, and rows without the required columns, are left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,24 +21,24 @@ from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
 
-# Files are about as long as this; each is opened for one window or two.
+# The usual time span of a file: each file is opened for one or two windows.
 _WINDOW_MS = 600_000
 _POLL = ("at_ms", "recorder", "profile", "server", "ns")
-# What a row is none without.
+# A row without these is dropped.
 _NEEDED = {SAMPLES: _POLL, MESSAGES: (*_POLL, "inventory_ms", "queue")}
-# What was read about midnight may lie in the file of the day before.
+# Rows read about midnight may be in the file of the day before.
 _SLACK_MS = 3_600_000
-# A recorder that polls more seldom than this is none.
+# A longer interval is invalid.
 _INTERVAL_MAX_MS = 86_400_000
 _TEXT_MAX = 1_000
-# Beyond this, a threshold is none.
+# A longer threshold is invalid.
 _SPAN_MAX_MS = 366 * 86_400_000
-# What the row without a queue says of its poll.
+# The columns of the poll itself, in its row without a queue.
 _OF_POLL = ("interval_ms", "status", "failure", "thresholds")
 
 
 class Span(NamedTuple):
-    """A span of time, both ends in it, in ms."""
+    """A span of time in ms; both ends are included."""
 
     from_ms: int
     to_ms: int
@@ -46,10 +46,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One recorded poll of a place; ``failure`` says why nothing is known, where it failed.
+    """One recorded poll of a place; ``failure`` is the reason if it failed.
 
-    ``rows`` has a row for each queue, with the columns of the schema, in the order of their names. ``thresholds`` are
-    those of its verdicts, the usual ones in older files.
+    ``rows`` has a row for each queue, with the columns of the schema, sorted by name. ``thresholds`` are those of its
+    verdicts; for older files, the defaults.
     """
 
     at_ms: int
@@ -71,9 +71,9 @@ class RowFile:
 
 
 class History:
-    """A history to read from; raises ``HistoryError`` where there is none. ``problems`` names what was left out.
+    """Reads a history; raises ``HistoryError`` if there is none. ``problems`` names what was left out.
 
-    Which files there are is looked up at each question, or, once ``refresh`` was called, only by ``refresh``.
+    Each call lists the files again; after the first call of ``refresh``, only ``refresh`` does.
     """
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
@@ -94,9 +94,9 @@ class History:
         self._listed: dict[str, list[SealedFile]] | None = None
 
     def refresh(self) -> None:
-        """Look which files there are now; from here on nothing else looks.
+        """List the files again; from now on no other method does.
 
-        Raises ``HistoryError`` where that cannot be found out; later such a failure is one of the ``problems``.
+        Raises ``HistoryError`` if that fails the first time; later failures are added to ``problems``.
         """
         try:
             self._listed = {table: self._store.files(table) for table in SCHEMAS}
@@ -107,11 +107,11 @@ class History:
             self._tell(f"{self.label} could not be searched again: {_why(error)}")
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
-        """Return the files of a table, the oldest day first, without a look into any."""
+        """Return the files of a table, the oldest day first, without opening them."""
         return self._store.files(table) if self._listed is None else self._listed[table]
 
     def span(self) -> Span | None:
-        """Return the time that the samples cover, or None where there are none."""
+        """Return the time that the samples cover, or None if there are none."""
         names: dict[str, list[str]] = {}
         for file in self.listed():
             names.setdefault(file.day, []).append(file.name)
@@ -122,18 +122,18 @@ class History:
         return Span(min(span.from_ms for span in first), max(span.to_ms for span in last))
 
     def places(self, span: Span | None = None) -> list[Place]:
-        """Return the places that were recorded at all, or within a span of time."""
+        """Return the places that were recorded within ``span``, or at any time."""
         return sorted({place for file in self.files(span) for place in file.places})
 
     def places_in(self, name: str) -> tuple[Place, ...]:
-        """Return the places in a file of samples; none where it cannot be read."""
+        """Return the places in a file of samples; empty if it cannot be read."""
         file = self._file(name)
         return () if file is None else file.places
 
     def polls(self, span: Span | None = None, place: Place | None = None) -> Iterator[Poll]:
-        """Yield the polls in the order of their times: of all places, or of one.
+        """Yield the polls of all places, or of one, in chronological order.
 
-        Where several recorders recorded a place, each of their polls comes, told apart by ``recorder``.
+        If several recorders recorded a place, the polls of all of them are yielded; ``recorder`` says whose they are.
         """
         files = [file for file in self.files(span) if place is None or place in file.places]
         if not files:
@@ -155,7 +155,7 @@ class History:
             open_ = [(file, table) for file, table in open_ if file.span.to_ms >= from_ms]
 
     def columns(self, name: str, columns: Sequence[str], table: str = SAMPLES) -> pa.Table | None:
-        """Return some columns of a file, its rows in the order that they have there; None where it cannot be read."""
+        """Return some columns of a file, in its row order; None if it cannot be read."""
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
                 known = set(file.schema_arrow.names)
@@ -197,7 +197,7 @@ class History:
                 day = _day_of(name)
                 span = Span(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
                 if span.from_ms < day.from_ms or span.to_ms > day.to_ms:
-                    # Rows of other days are no part of it.
+                    # Rows of other days are ignored.
                     span = _span_within(file.read(["at_ms"]), day)
                 places = parse_json((metadata.metadata or {})[PLACES_KEY.encode()])
                 return RowFile(name, span, tuple(named(*place) for place in places))
@@ -218,7 +218,7 @@ class History:
         self._tell(f"{self.label}/{name} was left out: {_why(error)}")
 
     def _tell(self, problem: str) -> None:
-        # It may be asked for again and again.
+        # The same problem may occur repeatedly.
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -238,7 +238,7 @@ def _within(window: Span, place: Place | None, tables: Iterable[pa.Table]) -> pa
 
 
 def _polls(rows: pa.Table) -> Iterator[Poll]:
-    """Yield the polls that sorted rows consist of; each has a row without a queue, which is its last."""
+    """Yield the polls in sorted rows; the last row of each has no queue."""
     start = 0
     alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
     for end in alone:
@@ -255,7 +255,7 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
 
 @lru_cache
 def read_thresholds(text: str | None) -> Thresholds:
-    """Return recorded thresholds; those that are missing, unknown or out of range are the usual ones."""
+    """Return recorded thresholds; missing and invalid ones are the defaults."""
     try:
         told = parse_json(text or "{}")
     except JsonError:
@@ -269,7 +269,7 @@ def read_thresholds(text: str | None) -> Thresholds:
 
 
 def _day_of(name: str) -> Span:
-    """Return the span of the day that a file is of, and a little more; raises ValueError."""
+    """Return the span of the day of a file, with some slack; raises ValueError."""
     day = name.split("/")[1].removeprefix("day=")
     span_ms = day_span_ms(day)
     if span_ms is None:
@@ -278,7 +278,7 @@ def _day_of(name: str) -> Span:
 
 
 def _span_within(rows: pa.Table, day: Span) -> Span:
-    """Return the span of those of a file's rows that are of its day; raises ValueError where none is."""
+    """Return the span of the rows of a file that are of its day; raises ValueError if there are none."""
     times = rows.column("at_ms").cast(pa.int64())
     known = pc.min_max(times.filter(pc.and_(pc.greater_equal(times, day.from_ms), pc.less_equal(times, day.to_ms))))
     first, last = known["min"].as_py(), known["max"].as_py()
@@ -288,7 +288,7 @@ def _span_within(rows: pa.Table, day: Span) -> Span:
 
 
 def _fit(found: pa.Table, name: str, table: str) -> pa.Table:
-    """Leave out rows of another day than the file's, and those without what makes them a row."""
+    """Leave out rows of another day than the file's, and rows without the required columns."""
     day = _day_of(name)
     fits = (pc.field("at_ms") >= day.from_ms) & (pc.field("at_ms") <= day.to_ms)
     for column in _NEEDED[table]:
@@ -297,7 +297,7 @@ def _fit(found: pa.Table, name: str, table: str) -> pa.Table:
 
 
 def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None = None) -> pa.Table:
-    """Return a table with the columns of this version, or those named: others are left out, missing ones unknown."""
+    """Return a table with the columns of this version, or those named: others are left out, missing ones null."""
     fields = [field for field in SCHEMAS[table] if names is None or field.name in names]
     columns = [
         found.column(field.name).cast(field.type)

@@ -20,10 +20,10 @@ from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import QueueReader, RawMessage
 
-# What waits for the disk is in memory: polls of thousands of queues, or a thousand messages each.
+# The limits of the queue to the disk, which is in memory: polls of thousands of queues, a thousand messages each.
 _WAITING_MAX = 64
 _MESSAGES_WAITING_MAX = 8
-# How long the thread sleeps when nothing comes.
+# How long the thread waits for new work.
 _IDLE_S = 1.0
 
 _Work = Callable[[], None]
@@ -31,10 +31,10 @@ _Work = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was recorded so far; ``lost`` counts polls that could not be written.
+    """What was recorded so far; ``lost`` is the number of polls that could not be written.
 
-    ``open_bytes`` is the size of what is not sealed yet; sealed it is about a twentieth.
-    ``problem`` is the last thing that went wrong, in a sentence, and ``is_failing`` tells whether it still does.
+    ``open_bytes`` is the size of the open segments; sealed files are about a twentieth of that. ``problem`` is the last
+    error, in a sentence; ``is_failing`` says whether it persists.
     """
 
     polls: int = 0
@@ -51,9 +51,9 @@ class Tally:
 class Recorder:
     """Records into a history from ``start`` to ``close``.
 
-    ``out`` is a folder or a URL. ``state`` is the user's folder, for what is not sealed yet when that is a URL.
-    ``wall_s`` is the local clock, from which the time of a poll that failed is estimated. Raises ``HistoryError`` for
-    an ``out`` that cannot be a history.
+    ``out`` is a folder or a URL. ``state`` is the user's folder, for segments if ``out`` is a URL. ``wall_s`` is the
+    local clock, from which the time of a failed poll is estimated. Raises ``HistoryError`` if ``out`` cannot be a
+    history.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Recorder:
         self._wall_s = wall_s
         self._places: dict[Place, SampleRows] = {}
         self._taken: dict[Place, Snapshot] = {}
-        # The inventories that are not whole: of each queue the last one.
+        # The last incomplete inventory of each queue.
         self._torn: dict[tuple[Place, str], int] = {}
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
@@ -76,17 +76,17 @@ class Recorder:
         self._polls = self._rows = self._messages = self._lost = self._open_bytes = 0
         self._problem: str | None = None
         self._is_failing = False
-        # A daemon: a program that ends without closing is not kept from it, and nothing but the last poll is lost.
+        # A daemon, so that a program can end without closing it; only the last poll is lost then.
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
     @property
     def label(self) -> str:
-        """The history's place, without secrets."""
+        """The path or URL of the history, without secrets."""
         return self._writer.label
 
     @property
     def recorder(self) -> str:
-        """The random id that is in its rows."""
+        """The random id of this recorder in its rows."""
         return self._writer.recorder
 
     @property
@@ -107,24 +107,24 @@ class Recorder:
 
     @property
     def has_room(self) -> bool:
-        """Whether messages may be given to it; snapshots may always be."""
+        """Whether ``take_messages`` may be called; ``take`` may always be."""
         return len(self._work) < _MESSAGES_WAITING_MAX
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has written all that it was given, or never began."""
+        """Whether everything is written, or it was never started."""
         return not self._thread.is_alive()
 
     def start(self) -> None:
-        """Make the folders and begin; raises ``HistoryError``."""
+        """Create the folders and start the thread; raises ``HistoryError``."""
         self._writer.open()
         self._thread.start()
 
     def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
-        """Record a snapshot, or each new one of its parts; ``profile`` is its place's name unless given.
+        """Record a snapshot, or each new one of its parts; ``profile`` is by default its place's name.
 
-        ``thresholds`` are those that the verdicts of its place are made by. It returns at once. A snapshot that was
-        taken before, or that nothing was polled for, is left out.
+        ``thresholds`` are those of its verdicts. It returns at once. A snapshot that was recorded before, or that is
+        not of a new poll, is left out.
         """
         for part in snapshot.parts or (snapshot,):
             place = Place(part.place if profile is None else profile, part.server, part.ns)
@@ -150,7 +150,7 @@ class Recorder:
         self._give(write)
 
     def end_inventory(self, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> None:
-        """Record that an inventory of a queue is whole, unless some of its messages could not be written."""
+        """Record that an inventory of a queue is complete, unless some of its messages could not be written."""
         rows = inventory_end(self.recorder, place, queue, at_ms=at_ms, inventory_ms=inventory_ms)
 
         def write() -> None:
@@ -160,13 +160,13 @@ class Recorder:
         self._give(write)
 
     def close(self) -> None:
-        """Ask for the end; what was taken is written and sealed first. ``wait`` waits for that."""
+        """Request the end, after everything taken is written and sealed. ``wait`` waits for that."""
         with self._news:
             self._closing = True
             self._news.notify()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it is closed, and tell whether it is."""
+        """Wait until it is closed or the timeout expires; return whether it is closed."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return self.is_closed
@@ -181,7 +181,7 @@ class Recorder:
 
         def write() -> None:
             try:
-                # Of two polls within a millisecond one is enough.
+                # Of two polls within a millisecond, only one is recorded.
                 if snapshot.link.failure is not None or snapshot.at_ms != rows.last_ms:
                     batch, at_ms = rows.taken(snapshot, wall_ms)
                     self._writer.append(SAMPLES, batch, at_ms)
@@ -210,7 +210,7 @@ class Recorder:
             with self._news:
                 if not self._work and not self._closing:
                     self._news.wait(_IDLE_S)
-                # Not more than there is now: what comes meanwhile must not keep it from the disk.
+                # Only what is queued now: new work must not delay the sync.
                 works = [self._work.popleft() for _ in range(len(self._work))]
                 is_last = self._closing and not works
             self._guard(works)
@@ -223,7 +223,7 @@ class Recorder:
             self._note(error)
 
     def _guard(self, works: Sequence[_Work]) -> None:
-        """Do what is to be done; whatever goes wrong is kept as a sentence."""
+        """Run the work; keep errors as a sentence."""
         failed = False
         for work in (*works, self._writer.sync, self._writer.tend):
             try:
@@ -240,16 +240,16 @@ class Recorder:
         self._problem = printable(explain(error, self.label), SENTENCE_MAX)
 
 
-# Beyond this an inventory is cut short: the deepest queue must not take the whole disk.
+# The limit of an inventory: a deep queue must not fill the disk.
 MESSAGES_MAX = 1_000_000
 _ROOM_S = 0.02
 _EVERYTHING = parse_filter("")
 
 
 class Inventory:
-    """Takes inventories of the queues of one place; ``bodies`` reads and records these too.
+    """Takes inventories of the queues of one place; with ``bodies``, bodies are recorded too.
 
-    ``problem`` is why the last of them is not whole, if it is not. ``clock`` is a monotonic clock in seconds.
+    ``problem`` is why the last one is incomplete, if it is. ``clock`` is a monotonic clock in seconds.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class Inventory:
         self._clock = clock
 
     async def take(self, queues: Sequence[str]) -> None:
-        """Take one of each of these queues in turn; a queue that cannot be read does not keep it from the others."""
+        """Take an inventory of each of these queues in turn; a queue that cannot be read does not stop the others."""
         problem = None
         for queue in queues:
             try:
@@ -292,7 +292,7 @@ class Inventory:
                     self._recorder.take_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
                 if scanned >= self._messages_max:
                     return
-                # The server rests for as long as it has worked for us, and the disk may catch up.
+                # Pause as long as the last read took, to limit the load on the server, and let the disk catch up.
                 await asyncio.sleep(min(1.0, self._clock() - asked_s))
                 while not self._recorder.has_room:  # noqa: ASYNC110 - a thread makes room
                     await asyncio.sleep(_ROOM_S)
@@ -303,7 +303,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often: seconds between polls, and between inventories of all messages (None: none are taken)."""
+    """Seconds between polls, and between inventories (None for no inventories)."""
 
     every_s: float
     messages_s: float | None = None
@@ -311,11 +311,11 @@ class Pace:
 
 
 class Watched:
-    """A place that is recorded; ``snapshot`` is the last that was polled there.
+    """A place that is recorded; ``snapshot`` is its last poll.
 
-    ``messages`` is a reader of its own for inventories, so that no poll waits behind one; None where none are taken, as
-    of lists: their items have no ids by which one inventory could be compared with the next. ``clock`` is the poller's
-    monotonic clock, in seconds.
+    ``messages`` is a separate reader for inventories, so that polls do not wait for them. It is None if none are taken,
+    as for lists, whose items have no ids by which inventories could be compared. ``clock`` is the poller's monotonic
+    clock, in seconds.
     """
 
     def __init__(
@@ -335,13 +335,13 @@ class Watched:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong with the place just now, in a sentence."""
+        """The current problem of the place, in a sentence."""
         if self.snapshot is not None and self.snapshot.link.failure is not None:
             return self.snapshot.link.failure.sentence
         return None if self.inventory is None else self.inventory.problem
 
     async def record(self, recorder: Recorder, pace: Pace) -> None:
-        """Poll and give the snapshots to the recorder, until cancelled; then close the connections."""
+        """Poll and record until cancelled; then close the connections."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._poll(recorder, pace.every_s))
@@ -368,7 +368,7 @@ class Watched:
             begun_s = self._clock()
             snapshot = self.snapshot
             if snapshot is None or snapshot.link.failure is not None:
-                # There is nothing to read yet.
+                # No poll has succeeded yet.
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
             await inventory.take([queue.name for queue in snapshot.queues])
@@ -376,14 +376,14 @@ class Watched:
 
 
 async def record(watched: Sequence[Watched], recorder: Recorder, pace: Pace, stop: asyncio.Event) -> None:
-    """Record all of these until ``stop`` is set, and then let the recorder write and seal what it has."""
+    """Record all of these until ``stop`` is set; then wait until the recorder has sealed everything."""
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(one.record(recorder, pace)) for one in watched]
     try:
         stopping = asyncio.create_task(stop.wait())
         tasks.append(stopping)
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            # Nothing ends by itself: if it does, it is a fault that has to be seen.
+            # No task ends by itself: if one does, its error must be raised.
             task.result()
     finally:
         for task in tasks:

@@ -25,19 +25,19 @@ _WHOLE_MAX = 2**63 - 1
 
 
 class NumberColumn:
-    """A column of whole numbers or floats; a number that fits into none, which clients may write, is unknown."""
+    """A column of integers or floats; numbers that do not fit, which clients may write, become null."""
 
     def __init__(self, type_: pa.DataType, values: Sequence[Any]) -> None:
         self._type = type_
         self._fitted = as_float if pa.types.is_floating(type_) else as_whole
         self._count = len(values)
         self._values = array("d" if pa.types.is_floating(type_) else "q", bytes(8 * self._count))
-        # A byte for each value, 1 where it is known.
+        # A byte for each value: 1 if it is known.
         self._known = bytearray(self._count)
         self.change(range(self._count), values)
 
     def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
-        """Change the values at these places."""
+        """Change the values at these indexes."""
         kept, known = self._values, self._known
         for at, value in zip(ats, values, strict=True):
             try:
@@ -50,30 +50,30 @@ class NumberColumn:
                     kept[at] = fitted  # type: ignore[assignment]  # the fitting one of two types
 
     def array(self) -> pa.Array:
-        """Return the values as they are now."""
+        """Return the current values."""
         known = None
         if 0 in self._known:
             bytes_ = pa.Array.from_buffers(pa.uint8(), self._count, [None, pa.py_buffer(self._known)])
-            # As Arrow keeps it: a bit for each.
+            # Arrow's validity bitmap has a bit for each value.
             known = bytes_.cast(pa.bool_()).buffers()[1]
         return pa.Array.from_buffers(self._type, self._count, [known, pa.py_buffer(self._values.tobytes())])
 
 
 class ValueColumn:
-    """A column of anything else."""
+    """A column of any other type."""
 
     def __init__(self, type_: pa.DataType, values: Sequence[Any]) -> None:
         self._type = type_
         self._values = list(values)
 
     def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
-        """Change the values at these places."""
+        """Change the values at these indexes."""
         kept = self._values
         for at, value in zip(ats, values, strict=True):
             kept[at] = value
 
     def array(self) -> pa.Array:
-        """Return the values as they are now."""
+        """Return the current values."""
         return pa.array(self._values, self._type)
 
 
@@ -84,7 +84,7 @@ def column_of(type_: pa.DataType, values: Sequence[Any]) -> NumberColumn | Value
 
 
 def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return values that are not kept."""
+    """Return values as an array, by ``column_of``."""
     try:
         return pa.array(values, type_)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
@@ -92,12 +92,12 @@ def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 
 def repeated(value: Any, type_: pa.DataType, count: int) -> pa.Array:
-    """Return the same value many times."""
+    """Return an array of ``count`` equal values."""
     return pa.nulls(count, type_) if value is None else pa.repeat(pa.scalar(value, type_), count)
 
 
 def as_whole(value: Any) -> int | None:
-    """Return a number as a column of whole ones can hold it, or None."""
+    """Return a number as a 64-bit integer, or None."""
     try:
         whole = int(value)
     except (OverflowError, TypeError, ValueError):
@@ -115,10 +115,10 @@ def as_float(value: Any) -> float | None:
 
 _SAMPLES, _MESSAGES = SCHEMAS[SAMPLES], SCHEMAS[MESSAGES]
 
-# Made once: Arrow looks for numpy each time that it is given a plain number.
+# Made once: Arrow tries to import numpy for each plain number.
 _NOTHING = pa.scalar(0, pa.int64())
 
-# The columns that are a field of the queue's state, under which name, and what is stored of it.
+# How a field of the queue's state is converted for its column.
 _STORED: dict[str, Callable[[Any], Any]] = {
     "kind": str,
     "queue": stored_name,
@@ -127,13 +127,13 @@ _STORED: dict[str, Callable[[Any], Any]] = {
     "broken": lambda sentence: None if sentence is None else stored_text(sentence),
     "problems": lambda sentences: list(map(stored_text, sentences)),
 }
-# Spans until the poll, and the moments that they are counted from.
+# Columns that are time spans until the poll, and the fields that they are counted from.
 _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
 _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
 
 
 def _if_counted(at: int) -> Callable[[QueueState], Any]:
-    """Return what finds a field that only queues have which count receives: of others it is unknown, and not 0."""
+    """Return a getter for a field that is null, not 0, for kinds that do not count receives."""
     return lambda queue: queue[at] if kind_named(queue.kind).counts_receives else None
 
 
@@ -144,9 +144,9 @@ _FOUND |= {column: _if_counted(QueueState._fields.index(column)) for column in (
 
 
 class SampleRows:
-    """Makes the rows of one place, poll by poll; ``thresholds`` are those of its verdicts.
+    """Converts the polls of one place to rows; ``thresholds`` are those of its verdicts.
 
-    ``last_ms`` is when the last row was made that the next may be compared with; None where there is none.
+    ``last_ms`` is the time of the last poll that the next one may be compared with; None if there is none.
     """
 
     def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
@@ -157,15 +157,15 @@ class SampleRows:
         self._columns: dict[str, NumberColumn | ValueColumn] = {}
         self._kept: dict[str, pa.Array] = {}
         self.last_ms: int | None = None
-        # How far the server's clock is ahead of the local one.
+        # How far the server's clock is ahead of the local clock.
         self._ahead_ms = 0
 
     def taken(
         self, snapshot: Snapshot, wall_ms: int, queues: tuple[QueueState, ...] | None = None
     ) -> tuple[pa.RecordBatch, int]:
-        """Return the rows of a poll, which may have failed, and its time; ``wall_ms`` is when it was made, locally.
+        """Return the rows of a poll, which may have failed, and its time; ``wall_ms`` is its time by the local clock.
 
-        ``queues`` are those to tell of, if not all.
+        ``queues`` limits the rows to these queues.
         """
         if snapshot.link.failure is not None:
             self.last_ms = None
@@ -177,7 +177,7 @@ class SampleRows:
         return self.polled(snapshot.queues if queues is None else queues, at_ms, interval_ms), at_ms
 
     def polled(self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None) -> pa.RecordBatch:
-        """Return a row for each queue, and one without a queue."""
+        """Return a row for each queue, and one without a queue for the poll."""
         self._refresh(queues)
         count = len(queues) + 1
         kept = self._kept
@@ -195,7 +195,7 @@ class SampleRows:
         return pa.RecordBatch.from_arrays(arrays, schema=_SAMPLES)
 
     def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
-        """Return the one row of a poll that failed."""
+        """Return the single row of a failed poll."""
         row = {**self._told(), "at_ms": at_ms, "status": DOWN, "failure": stored_text(failure)}
         return pa.RecordBatch.from_arrays([pa.array([row.get(f.name)], f.type) for f in _SAMPLES], schema=_SAMPLES)
 
@@ -204,7 +204,7 @@ class SampleRows:
         if not self._columns or len(before) != len(queues):
             self._begin(queues)
             return
-        # Thousands of queues, most of them the same objects as before: no line of Python for each.
+        # Most of thousands of queues are the same objects as before: no Python code must run for each.
         changed = list(compress(range(len(queues)), map(is_not, before, queues)))
         if not changed:
             return
@@ -225,7 +225,7 @@ class SampleRows:
             self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
         for name, found in _FOUND.items():
             values, stored = list(map(found, queues)), _STORED.get(name)
-            # The last row is that of the whole place.
+            # The last row is that of the poll itself.
             kept = [*(values if stored is None else map(stored, values)), None]
             column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
             self._kept[name] = column.array()
@@ -253,7 +253,7 @@ def message_rows(
 
 
 def inventory_end(recorder: str, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> pa.RecordBatch:
-    """Return the row that says that an inventory is whole."""
+    """Return the row that marks an inventory as complete."""
     return _inventory(recorder, place, queue, {}, 1, at_ms, inventory_ms)
 
 

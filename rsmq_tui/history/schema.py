@@ -1,16 +1,17 @@
-"""The tables of a history, their columns, and where the files lie. Other programs read them, so they stay compatible.
+"""The tables of a history, their columns, and the layout of files. Other programs read them: keep them compatible.
 
     DIR/_schema.json                               the version of the newest files, and the columns
     DIR/samples/day=2031-05-17/<recorder>-000001.parquet
     DIR/messages/day=2031-05-17/<recorder>-000001.parquet
-    DIR/_segments/<recorder>/...                   what is being written; readers of Parquet leave out names with a _
+    DIR/_segments/<recorder>/...                   open segments; readers of Parquet ignore names that begin with _
 
-Days are UTC, by the server's time. A file appears whole, by one rename, and never changes; a row is in one file. Files
-are compressed with zstd. Their metadata holds ``rsmq_schema``, the version, and ``rsmq_places``, a JSON list of the
-places in them. A reader takes columns by name: a later version may add some. Null means unknown, never 0.
+Days are UTC, by the server's time. A file appears complete, by one rename, and never changes; each row is in one file.
+Files are compressed with zstd. Their metadata has ``rsmq_schema``, the version, and ``rsmq_places``, a JSON list of the
+places in them. Readers must select columns by name: a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` together name a place, which is what one poll reads. ``queue``, ``id``, ``profile``
-and ``ns`` are names as ``rsmq_tui.history.names`` stores them: any bytes, as valid UTF-8, and read back exactly.
+and ``ns`` are names as ``rsmq_tui.history.names`` stores them: any bytes, as valid UTF-8 that can be converted back
+exactly.
 
 Times are in ms since 1970, UTC, by the clock of the Redis server; spans end in ``_ms`` or ``_s``, sizes are bytes.
 """
@@ -159,7 +160,7 @@ def describe() -> str:
 
 
 def version_in(text: str) -> int | None:
-    """Return the version that a ``_schema.json`` names, or None where it names none."""
+    """Return the version that a ``_schema.json`` names, or None if it names none."""
     try:
         version = parse_json(text)["schema"]
     except (JsonError, TypeError, LookupError):

@@ -1,4 +1,4 @@
-"""Where sealed files are stored: a folder or a URL; and how long they are kept."""
+"""Where sealed files are stored, a folder or a URL, and how long they are kept."""
 
 import hashlib
 import os
@@ -44,9 +44,9 @@ def open_store(out: str, state: Path) -> "tuple[Store, Path]":
 
 
 class FolderStore:
-    """A folder of this machine, in which a recorder and a reader find sealed files; everything may raise ``OSError``.
+    """A local folder with sealed files; all methods may raise ``OSError``.
 
-    Only regular files are read, and none outside of the folder, whatever a name says.
+    Only regular files inside the folder are read, whatever a name says.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,32 +54,32 @@ class FolderStore:
         self._folder = folder
 
     def prepare(self) -> None:
-        """Make the folder, if it is not there."""
+        """Create the folder, if it does not exist."""
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, name: str) -> str | None:
-        """Return a small file, or None where there is none; bytes that are no UTF-8 come as U+FFFD."""
+        """Return the text of a small file, or None if there is none; invalid UTF-8 becomes U+FFFD."""
         try:
             return read_bytes(self._at(name)).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
 
     def write(self, name: str, text: str, scratch: Path) -> None:
-        """Write a small file, whole or not at all; ``scratch`` is a path that may be used on the way."""
+        """Write a small file atomically; ``scratch`` is a path for the temporary file."""
         scratch.write_text(text, "utf-8")
         _sync(scratch)
         self.publish(scratch, name)
 
     def has(self, name: str) -> bool:
-        """Tell whether there is such a file."""
+        """Return whether there is such a file."""
         return (self._folder / name).exists()
 
     def publish(self, path: Path, name: str) -> None:
-        """Let a finished file of this machine appear, whole, under that name; it is gone from where it was."""
+        """Move a finished local file to that name; it appears atomically."""
         target = self._folder / name
         for _ in range(3):
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Somebody may be removing that very day.
+            # Another process may be removing this day.
             with suppress(FileNotFoundError):
                 path.replace(target)
                 break
@@ -97,13 +97,13 @@ class FolderStore:
                 if (found := _DAY.fullmatch(folder.name)) is None:
                     continue
                 day = f"{table}/{folder.name}"
-                # The day may be removed meanwhile; the others are there all the same.
+                # The day may be removed meanwhile; the others are listed.
                 try:
                     paths = list(folder.iterdir())
                 except FileNotFoundError:
                     continue
                 except OSError:
-                    # What it is instead, whoever opens it is told.
+                    # Opening it reports what it is.
                     yield SealedFile(day, found[1], 0)
                     continue
                 for path in paths:
@@ -112,7 +112,7 @@ class FolderStore:
                             yield SealedFile(f"{day}/{path.name}", found[1], _size_of(path))
 
     def open(self, name: str) -> Any:
-        """Return what pyarrow reads that file from: its path."""
+        """Return the path, which pyarrow can read."""
         path = self._at(name)
         regular_file(path)
         return str(path)
@@ -121,7 +121,7 @@ class FolderStore:
         return self._folder / _within(name)
 
     def remove_day(self, day: str, scratch: Path) -> None:
-        """Remove a day of both tables, renamed into the folder ``scratch`` first, so that nobody sees half of it."""
+        """Remove a day of both tables, first renamed into ``scratch``, so that it disappears atomically."""
         for table in (SAMPLES, MESSAGES):
             gone = scratch / f"{table}.{day}.{secrets.token_hex(4)}.gone"
             with suppress(FileNotFoundError):
@@ -130,9 +130,9 @@ class FolderStore:
 
 
 class RemoteStore:
-    """A place that fsspec reaches, with the methods and guarantees of ``FolderStore``.
+    """A store on an fsspec filesystem, with the methods and guarantees of ``FolderStore``.
 
-    Files are put there under a name that readers leave out, and then moved.
+    Files are uploaded under a name that readers ignore, and then moved.
     """
 
     def __init__(self, filesystem: Any, root: str, label: str) -> None:
@@ -141,11 +141,11 @@ class RemoteStore:
         self._root = root.rstrip("/")
 
     def prepare(self) -> None:
-        """Make the folder, where there are any."""
+        """Create the folder, if the filesystem has folders."""
         self._fs.makedirs(self._root, exist_ok=True)
 
     def read(self, name: str) -> str | None:
-        """Return a small file, or None where there is none."""
+        """Return a small file, or None if there is none."""
         try:
             found: bytes = self._fs.cat_file(self._at(name), 0, JSON_BYTES_MAX + 1)
         except FileNotFoundError:
@@ -155,17 +155,17 @@ class RemoteStore:
         return found.decode("utf-8", "replace")
 
     def write(self, name: str, text: str, scratch: Path) -> None:
-        """Write it beside, and move it."""
+        """Write a small file under another name, and move it."""
         scratch.write_text(text, "utf-8")
         self.publish(scratch, name)
 
     def has(self, name: str) -> bool:
-        """Tell whether there is such a file."""
+        """Return whether there is such a file."""
         self._fs.invalidate_cache()
         return bool(self._fs.exists(self._at(name)))
 
     def publish(self, path: Path, name: str) -> None:
-        """Copy it there, move it to its name, and remove it here."""
+        """Upload a local file, move it to its name, and remove the local one."""
         folder, _, last = self._at(name).rpartition("/")
         self._fs.makedirs(folder, exist_ok=True)
         beside = f"{folder}/_{last}.part"
@@ -203,38 +203,38 @@ Store = FolderStore | RemoteStore
 
 
 def _remote(url: str, label: str) -> RemoteStore:
-    from fsspec.core import url_to_fs  # noqa: PLC0415 - those who record to a folder need it not
+    from fsspec.core import url_to_fs  # noqa: PLC0415 - not needed to record to a folder
 
     try:
         filesystem, root = url_to_fs(url)
     except ImportError as error:
         raise HistoryError(f"{label} needs another package: {error}") from error
     except Exception as error:
-        # Each kind of filesystem has errors of its own.
+        # Filesystems raise exceptions of their own.
         raise HistoryError(explain(error, label).replace(url, label)) from error
     return RemoteStore(filesystem, root, label)
 
 
 def _within(name: str) -> str:
-    """Return the name of something in a folder; raises ``OSError`` for one that leads out of it."""
+    """Return the name of a file in a folder; raises ``OSError`` if it points outside."""
     if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name:
         raise UnfitFileError("its name points outside the folder")
     return name
 
 
 def _size_of(path: Path) -> int:
-    """Return the size of a file, 0 where nobody can tell; raises ``FileNotFoundError``."""
+    """Return the size of a file, 0 if it is unknown; raises ``FileNotFoundError``."""
     try:
         return path.stat().st_size
     except OSError as error:
-        # A link that leads to nothing is there.
+        # A broken link exists too.
         if isinstance(error, FileNotFoundError) and not path.is_symlink():
             raise
         return 0
 
 
 def _sync(path: Path) -> None:
-    """Let a file, or the names in a folder, reach the disk."""
+    """Flush a file, or the entries of a folder, to the disk."""
     if os.name != "posix":
         return
     fd = os.open(path, os.O_RDONLY)
@@ -244,7 +244,7 @@ def _sync(path: Path) -> None:
         os.close(fd)
 
 
-# The last ms of the calendar.
+# The last ms of the year 9999.
 LAST_MS = 253_402_300_799_999
 _DAY_MS = 86_400_000
 
@@ -260,7 +260,7 @@ def day_of(at_ms: int) -> str:
 
 
 def is_day(day: str) -> bool:
-    """Tell whether a text is a day of the calendar, written as ``day_of`` writes it."""
+    """Return whether a text is a day of the calendar, written as ``day_of`` writes it."""
     try:
         return datetime.fromisoformat(day).date().isoformat() == day
     except ValueError:
@@ -268,7 +268,7 @@ def is_day(day: str) -> bool:
 
 
 def day_span_ms(day: str) -> tuple[int, int] | None:
-    """Return the first and the last ms of a UTC day, or None for what is no day of the calendar."""
+    """Return the first and the last ms of a UTC day, or None for an invalid day."""
     if not is_day(day):
         return None
     start_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
@@ -276,7 +276,7 @@ def day_span_ms(day: str) -> tuple[int, int] | None:
 
 
 def nearest_day_of(at_ms: int) -> str:
-    """Return the UTC day of a time; of one beyond the calendar, what sorts before all days or after them."""
+    """Return the UTC day of a time; for one beyond the calendar, a text that sorts before or after all days."""
     try:
         return day_of(at_ms)
     except HistoryError:
@@ -286,9 +286,9 @@ def nearest_day_of(at_ms: int) -> str:
 def delete_old_days(
     store: Store, *, keep_ms: int | None, max_bytes: int | None, now_ms: int, written: Collection[str], scratch: Path
 ) -> list[str]:
-    """Delete what is older than ``keep_ms``, and the oldest days beyond ``max_bytes``; return the days deleted.
+    """Delete days older than ``keep_ms``, and the oldest days beyond ``max_bytes``; return the deleted days.
 
-    Neither today, by ``now_ms``, nor the newest day nor one of the days ``written`` is deleted. Raises ``OSError``.
+    Today (by ``now_ms``), the newest day and the days in ``written`` are never deleted. Raises ``OSError``.
     """
     sizes: dict[str, int] = {}
     for table in (SAMPLES, MESSAGES):
@@ -313,5 +313,5 @@ def delete_old_days(
 
 def _end_ms(day: str) -> int:
     span_ms = day_span_ms(day)
-    # No day of the calendar: nothing that we wrote, and not ours to delete by age.
+    # An invalid day was not written by us, and is not deleted by age.
     return 1 << 62 if span_ms is None else span_ms[1] + 1

@@ -1,7 +1,7 @@
-"""Writes a history: rows go into segments, segments are sealed into Parquet files, old days are removed. One thread.
+"""Writes a history: rows to segments, segments to sealed Parquet files; removes old days. Used by one thread.
 
-Whatever stops it at any point, kill -9 or a full disk, sealed files are whole, and each row is in at most one of them.
-A segment's rows have the name of their file from the start, so sealing it again changes nothing.
+If it is stopped at any point, by kill -9 or a full disk, sealed files are complete, and each row is in at most one of
+them. The name of the sealed file is fixed when the segment is created, so sealing it again changes nothing.
 
 Counters and depths are stored as differences from row to row: a few bits each, except for the step from one queue to
 the next. Parquet stores 32 differences with the width of the widest, relative to the least of 128: one large increase
@@ -32,14 +32,14 @@ from rsmq_tui.history.schema import PLACES_KEY, SCHEMA_FILE, SCHEMAS, VERSION, V
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
 
 SUFFIX = ".arrows"
-# A batch is small: to hand its columns out to threads takes longer than to compress them.
+# Batches are small: distributing the columns to threads takes longer than compressing them.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-# What ends a stream; ours have no end until they are sealed.
+# The end marker of an Arrow stream, which open segments do not have.
 _END_BYTES = 8
 
 
 class Segment:
-    """A new segment, open for appending; ``table`` and ``day`` tell what is in it. Raises ``OSError``."""
+    """A new segment, open for appending rows of a ``table`` and ``day``. Raises ``OSError``."""
 
     def __init__(self, path: Path, table: str, day: str, schema: pa.Schema) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class Segment:
         self._header = bytes(schema.serialize())
         self._end = 0
         self._is_dirty = False
-        # Set when the file ends in half a batch that could not be taken away: nothing may follow it.
+        # Set if the file ends in a partial batch that could not be truncated: nothing may follow it.
         self.is_torn = False
         self._fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         try:
@@ -60,7 +60,7 @@ class Segment:
             raise
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Write rows at the end, all or none of them; raises ``OSError``."""
+        """Append rows, all or none of them; raises ``OSError``."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as stream:
             stream.write_batch(batch)
@@ -70,17 +70,17 @@ class Segment:
 
     @property
     def file_bytes(self) -> int:
-        """How long the file is; ``bytes`` is what its rows take in memory."""
+        """The size of the file; ``bytes`` is the size of its rows in memory."""
         return self._end
 
     def sync(self) -> None:
-        """Let what was appended reach the disk; raises ``OSError``."""
+        """Flush to the disk; raises ``OSError``."""
         if self._is_dirty:
             os.fsync(self._fd)
             self._is_dirty = False
 
     def close(self) -> None:
-        """Close the file; it stays where it is."""
+        """Close the file, which stays on disk."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -105,8 +105,8 @@ class Segment:
 
 
 def read_segment(path: Path) -> pa.Table | None:
-    """Return the rows of a segment up to its last whole batch, or None where there are none; raises ``OSError``."""
-    # Read first: that the disk fails is no reason to take what cannot be read for the end.
+    """Return the rows of a segment up to its last complete batch, or None if there are none; raises ``OSError``."""
+    # Read everything first: a disk error must not be taken for the end of the segment.
     data = path.read_bytes()
     batches: list[pa.RecordBatch] = []
     try:
@@ -116,31 +116,31 @@ def read_segment(path: Path) -> pa.Table | None:
     except StopIteration:
         pass
     except (pa.ArrowException, OSError):
-        # Whoever wrote it was stopped in the middle of this batch.
+        # The writer was stopped in the middle of this batch.
         pass
     return pa.Table.from_batches(batches) if batches else None
 
 
 _ROW_GROUP = 131_072
 _PLACE, _QUEUE, _COUNTER = ("profile", "server", "ns"), "queue", "totalsent"
-# What is near the row before is small as differences; few values are small as a dictionary's.
+# Delta encoding suits values close to the previous row's, a dictionary suits few distinct values.
 _AS_DIFFERENCES = (
     *("depth", "ready", "hidden", "oldest_ready_age_ms", "totalsent", "totalrecv", "expired"),
     *("oldest_ready_waiting_ms", "since_ms", "idle_since_ms", "pending_since_ms", "pending_until_ms", "looked_all_ms"),
     *("sent_ms", "due_ms", "fr_ms"),
 )
-# Neither helps with these: they are all different.
+# Neither helps with these: all values differ.
 _AS_THEY_ARE = ("id", "body")
 _LEVEL = 6
 
 
 def write_sealed(table: pa.Table, path: Path) -> None:
-    """Write a segment's rows, and let them reach the disk; raises ``OSError``."""
+    """Write a segment's rows as a sealed file, and flush it to the disk; raises ``OSError``."""
     write_sorted(_sorted(table), path, sorted(places_in(table)))
 
 
 def write_sorted(table: pa.Table, path: Path, places: Sequence[Place]) -> None:
-    """Write rows that lie as ``write_sealed`` would put them, text as dictionaries or not; raises ``OSError``."""
+    """Write rows that are in the order of ``write_sealed``, text as dictionaries or not; raises ``OSError``."""
     differences = {name: "DELTA_BINARY_PACKED" for name in _AS_DIFFERENCES if name in table.column_names}
     left_alone = {*differences, *_AS_THEY_ARE}
     with pq.ParquetWriter(
@@ -150,7 +150,7 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place]) -> None:
         compression_level=_LEVEL,
         use_dictionary=[_leaf(field) for field in table.schema if field.name not in left_alone],
         column_encoding=differences,
-        # The types are plain ones; what a reader makes of dictionaries is up to it.
+        # Plain types: readers choose themselves whether to use dictionaries.
         store_schema=False,
     ) as writer:
         writer.write_table(table, row_group_size=_ROW_GROUP)
@@ -163,38 +163,38 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place]) -> None:
 
 
 def places_in(table: pa.Table) -> list[Place]:
-    """Return the places that a table has rows of, names as they are stored."""
+    """Return the places in a table, with names as stored."""
     found = table.select(["profile", "server", "ns"]).group_by(["profile", "server", "ns"]).aggregate([])
     return [Place(*row.values()) for row in found.to_pylist()]
 
 
 def _sorted(table: pa.Table) -> pa.Table:
-    """Return the rows place by place, queue by queue."""
+    """Return the rows sorted for a sealed file: by place and queue; samples as the module docstring says."""
     columns = {}
     for name in table.column_names:
         column = table.column(name).combine_chunks()
-        # As a dictionary, text is sorted and written in a fraction of the time.
+        # Dictionary-encoded text is sorted and written much faster.
         is_text = pa.types.is_string(column.type) and name not in _AS_THEY_ARE
         columns[name] = column.dictionary_encode() if is_text else column
     key = None
     for name in (*_PLACE, _QUEUE):
         column = columns[name]
-        # From 1 on, and 0 for a null.
+        # Codes start at 1; 0 is null.
         order = pc.rank(column.dictionary, tiebreaker="first").cast(pa.int64())
         ranks = pc.fill_null(order.take(column.indices), 0)
         key = ranks if key is None else pc.add(pc.multiply(key, len(column.dictionary) + 1), ranks)
     rows = pa.table(columns)
     if _COUNTER not in rows.column_names:
-        # Messages stay in the order in which they were read.
+        # Messages keep the order in which they were read.
         return rows.take(pc.sort_indices(key))
     return rows.take(_by_counter(key, len(columns[_QUEUE].dictionary) + 1, columns[_COUNTER]))
 
 
 def _by_counter(key: pa.Array, queues: int, counter: pa.Array) -> pa.Array:
-    """Return the order of rows, the last first, by place and then by counter; ``key`` holds place and queue."""
+    """Return the sort order of rows: by place, then by counter, the last row first; ``key`` is place and queue."""
     found = pa.table({"key": key, "counter": counter}).group_by("key").aggregate([("counter", "min")])
     place = pc.divide(found.column("key"), queues)
-    # Lists count nothing, and polls either; ties are as the names are.
+    # Lists and rows of polls have no counter; ties are sorted by name.
     order = found.append_column("place", place).sort_by(
         [("place", "ascending"), ("counter_min", "ascending"), ("key", "ascending")]
     )
@@ -205,17 +205,17 @@ def _by_counter(key: pa.Array, queues: int, counter: pa.Array) -> pa.Array:
 
 
 def _leaf(field: pa.Field) -> str:
-    """Return the name by which Parquet knows the values of a column."""
+    """Return the Parquet name of a column's values."""
     return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
 
 
 _LOCK = "lock"
-# Locks may not reach from machine to machine: one that has not written for this long is gone.
+# Locks may not work across machines: a recorder elsewhere that has not written for this long counts as dead.
 _SILENT_ELSEWHERE_S = 300.0
 
 
 class Spool:
-    """A folder that is locked for as long as whoever works in it lives; ``recorder`` is whose it is."""
+    """A recorder's folder of segments, locked while its process lives."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self.folder = folder
@@ -223,28 +223,28 @@ class Spool:
         self._lock = lock
 
     def segments(self) -> list[Path]:
-        """Return the segments in it, the oldest first."""
+        """Return the segments, the oldest first."""
         return sorted(self.folder.glob(f"*{SUFFIX}"))
 
     def leave(self) -> None:
-        """Remove the folder, but for what is still to be sealed, and unlock it."""
+        """Remove the folder, except for segments that are still to be sealed, and unlock it."""
         try:
             if not self.segments():
-                # The lock is the last to go: who finds it free finds nothing to do.
+                # The lock goes last: if it is free, there is nothing left to do.
                 for path in self.folder.iterdir():
                     if path.name != _LOCK:
                         shutil.rmtree(path) if path.is_dir() else path.unlink()
                 (self.folder / _LOCK).unlink()
                 self.folder.rmdir()
         except OSError:
-            # What is left over is removed by the next recorder.
+            # The next recorder removes what is left.
             pass
         finally:
             self._lock.release()
 
 
 def make_workplace(root: Path, recorder: str) -> Spool:
-    """Make a recorder's folder, and lock it; raises ``OSError``."""
+    """Create a recorder's folder, and lock it; raises ``OSError``."""
     root.mkdir(parents=True, exist_ok=True)
     with _gate(root):
         folder = root / recorder
@@ -257,7 +257,7 @@ def make_workplace(root: Path, recorder: str) -> Spool:
 
 
 def claim_abandoned(root: Path) -> Iterator[Spool]:
-    """Yield the folders of recorders that have died, locked; leave each when it is done with. Raises ``OSError``."""
+    """Yield the folders of dead recorders, locked; each is left after its iteration. Raises ``OSError``."""
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir())
     except FileNotFoundError:
@@ -274,7 +274,7 @@ def _claim(folder: Path) -> FileLock | None:
         return None
     with suppress(FileNotFoundError):
         lock = FileLock.acquire(folder / _LOCK)
-        # Whoever held it may have finished between our look at the folder and now.
+        # The recorder may have finished between the listing and the lock.
         if lock is not None and not (folder / _LOCK).exists():
             lock.release()
             return None
@@ -283,7 +283,7 @@ def _claim(folder: Path) -> FileLock | None:
 
 
 def _is_elsewhere(folder: Path) -> bool:
-    """Tell whether a recorder on another machine may be at work there."""
+    """Return whether a recorder on another machine may be using the folder."""
     try:
         host = read_json(folder / _LOCK)["host"]
         silent_s = time.time() - max(path.stat().st_mtime for path in folder.iterdir())
@@ -294,7 +294,7 @@ def _is_elsewhere(folder: Path) -> bool:
 
 @contextmanager
 def _gate(root: Path) -> Iterator[None]:
-    """Let one process at a time make or claim a folder."""
+    """Let only one process at a time create or claim a folder."""
     gate = FileLock.acquire(root / _LOCK, wait=True)
     try:
         yield
@@ -303,16 +303,16 @@ def _gate(root: Path) -> Iterator[None]:
             gate.release()
 
 
-# A segment of a day that is over gets no more rows, but from a server whose clock is behind.
+# A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """When segments are sealed, and what is kept; ``seal_bytes`` is in memory, before anything is compressed.
+    """When segments are sealed, and how much is kept; ``seal_bytes`` is the uncompressed size in memory.
 
-    ``keep_ms`` and ``max_bytes`` are None for everything.
+    ``keep_ms`` and ``max_bytes`` are None for no limit.
     """
 
     seal_every_s: float = 600.0
@@ -324,7 +324,7 @@ class Settings:
 
 @dataclass(slots=True)
 class _Open:
-    """An open segment, and when it was opened and last written to."""
+    """An open segment, and when it was opened and last written."""
 
     segment: Segment
     opened_s: float
@@ -333,17 +333,17 @@ class _Open:
 
 @dataclass(slots=True)
 class _Waiting:
-    """Segments that are to be sealed, and when that is tried again."""
+    """Segments to be sealed, and the time of the next attempt."""
 
     paths: list[Path] = field(default_factory=list)
     retry_at_s: float = 0.0
 
 
 class Writer:
-    """Writes one history; ``state`` is the user's folder, ``clock`` a monotonic one in seconds.
+    """Writes one history; ``state`` is the user's folder, ``clock`` a monotonic clock in seconds.
 
-    ``problem`` says why what could be sealed or deleted could not, until that is done. Raises ``HistoryError`` for an
-    ``out`` that cannot be a history.
+    ``problem`` says why sealing or deleting failed, until it succeeds. Raises ``HistoryError`` if ``out`` cannot be a
+    history.
     """
 
     def __init__(
@@ -371,7 +371,7 @@ class Writer:
         self._recover_at_s = 0.0
 
     def open(self) -> None:
-        """Make the folders, and see whether this version may write there; raises ``HistoryError``."""
+        """Create the folders, and check that this version may write there; raises ``HistoryError``."""
         try:
             self._store.prepare()
             text = self._store.read(SCHEMA_FILE)
@@ -382,7 +382,7 @@ class Writer:
                     f"version {VERSION}: record to another folder, or use a newer program"
                 )
             place = self._place = make_workplace(self._root, self.recorder)
-            # A program from before may have described fewer columns.
+            # An older version may have described fewer columns.
             if version != VERSION or text != describe():
                 self._store.write(SCHEMA_FILE, describe(), place.folder / SCHEMA_FILE)
         except HistoryError:
@@ -391,7 +391,7 @@ class Writer:
             raise HistoryError(explain(error, self.label)) from error
 
     def append(self, table: str, batch: pa.RecordBatch, at_ms: int) -> None:
-        """Append rows of one moment, all or none; raises ``OSError`` or ``HistoryError``."""
+        """Append the rows of one moment, all or none; raises ``OSError`` or ``HistoryError``."""
         day = day_of(at_ms)
         now_s = self._clock()
         found = self._open.get((table, day))
@@ -409,12 +409,12 @@ class Writer:
         self._newest_ms = max(self._newest_ms, at_ms)
 
     def sync(self) -> None:
-        """Let all that was appended reach the disk; raises ``OSError``."""
+        """Flush all segments to the disk; raises ``OSError``."""
         for found in self._open.values():
             found.segment.sync()
 
     def tend(self) -> None:
-        """Seal what is due, recover what others left, delete old days; what fails is tried again later."""
+        """Seal due segments, recover those of dead recorders, delete old days; failures are retried later."""
         now_s = self._clock()
         for (table, day), found in list(self._open.items()):
             if self._is_due(found, now_s):
@@ -427,7 +427,7 @@ class Writer:
             self._recover()
 
     def close(self) -> None:
-        """Seal everything; what cannot be sealed stays for the next recorder."""
+        """Seal everything; segments that cannot be sealed stay for the next recorder."""
         for table, day in list(self._open):
             self._end(table, day)
         if self._waiting.paths:
@@ -438,7 +438,7 @@ class Writer:
 
     @property
     def open_bytes(self) -> int:
-        """How large the open segments are on the disk."""
+        """The size of the open segments on disk."""
         return sum(found.segment.file_bytes for found in self._open.values())
 
     @property
@@ -468,7 +468,7 @@ class Writer:
             try:
                 self._seal(path, self.recorder)
             except Exception as error:
-                # pyarrow and each kind of filesystem have errors of their own.
+                # pyarrow and filesystems raise exceptions of their own.
                 self.problem = explain(error, self.label)
                 self._waiting.paths.append(path)
                 self._waiting.retry_at_s = self._clock() + _RETRY_S
@@ -476,7 +476,7 @@ class Writer:
     def _seal(self, path: Path, recorder: str) -> None:
         table, day, number = path.name.removesuffix(SUFFIX).split(".")
         name = f"{table}/day={day}/{recorder}-{number}{SEALED}"
-        # Somebody may have been stopped after the file had appeared.
+        # A writer may have been stopped after publishing the file.
         if not self._store.has(name):
             rows = read_segment(path)
             if rows is not None:
@@ -493,7 +493,7 @@ class Writer:
         path.unlink()
 
     def _recover(self) -> None:
-        """Seal what recorders that died have left behind."""
+        """Seal the segments of dead recorders."""
         try:
             for place in claim_abandoned(self._root):
                 try:
@@ -513,7 +513,7 @@ class Writer:
                 self._store,
                 keep_ms=settings.keep_ms,
                 max_bytes=settings.max_bytes,
-                # A clock that is far ahead, there or here, must not delete everything.
+                # A clock that is far ahead, on the server or here, must not delete everything.
                 now_ms=min(self._newest_ms, round(self._wall_s() * 1000)),
                 written={day for _, day in self._open},
                 scratch=self._folder,

@@ -9,15 +9,15 @@ from typing import Any
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import FolderStore, Store, open_store
 
-# What Hadoop calls the same places.
+# Hadoop's schemes for the same stores.
 _HADOOPS = {"s3": "s3a", "gcs": "gs"}
-# What a URI holds as it is; all else that is ASCII, Java writes as %NN.
+# Java writes all other ASCII characters of a URI as %NN.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
 _GLOB = frozenset("[]{}*?\\")
 
 
 class Folder:
-    """A folder of this machine, whose ``path`` is known, or a URL that fsspec and Hadoop know."""
+    """A local folder, which has a ``path``, or a URL that fsspec and Hadoop support."""
 
     def __init__(self, text: str, state: Path) -> None:
         self.store: Store
@@ -26,7 +26,7 @@ class Folder:
         self.path: Path | None = None
         if isinstance(self.store, FolderStore):
             self.path = Path(self.label)
-            # Hadoop takes what follows as it is: no %20.
+            # Hadoop does not decode the rest: no %20.
             self.url = f"file://{self.path.as_posix()}" if os.name == "posix" else f"file:///{self.path.as_posix()}"
             self._fs: Any = _local()
             self._root = str(self.path)
@@ -39,16 +39,16 @@ class Folder:
             self._root = str(root).rstrip("/")
 
     def at(self, name: str) -> str:
-        """Return the URL of something in it, for Spark."""
+        """Return the URL of a file or folder in it, for Spark."""
         return f"{self.url}/{name}"
 
     def files(self, name: str) -> list[str]:
-        """Return the names of all files below a folder in it, hidden ones too; none where there is no such folder."""
+        """Return the names of all files below a folder in it, also hidden ones; empty if there is no such folder."""
         self._fs.invalidate_cache()
         return [str(path)[len(self._root) + 1 :] for path in self._fs.find(f"{self._root}/{name}")]
 
     def holds_anything(self, *, but: Collection[str]) -> bool:
-        """Tell whether there is anything in it besides some names."""
+        """Return whether there is anything in it besides the names ``but``."""
         self._fs.invalidate_cache()
         try:
             found = self._fs.ls(self._root, detail=False)
@@ -57,7 +57,7 @@ class Folder:
         return any(str(path).rstrip("/").rpartition("/")[2] not in but for path in found)
 
     def stamp(self, name: str) -> str | None:
-        """Return what is another when a file was written anew, or None where there is no such file."""
+        """Return a text that changes when a file is rewritten, or None if there is no such file."""
         try:
             about = self._fs.info(f"{self._root}/{name}")
         except FileNotFoundError:
@@ -70,20 +70,20 @@ class Folder:
         return self._fs.open(f"{self._root}/{name}", "rb")
 
     def remove(self, *names: str) -> None:
-        """Remove files, and folders with all that is in them; what is not there is no matter."""
+        """Remove files, and folders recursively; missing ones are ignored."""
         for name in names:
             with suppress(FileNotFoundError):
                 self._fs.rm(f"{self._root}/{name}", recursive=True)
 
     def remove_empty(self, name: str) -> None:
-        """Remove the empty folders below one, where folders are something that is there."""
+        """Remove the empty folders below one, if the filesystem has folders."""
         if self.path is not None:
             for root, _, _ in os.walk(self.path / name, topdown=False):
                 with suppress(OSError):
                     Path(root).rmdir()
 
     def sync(self, *names: str) -> None:
-        """Let files, and their names, reach the disk, where it is ours."""
+        """Flush files and their directory entries to the disk, if it is local."""
         if self.path is None or os.name != "posix":
             return
         folders = {(self.path / name).parent for name in names}
@@ -95,7 +95,7 @@ class Folder:
                 os.close(fd)
 
     def is_within(self, other: "Folder") -> bool:
-        """Tell whether it is that folder, or in it."""
+        """Return whether this is ``other``, or inside it."""
         if self.path is not None and other.path is not None:
             ours, theirs = self.path.resolve(), other.path.resolve()
             return ours == theirs or theirs in ours.parents
@@ -108,7 +108,7 @@ def as_uri(name: str) -> str:
 
 
 def as_glob(url: str) -> str:
-    """Return a URL so that Hadoop takes it for itself where it looks for patterns."""
+    """Escape a URL, so that Hadoop does not read it as a glob."""
     return "".join(f"\\{c}" if c in _GLOB else c for c in url)
 
 

@@ -1,6 +1,6 @@
-"""Which hours of samples and which days of messages a run has to compute again, and which samples that takes.
+"""Which hours of samples and which days of messages a run has to compute, and which days it has to read for that.
 
-An hour is a number: how many hours have passed since 1970, UTC.
+An hour is a number: the hours since 1970, UTC.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ DAY_MS = 86_400_000
 
 
 def day_in(name: str) -> str | None:
-    """Return the day that a file of a history belongs to, by its name; None for a file that is none of a history."""
+    """Return the day of a file of a history, by its name; None if it is not a file of a history."""
     parts = name.split("/")
     if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
         return None
@@ -33,27 +33,27 @@ def day_in(name: str) -> str | None:
 
 
 def source_of(table: str) -> str:
-    """Return which table of a history a table by day is made of."""
+    """Return the table of a history that a table by day is computed from."""
     return MESSAGES if table in (LIFECYCLE, POISON_DAYS) else SAMPLES
 
 
 def days_to_work(touched: Iterable[str], held: Collection[str]) -> list[str]:
-    """Return the days of messages to work anew, of those that the history holds, where files of some days are new.
+    """Return the ``held`` days of messages to compute, if files of the ``touched`` days are new.
 
-    What an inventory tells of a day's messages may come from the first one of the day after.
+    A day also depends on the first inventory of the day after.
     """
     wanted = {day for one in touched for day in (one, shifted(one, -1))}
     return sorted(wanted.intersection(held))
 
 
 def days_to_read(days: Collection[str], held: Collection[str]) -> list[str]:
-    """Return the days of messages to read for working some."""
+    """Return the days of messages to read in order to compute ``days``."""
     after = {shifted(day, 1) for day in days}
     return sorted({*days, *after.intersection(held)})
 
 
 def shifted(day: str, days: int) -> str:
-    """Return the day so many days later; at the calendar's ends the day itself."""
+    """Return the day ``days`` later; at the ends of the calendar, the day itself."""
     try:
         return (date.fromisoformat(day) + timedelta(days)).isoformat()
     except OverflowError:
@@ -61,7 +61,7 @@ def shifted(day: str, days: int) -> str:
 
 
 def midnight_ms(day: str) -> int:
-    """Return when a day begins."""
+    """Return the start of a day, in ms."""
     return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY_MS
 
 
@@ -76,29 +76,29 @@ def hours_of(days: Iterable[str]) -> set[int]:
 
 
 def days_of(hours: Iterable[int]) -> list[str]:
-    """Return the days that some hours are of."""
+    """Return the days of some hours."""
     return [(date(1970, 1, 1) + timedelta(number)).isoformat() for number in sorted({hour // _A_DAY for hour in hours})]
 
 
 def hours_to_work(touched: Iterable[int], held: Iterable[str]) -> set[int]:
-    """Return the hours to work anew where samples of some hours are new, of the days that the history holds.
+    """Return the hours of the ``held`` days to compute, if samples of the ``touched`` hours are new.
 
-    The first samples of an hour may follow on the last ones of the hour before.
+    The first samples of an hour depend on the last ones of the hour before.
     """
     return {hour for one in touched for hour in (one, one + 1)} & hours_of(held)
 
 
 def hours_to_read(hours: Collection[int], held: Collection[str]) -> list[str]:
-    """Return the days to read for working some hours: an hour needs the one before."""
+    """Return the days to read in order to compute some hours: an hour needs the one before."""
     wanted = set(days_of(hours))
     before = {shifted(day, -1) for day in wanted if midnight_ms(day) // HOUR_MS in hours}
     return sorted((wanted | before).intersection(held))
 
 
 def hours_in(store: Store, names: Sequence[str], column: str) -> dict[str, set[int]]:
-    """Return the hours of the rows in each of some files, by a column that holds moments.
+    """Return the hours of the rows in each of some files, by a column of times.
 
-    Where a file does not tell, it is all hours of its day: its folder's name.
+    If a file's metadata does not have them, they are all hours of its day, by the name of its folder.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip(names, pool.map(lambda name: _hours_in(store, name, column), names), strict=True))
@@ -110,13 +110,13 @@ def _hours_in(store: Store, name: str, column: str) -> set[int]:
         with pq.ParquetFile(store.open(name)) as file:
             spans = _spans_in(file.metadata, column)
     except Exception:
-        # Whatever is wrong with it, it is found and told when it is read to its end.
+        # Any error is found and reported when the file is read completely.
         return whole
     return {hour for hour in whole for first_ms, last_ms in spans if first_ms // HOUR_MS <= hour <= last_ms // HOUR_MS}
 
 
 def _spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
-    """Return the first and the last moment of each group of rows; raises where one does not tell."""
+    """Return the first and last time of each row group; raises if one has no statistics."""
     place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     told = [group.column(place).statistics for group in groups if group.num_rows]
@@ -130,10 +130,10 @@ Held = Mapping[str, Sequence[SealedFile]]
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan:
-    """The hours and days to work anew, and the days to read for that, of each table of a history.
+    """The hours and days to compute, and the days to read for that, of each table of a history.
 
-    ``days`` are those that hours or messages to work are of. ``partly`` are the days of samples of which some hours
-    stay as they are stored.
+    ``days`` are the days of the hours and messages to compute. ``partly`` are the days of samples of which some stored
+    hours are kept.
     """
 
     hours: frozenset[int]
@@ -145,7 +145,7 @@ class WorkPlan:
         return any(self.days.values())
 
     def amount(self, table: str) -> str:
-        """Return how much of a table of a history it is, in words."""
+        """Describe how much of a table of a history is to be computed."""
         if table == SAMPLES and self.partly:
             return plural(len(self.hours), "hour")
         return plural(len(self.days[table]), "day")
@@ -154,9 +154,9 @@ class WorkPlan:
 def to_do(
     history: Folder, held: Held, new: Mapping[str, Collection[str]], before: Manifest | None, anew: Collection[str]
 ) -> WorkPlan:
-    """Return what there is to do where some files are new; of the tables ``anew`` it is all that is held.
+    """Return the work plan for some new files; the tables ``anew`` are computed completely.
 
-    ``before`` tells what is stored: of a day of samples that it does not have, all hours are worked.
+    ``before`` names what is stored: of a day of samples that it does not have, all hours are computed.
     """
     there = {table: {file.day for file in held[table]} for table in TABLES}
     worked = hours_to_work(_hours(history, held, new.get(SAMPLES, ()), anew), there[SAMPLES])
@@ -167,14 +167,14 @@ def to_do(
 
 
 def with_whole_days(todo: WorkPlan, held: Held, wanted: Collection[str]) -> WorkPlan:
-    """Return the same with all hours of some days, and with the hours that follow on these."""
+    """Return the plan extended by all hours of some days, and by the hours that follow these."""
     there = {table: {file.day for file in held[table]} for table in TABLES}
     worked = todo.hours | hours_to_work(hours_of(wanted), there[SAMPLES])
     return _reading(worked, todo.days[MESSAGES], there)
 
 
 def is_stored(before: Manifest, source: str, day: str) -> bool:
-    """Tell whether any table by day, of a table of a history, has files of a day."""
+    """Return whether any table by day that is computed from ``source`` has files of a day."""
     return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
 
 
@@ -193,7 +193,7 @@ def _hours(history: Folder, held: Held, new: Collection[str], anew: Collection[s
     if SAMPLES in anew:
         return hours_of({file.day for file in files})
     names = {file.name for file in files}
-    # Of a file that is gone, or called otherwise than its note says, only the day is known.
+    # For a file that is gone, or whose name differs from its note, only the day is known.
     unknown = {day for name in new if name not in names and (day := day_in(name))}
     found = hours_in(history.store, sorted(names.intersection(new)), "at_ms")
     return hours_of(unknown).union(*found.values())

@@ -1,9 +1,9 @@
 """The batch job of a run: finds new files, computes tables from them, and leaves corrupt files out.
 
-Structured Streaming finds the files that no earlier run has seen. Each is noted in a small file under ``_notes``,
-written before the stream's checkpoint commits, and removed only when the tables of those files are published: whatever
-is killed in between, a file is noted again, or is still noted. Here one row is a file, not a sample: no file of the
-history is opened to find it, so a corrupt one stops nothing.
+Structured Streaming finds the files that no earlier run has seen. Each is noted in a small file under ``_notes``, which
+is written before the stream's checkpoint commits, and removed only when the tables of those files are published. So if
+a run is killed, the file is still noted, or is noted again. In this stream, a row is a file, not a sample: no file of
+the history is opened, so a corrupt file does not stop it.
 """
 
 import json
@@ -36,18 +36,18 @@ _NAMED = re.compile(r"reading file (\S+\.parquet)")
 
 
 def check_footers(store: Store, names: Iterable[str]) -> dict[str, str]:
-    """Return why files of a history cannot be used, by their names: what their last few kB tell."""
+    """Return why files of a history cannot be used, by name, from their Parquet footers."""
     return _checked(store, names, _footer)
 
 
 def check_bodies(store: Store, names: Iterable[str]) -> dict[str, str]:
-    """Return why files of a history cannot be read to their ends."""
+    """Return why files of a history cannot be read completely, by name."""
     return _checked(store, names, _body)
 
 
 def named_in(error: BaseException, names: Iterable[str]) -> str | None:
-    """Return which of some files Spark could not read, by what it says; None where it tells of none of them."""
-    # Spark quotes the URL of the file; its last parts are enough to know it by.
+    """Return which of some files Spark could not read, by its message; None if it names none of them."""
+    # Spark quotes the URL of the file; its last parts identify it.
     found = _NAMED.search(str(error))
     if found is None:
         return None
@@ -69,7 +69,7 @@ def _told(store: Store, name: str, look: _Look) -> str | None:
         # Its day was deleted meanwhile.
         return None
     except Exception as error:
-        # Whatever is wrong with a file, the others are read.
+        # A bad file must not stop the others.
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
 
@@ -87,7 +87,7 @@ def _body(store: Store, name: str) -> str | None:
 
 
 def _odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:
-    """Say which column is of another type than the schema's; one that is missing is unknown, one more no matter."""
+    """Describe the first column whose type differs from the schema; missing and additional columns are accepted."""
     for field in SCHEMAS[name.partition("/")[0]]:
         found = types.get(field.name, field.type)
         if _plain(found) != _plain(field.type):
@@ -96,7 +96,7 @@ def _odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:
 
 
 def _plain(kind: pa.DataType) -> str:
-    """Return what a type is, whatever the names within it and the width of what it counts with."""
+    """Return the name of a type, without names and widths that do not matter."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -105,7 +105,7 @@ def _plain(kind: pa.DataType) -> str:
 
 
 class Made(NamedTuple):
-    """The tables by day that were written, the files that were found to be unreadable on the way, and what was done."""
+    """The tables by day that were written, the files that turned out to be unreadable, and the executed work plan."""
 
     written: dict[str, Written]
     damaged: dict[str, LeftOut]
@@ -113,7 +113,7 @@ class Made(NamedTuple):
 
 
 class BatchJob:
-    """Works days of a history into tables in a run's own folder; ``begin`` is told of each step before it begins."""
+    """Computes tables from a history, in the run's own folder; ``begin`` is called with the name of each step."""
 
     def __init__(
         self,
@@ -129,9 +129,9 @@ class BatchJob:
         self._settings, self._progress, self._begin = settings, progress, begin
 
     def by_day(self, held: Held, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
-        """Write the tables by day, of the days to do; raises what Spark raises.
+        """Write the tables by day for a work plan; raises what Spark raises.
 
-        The hours that stay as they are come from the tables that ``before`` names.
+        The hours that are kept are copied from the tables that ``before`` names.
         """
         names = [
             file.name
@@ -144,7 +144,7 @@ class BatchJob:
         self._begin(f"checking {plural(len(names), 'file')}")
         damaged = self._marked(check_footers(self._history.store, names))
         while True:
-            # What a damaged file told stays nowhere, or everywhere in its day.
+            # If a file is damaged, its whole day is computed again without it.
             spoilt = {day for name in damaged if name.startswith(f"{SAMPLES}/") and (day := day_in(name))}
             todo = with_whole_days(todo, held, todo.partly.intersection(spoilt))
             standing = IncrementalMerge(self._spark, self._out, self._run, before, todo)
@@ -158,7 +158,7 @@ class BatchJob:
                 self._progress.expect(len(wanted) + len(WHOLE) + 1)
 
     def over_all(self, manifest: Manifest) -> dict[str, Written]:
-        """Write the tables that are whole in each run, of all the tables by day that a manifest names."""
+        """Write the tables over all days, from all tables by day that a manifest names."""
         from rsmq_tui.pipeline.transforms.outlook import whole_tables  # noqa: PLC0415
 
         stored = StoredTables(self._spark, self._out, manifest)
@@ -179,7 +179,7 @@ class BatchJob:
                     written[table] = standing.with_rest(table, self._write(table, made, todo.amount(source)))
             finally:
                 for shared in kept:
-                    # Where Spark has ended there is nothing left of it.
+                    # If Spark has ended, nothing is cached any more.
                     with suppress(Exception):
                         shared.unpersist()
         return written
@@ -201,7 +201,7 @@ class BatchJob:
         return write_table(self._out, self._run, table, rows)
 
     def _found_by(self, error: Exception, names: Sequence[str]) -> dict[str, LeftOut]:
-        """Return which files cannot be read, when a job has failed: the one that it names, and others like it."""
+        """Return the unreadable files after a job has failed: the one that the error names, and others like it."""
         named = named_in(error, names)
         found = {} if named is None else {named: why(error)}
         return self._marked(found | check_bodies(self._history.store, names))
@@ -215,7 +215,7 @@ _FILES = "path string, modificationTime timestamp, length bigint, content binary
 
 
 class Notes(NamedTuple):
-    """The names of the files of each table that are new, and the files that say so."""
+    """The names of the new files of each table, and the note files."""
 
     names: dict[str, set[str]]
     files: tuple[str, ...]
@@ -228,9 +228,9 @@ def note_new_files(
     tables: Iterable[str],
     noted: Callable[[], None] | None = None,
 ) -> None:
-    """Note down the files of some tables that are new.
+    """Write notes of the new files of some tables.
 
-    ``noted`` is called when notes are written, before the stream commits that it has seen the files.
+    ``noted`` is called when notes are written, before the stream commits its checkpoint.
     """
     queries: list[Any] = []
     try:
@@ -240,9 +240,9 @@ def note_new_files(
                 .schema(_FILES)
                 .option("pathGlobFilter", "*.parquet")
                 .option("recursiveFileLookup", "true")
-                # A file that was copied here with its old date is new all the same.
+                # A file that was copied with its old date is new too.
                 .option("maxFileAge", "99999d")
-                # A day may be deleted while we look.
+                # A day may be deleted meanwhile.
                 .option("ignoreMissingFiles", "true")
                 .load(as_glob(history.at(table)))
                 .select("path")
@@ -263,18 +263,18 @@ def note_new_files(
 
 
 def read_notes(out: Folder) -> Notes:
-    """Return what is noted down and not published yet."""
+    """Return the notes whose tables are not published yet."""
     names: dict[str, set[str]] = {}
     files = []
     for note in out.files(NOTES):
         parts = note.split("/")
-        # What is being written, or was when somebody was killed, begins like this.
+        # Names of incomplete files, also of killed runs, begin like this.
         if len(parts) != 4 or parts[3].startswith(("_", ".")):
             continue
         files.append(note)
         with out.open(note) as lines:
             for line in lines:
-                # The name as it is; where a store quotes it, it is none that is held, and stands for its whole day.
+                # The name unchanged; if a store quotes it, it matches no file, and stands for its whole day.
                 name = "/".join(json.loads(line)["path"].rsplit("/", 3)[1:])
                 if day_in(name) is not None:
                     names.setdefault(parts[1], set()).add(name)
@@ -282,19 +282,19 @@ def read_notes(out: Folder) -> Notes:
 
 
 def drop_notes(out: Folder, notes: Notes) -> None:
-    """Remove notes, and what killed runs left beside them."""
+    """Remove notes, and incomplete files that killed runs left there."""
     out.remove(*{name.rpartition("/")[0] for name in notes.files})
     out.remove_empty(NOTES)
 
 
 def forget(out: Folder) -> None:
-    """Let all files be new to the next run: the checkpoint goes first, so that no note is lost without being new."""
+    """Make all files new to the next run; the checkpoint is removed first, so that no noted file is lost."""
     out.remove(CHECKPOINT)
     out.remove(NOTES)
 
 
 def _noting(url: str, noted: Callable[[], None] | None) -> Callable[[DataFrame, int], None]:
-    # Over Connect it runs on the server, which need not have this package: it takes nothing of it along.
+    # Over Spark Connect it runs on the server, which may not have this package: it must not refer to it.
     if noted is None:
 
         def note(batch: DataFrame, number: int) -> None:

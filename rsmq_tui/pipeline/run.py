@@ -45,8 +45,8 @@ _LOCK_FILE = "_lock"
 
 
 def open_folders(history_at: str, out_at: str, state: Path) -> tuple[Folder, Folder]:
-    """Return the history, and the folder for its tables, which is made; raises ``PipelineError``, ``HistoryError``."""
-    # It says in a sentence what is wrong with a history.
+    """Return the history, and the folder for its tables, created; raises ``PipelineError`` or ``HistoryError``."""
+    # This raises an error with a sentence if it is not a history.
     History(history_at, state=state)
     history, out = Folder(history_at, state), Folder(out_at, state)
     if out.is_within(history):
@@ -54,14 +54,14 @@ def open_folders(history_at: str, out_at: str, state: Path) -> tuple[Folder, Fol
     try:
         out.store.prepare()
     except Exception as error:
-        # Each kind of filesystem has errors of its own.
+        # Filesystems raise exceptions of their own.
         raise PipelineError(explain(error, out.label)) from error
     return history, out
 
 
 @contextmanager
 def alone(out: Folder) -> Iterator[None]:
-    """Be the only run on a folder; raises ``PipelineError`` where another is. A URL cannot be locked."""
+    """Lock a folder for this run; raises ``PipelineError`` if another run holds it. A URL cannot be locked."""
     if out.path is None:
         yield
         return
@@ -78,9 +78,9 @@ def alone(out: Folder) -> Iterator[None]:
 
 
 def claim(out: Folder, state: Path) -> None:
-    """Mark a folder as that of an analysis; raises ``PipelineError`` for one that holds anything else.
+    """Mark a folder as an analysis; raises ``PipelineError`` if it contains anything else.
 
-    Files in it that no manifest names are removed later on: they must not be somebody else's.
+    Files that no manifest names are removed later, so the folder must not contain other files.
     """
     try:
         if read_state(out) is not None:
@@ -95,7 +95,7 @@ def claim(out: Folder, state: Path) -> None:
 
 
 def files_held(history: Folder) -> dict[str, list[SealedFile]]:
-    """Return the files that the history holds of each table; raises ``PipelineError``."""
+    """Return the files of each table of the history; raises ``PipelineError``."""
     try:
         return {
             table: [file for file in history.store.files(table) if day_in(file.name) is not None] for table in TABLES
@@ -106,7 +106,7 @@ def files_held(history: Folder) -> dict[str, list[SealedFile]]:
 
 
 def manifest_before(history: Folder, out: Folder, *, is_full: bool) -> Manifest | None:
-    """Return the manifest of the last run, or None where all is to be made anew; raises as ``read_manifest``."""
+    """Return the manifest of the last run, or None to compute everything; raises as ``read_manifest``."""
     try:
         manifest = read_manifest(out.store)
     except HistoryError:
@@ -123,7 +123,7 @@ def manifest_before(history: Folder, out: Folder, *, is_full: bool) -> Manifest 
 
 
 def _with_all_files(out: Folder, manifest: Manifest, *, is_full: bool) -> Manifest:
-    """Return a manifest whose files are all there; raises where some are not, unless a full run does without."""
+    """Return a manifest whose files all exist; raises if some are missing, unless ``is_full``."""
     there = set(out.files(RUNS))
     lost = [name for table in manifest.tables for name in manifest.files(table) if name not in there]
     if lost and not is_full:
@@ -136,25 +136,25 @@ def _with_all_files(out: Folder, manifest: Manifest, *, is_full: bool) -> Manife
 
 
 def mended(history: Folder, state: State) -> Sequence[str]:
-    """Return the files that were left out, and that are others by now."""
+    """Return the files that were left out and have changed since."""
     return [name for name, about in state.left_out.items() if history.stamp(name) not in (about.stamp, None)]
 
 
 def still_there(left_out: Mapping[str, LeftOut], held: Mapping[str, Sequence[SealedFile]]) -> dict[str, LeftOut]:
-    """Return what was left out and is still in the history."""
+    """Return the left-out files that are still in the history."""
     names = {file.name for files in held.values() for file in files}
     return {name: about for name, about in left_out.items() if name in names}
 
 
 def keep(out: Folder, state: State, folder: Path) -> None:
-    """Keep what the next run is to know; ``folder`` is the user's."""
+    """Store the state for the next run; ``folder`` is the user's folder, for temporary files."""
     with scratch_for(out, folder, STATE_FILE) as scratch:
         out.store.write(STATE_FILE, json.dumps(asdict(state)) + "\n", scratch)
 
 
 @contextmanager
 def scratch_for(out: Folder, state: Path, name: str) -> Iterator[Path]:
-    """Give a path to write a file to before it is renamed; ``state`` is the user's folder, for what is not local."""
+    """Yield a path for a file that is then renamed; ``state`` is the user's folder, used if ``out`` is not local."""
     if out.path is not None:
         yield out.path / _beside(name)
         return
@@ -171,7 +171,7 @@ def _beside(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a run is asked for."""
+    """The options of a run."""
 
     history: str
     out: str
@@ -181,11 +181,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did; ``run`` is None where there was nothing new, and nothing was changed.
+    """The outcome of a run; ``run`` is None if there was nothing new, and nothing was changed.
 
-    ``days`` are those that were worked, of samples and of messages; ``rows`` the rows that were written of each table;
-    ``problems`` the files that were found unreadable, a sentence each, and ``known_problems`` how many of them were
-    left out before.
+    ``days`` are the computed days of samples and of messages; ``rows`` the rows written to each table; ``problems`` has
+    a sentence for each unreadable file, and ``known_problems`` is how many of these were left out before.
     """
 
     run: str | None
@@ -198,10 +197,10 @@ class Outcome:
 
 
 class PipelineRun:
-    """Does a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed.
+    """Runs a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed.
 
-    ``steps`` is told the name of each step that was just taken, for tests that kill it there. Setting ``stop`` ends the
-    run before its next step; whoever sets it also cancels what Spark does.
+    ``steps`` is called with the name of each completed step, for tests that kill the run there. Setting ``stop`` ends
+    the run before its next step; the caller must also cancel Spark's jobs.
     """
 
     def __init__(
@@ -223,7 +222,7 @@ class PipelineRun:
         self._steps = steps
 
     def run(self) -> Outcome:
-        """Do it; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
+        """Run the job; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
         begun_s = time.monotonic()
         try:
             history, out = open_folders(self._job.history, self._job.out, self._state_folder)
@@ -245,7 +244,7 @@ class PipelineRun:
         before = manifest_before(history, out, is_full=job.full)
         state = read_state(out) or State()
         if job.full:
-            # Should this run not come to its end, the next one is to make all anew as well.
+            # If this run does not complete, the next one must also compute everything.
             self._keep(out, replace(state, version=None))
             forget(out)
         whole_again = mended(history, state)
@@ -259,16 +258,16 @@ class PipelineRun:
         if is_same and not job.full and state.seen == seen and not read_notes(out).files:
             return Outcome(None, out.label, known_problems=len(still_there(state.left_out, held)))
         if state.settings != asdict(job.settings):
-            # Until the run is over nobody knows which of the two the tables are made by.
+            # Until the run is over, it is unknown with which of the two settings the tables were computed.
             self._keep(out, replace(state, settings={}))
         notes = self._ingest(history, out, held)
-        # What came while Spark was starting may be noted, and its notes go with this run.
+        # Files that arrived while Spark was starting may be noted too; this run removes their notes.
         held = files_held(history)
         new = {table: set(notes.names.get(table, ())) for table in TABLES}
         for name in whole_again:
             new[name.partition("/")[0]].add(name)
         is_anew = before is None or job.full or state.version != VERSION
-        # What is poison is told by day.
+        # Poison messages are stored by day.
         has_other_poison = state.settings.get("poison_rc") != job.settings.poison_rc
         anew = TABLES if is_anew else (MESSAGES,) if has_other_poison else ()
         todo = to_do(history, held, new, before, anew)
@@ -316,7 +315,7 @@ class PipelineRun:
             whole = working.over_all(manifest)
             self._step("written")
         except Exception:
-            # What tasks still write is removed by the next run.
+            # The next run removes what tasks still write.
             if not self._stop.is_set():
                 out.remove(f"{RUNS}/{run}")
             raise
@@ -350,13 +349,13 @@ class PipelineRun:
     def _as_it_was(
         self, history: Folder, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None
     ) -> list[str]:
-        """Return the days whose files are all still there: of another, its tables stay as they were."""
+        """Return the days whose files all still exist; the tables of other days are not changed."""
         now = {file.name for file in history.store.files(table)}
         gone = {file.day for file in held if file.name not in now}
         return [day for day in days if day not in gone or before is None or not is_stored(before, table, day)]
 
     def _check_alone(self, out: Folder, before: Manifest | None) -> None:
-        """Where no lock tells of it: raise where somebody else has published meanwhile."""
+        """Raise if another run has published meanwhile, for stores that cannot be locked."""
         if self._job.full:
             return
         now = read_manifest(out.store)

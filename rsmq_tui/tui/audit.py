@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """What the cells need besides their finding."""
+    """What the cells show besides their finding."""
 
     ascii_only: bool = False
 
 
 def finding_key(finding: "Finding") -> str:
-    """Return what tells a finding from all others."""
+    """Return the unique key of a finding."""
     return f"{finding.kind} {finding.queue}"
 
 
@@ -64,7 +64,7 @@ _LINES_MAX = 12
 
 
 class DetailLines(Painted):
-    """Shows pairs of a label and its words, as high as they need."""
+    """Shows labels with their texts; its height follows the content."""
 
     DEFAULT_CSS = """
     DetailLines { height: auto; max-height: 50%; }
@@ -75,14 +75,14 @@ class DetailLines(Painted):
         self._pairs: Sequence[tuple[str, str]] = ()
 
     def show(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Show these pairs; the words are harmless already."""
+        """Show these (label, text) pairs; the texts must already be printable."""
         if pairs != self._pairs:
             self._pairs = pairs
             self.repaint_all()
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Tell how many lines there are."""
+        """Return the number of lines."""
         return len(self._lines_for(width))
 
     def paint(self) -> list[Strip]:
@@ -100,14 +100,14 @@ class DetailLines(Painted):
         return lines[:_LINES_MAX]
 
 
-# What is found beyond these is only counted.
+# Findings beyond these are only counted.
 FINDINGS_MAX = 10_000
 _SHOWN_EVERY_S = 0.1
 _DETAILS = ("which", "made by", "effect", "fix")
 
 
 class AuditScreen(DashboardScreen):
-    """Findings of one queue, or of all of a namespace, as an audit finds them."""
+    """Shows the findings of an audit of one queue, or of all queues of a namespace, as they are found."""
 
     WHERE: ClassVar[tuple[Where, ...]] = ("audit", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("audit")
@@ -127,7 +127,7 @@ class AuditScreen(DashboardScreen):
         self._told: ChangeTold | None = None
 
     def compose(self) -> ComposeResult:
-        """Status, how far it is, findings, what is known of the one under the cursor, hints."""
+        """Status, progress, findings, details of the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self.table
@@ -135,21 +135,21 @@ class AuditScreen(DashboardScreen):
         yield KeyHints("table", "audit", "app")
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Start the audit."""
         self.table.focus()
-        # What was told before is no reason to look once more.
+        # A change that was reported before needs no second audit.
         self._told = self.dashboard.changes.told
         self._audit()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show what was found; polls tell nothing of it, but that it is another namespace's by now."""
+        """Show the findings; a poll changes them only if it shows that the namespace was switched."""
         if self._ns is not None and snapshot.ns != self._ns:
             self._ns = None
             self._audit()
         self._show()
 
     def rest(self) -> None:
-        """Look again."""
+        """Audit again."""
         self._audit()
 
     def _open(self, finding: "Finding") -> None:
@@ -160,7 +160,7 @@ class AuditScreen(DashboardScreen):
         self._show_details()
 
     def action_fix(self) -> None:
-        """Show what mending what was found in the queue under the cursor would do."""
+        """Preview the fix of the findings in the queue under the cursor."""
         chosen = self.table.cursor_row
         if chosen is None:
             self.notify("there is nothing to fix", severity="warning", markup=False)
@@ -168,13 +168,13 @@ class AuditScreen(DashboardScreen):
         if chosen.fix is None:
             self.notify("there is no safe fix: check it manually", severity="warning", markup=False)
             return
-        # What may be right for other clients is mended only where the cursor is on it.
+        # A finding that may be valid for another client is fixed only if the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
         findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
         self.dashboard.changes.fix(self.site, chosen.queue, tuple(findings), self._ns)
 
     def action_undo(self) -> None:
-        """Take the last change back."""
+        """Preview the undo of the last change."""
         self.dashboard.changes.undo(self.site, self.queue)
 
     def _follow_change(self, told: ChangeTold) -> None:
@@ -188,7 +188,7 @@ class AuditScreen(DashboardScreen):
 
     @work(group="audit", exclusive=True)
     async def _audit(self) -> None:
-        # One that was cancelled may take a moment to end, and must not tell of what it finds in the newer one.
+        # A cancelled audit may take a moment to end, and must not add its findings to the newer one.
         found: list[Finding] = []
         self._found = found
         self._progress, self._error, self._is_running, self._is_asked_again = None, None, True, False
@@ -203,7 +203,7 @@ class AuditScreen(DashboardScreen):
                         return
                     self._progress = progress
                     found += progress.findings[: FINDINGS_MAX - len(found)]
-                    # All that is listed is looked at each time that it is shown.
+                    # Showing the table costs time for each row in it.
                     if time.monotonic() >= shown_s + _SHOWN_EVERY_S:
                         self._show()
                         shown_s = time.monotonic()

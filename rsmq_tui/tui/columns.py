@@ -21,10 +21,10 @@ _KEY_WIDTH = 20
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """What the cells of the queue table need besides their queue; ``changed`` got another verdict in this poll.
+    """What the cells of the queue table show besides their queue; the verdict of ``changed`` changed in this poll.
 
-    Each queue's age and past are told by the snapshot of its own server, of which ``titles`` holds the names. ``stale``
-    says of those of several servers that do not answer how old their numbers are, by their places.
+    A queue's age and trend come from the snapshot of its server. ``titles`` has the names of the servers by place, and
+    ``stale`` the age of the numbers of those that do not answer.
     """
 
     snapshot: Snapshot
@@ -41,10 +41,10 @@ class QueueContext:
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """What the cells of the message table need besides their message.
+    """What the cells of the message table show besides their message.
 
-    ``ranged`` are to be marked with the range, ``gone`` have left the queue since they were found, and ``unknown`` were
-    not found again, but may be there.
+    ``ranged`` are in the open range, ``gone`` have left the queue since they were found, and ``unknown`` were not found
+    again, but may still be in the queue.
     """
 
     at_ms: int
@@ -61,7 +61,7 @@ class MessageContext:
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
     words = verdict_words(queue.verdict, context.ascii_only)
     if queue.place in context.stale:
-        # It was so when the server last answered.
+        # That was the verdict when the server last answered.
         return words, "muted"
     emphasis = " changed" if queue.key in context.changed else ""
     return words, f"verdict-{queue.verdict}{emphasis}"
@@ -82,7 +82,7 @@ def _oldest(queue: QueueState, context: QueueContext) -> Piece:
 
 
 def _rate(per_s: float | None) -> Piece:
-    """Say a rate in at most six characters: 812.0, then 1,204, 381k."""
+    """Format a rate in at most six characters: 812.0, 1,204, 381k."""
     return rate(per_s) if per_s is None or per_s < 999.95 else compact(per_s), ""
 
 
@@ -105,9 +105,9 @@ def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
 def spark_pieces(
     times_ms: Sequence[int], values: Sequence[float | None], at_ms: int, *, ascii_only: bool
 ) -> list[Piece]:
-    """Draw the last ten minutes, one cell each, on a scale from zero; light is what is high beside the rest.
+    """Draw the last ten minutes, one cell each, on a scale from zero; high values are light.
 
-    Cells are minutes of the clock, the last of them the present one: so a bar that is past does not change any more.
+    Cells are clock minutes, the last one the current minute: so a past bar never changes.
     """
     end_ms = at_ms - at_ms % _CELL_MS + _CELL_MS - 1
     minutes = fold_latest(times_ms[: len(values)], values, end_ms=end_ms, cell_ms=_CELL_MS, cells=SPARK_WIDTH)
@@ -124,7 +124,7 @@ def _outlook(queue: QueueState, context: QueueContext) -> Piece:
     return queue.problems[0] if queue.problems and queue.verdict is Verdict.OK else words, "muted"
 
 
-# A title is at least one cell narrower than its column: there the mark that tells the order has its place.
+# A title is at least one cell narrower than its column, which leaves room for the mark of the sort order.
 QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("verdict", "VERDICT", 10, _verdict),
     Column("queue", "QUEUE", 12, lambda queue, _: (queue.name, "strong"), grow=True),
@@ -150,7 +150,7 @@ _EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _ex
 _NET: Column[QueueState, QueueContext] = Column(
     "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
 )
-# What arrives in a list nobody counts; what queues of all kinds hold is known.
+# Arrivals in a list are not counted; the depth is known for all kinds.
 _DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=11)
 
 
@@ -159,8 +159,8 @@ def columns_of(
 ) -> tuple[Column[QueueState, QueueContext], ...]:
     """Return the columns of the queue table for these kinds of queues.
 
-    Where several servers are watched, each queue's stands before it. A queue's kind, and what only some kinds have, is
-    told where such queues are watched.
+    With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
+    have, are shown only if such queues are watched.
     """
     kinds = tuple(kinds)
     has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
@@ -188,7 +188,7 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "ready": (lambda queue: queue.ready, True),
     "hidden": (lambda queue: queue.hidden, True),
     "depth": (lambda queue: queue.depth, True),
-    # What became due or was sent first comes first.
+    # The earliest due or sent time comes first.
     "waiting": (lambda queue: queue.ready_since_ms, False),
     "oldest": (lambda queue: queue.oldest_ready_ms, False),
     "in": (lambda queue: queue.arrivals_s, True),
@@ -201,13 +201,13 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 
 
 def trouble(queue: QueueState) -> tuple[Any, ...]:
-    """Sort by trouble: the worst verdict, then the longest wait of a ready message, then the most ready ones."""
+    """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages."""
     oldest = queue.ready_since_ms
     return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 
 def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> bool:
-    """Sort in place; None sorts by trouble. Unknown values go last. Tells whether the order is downwards."""
+    """Sort in place; None sorts by trouble. Unknown values go last. Return whether the order is descending."""
     if column is None:
         queues.sort(key=trouble, reverse=reverse)
         return reverse
@@ -222,8 +222,8 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> 
 
 
 def passes(typed: str, holds: Callable[[str], bool]) -> bool:
-    """Tell whether something ``holds`` each word that was typed, and none of those that a ! stands before."""
-    # A word that is only begun says nothing yet.
+    """Return whether ``holds`` is true of each word that was typed, and of none that begins with !."""
+    # A lone ! is the start of a word that is still being typed.
     words = (word for word in typed.lower().split() if word != "!")
     return all(holds(word.removeprefix("!")) != word.startswith("!") for word in words)
 

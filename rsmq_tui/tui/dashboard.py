@@ -1,4 +1,4 @@
-"""What all screens share: the servers or the replay that is shown, the last snapshot, navigation and changes."""
+"""What all screens share: the servers or the replay, the last snapshot, navigation and changes."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
-# More than this is not taken by terminals that do take OSC 52.
+# Terminals that support OSC 52 do not accept more than this.
 _CLIPBOARD_BYTES_MAX = 74_000
 
 
 class Navigation:
-    """Opens screens, each of which ``make_screen`` makes by its name and its arguments when it is needed.
+    """Opens screens, which ``make_screen`` creates from a name and arguments.
 
-    ``floor`` is how many screens lie under what is shown, the first of it included: leaving that one leaves all of it.
+    ``floor`` is the number of screens on the stack up to the first screen of what is shown (the live servers or a
+    replay).
     """
 
     def __init__(self, app: App[Any], make_screen: Callable[..., Screen[Any]]) -> None:
@@ -35,23 +36,23 @@ class Navigation:
         self.floor = 1
 
     def open(self, name: str, *arguments: Any) -> None:
-        """Go to the screen of that name."""
+        """Open the screen of that name."""
         self._app.push_screen(self._make_screen(name, *arguments))
 
     def open_queue(self, queue: str, place: str = "") -> None:
-        """Go to a queue's own screen, from the first one."""
+        """Open the screen of a queue above the first screen."""
         self.close_above(self.floor)
         self.open("queue", queue, place)
 
     def close_above(self, floor: int) -> None:
-        """Close the screens that lie on so many."""
+        """Close all screens above the lowest ``floor`` ones."""
         while len(self._app.screen_stack) > floor:
             self._app.pop_screen()
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What was shown before a replay was opened over it; its servers are polled on."""
+    """What was shown before a replay was opened; its servers are still polled."""
 
     sites: Sequence[WatchedServer]
     by_place: Mapping[str, WatchedServer]
@@ -59,11 +60,11 @@ class _Behind:
 
 
 class Dashboard:
-    """What screens know of their app: what its servers say, or a replay, whose servers and snapshots these are then.
+    """What screens know of their app: live servers and their snapshots, or those of a replay.
 
-    ``show`` is given each snapshot that screens are to show, and ``tell_change`` what there is to tell of a change. A
-    ``place`` tells which of several servers is meant, and is empty where there is one. ``clock`` is the monotonic clock
-    in seconds that sources tell their freshness in.
+    ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
+    ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
+    seconds, by which sources measure their freshness.
     """
 
     def __init__(
@@ -99,12 +100,12 @@ class Dashboard:
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:
-        """All that has to be closed in the end."""
+        """All sites that must be closed on exit, also those behind a replay."""
         return self.sites if self._behind is None else (*self.sites, *self._behind.sites)
 
     @property
     def can_change(self) -> bool:
-        """True where queues of any server may be changed."""
+        """Whether queues of any server may be changed."""
         return any(site.can_change for site in self.sites)
 
     def site(self, place: str) -> WatchedServer:
@@ -112,17 +113,17 @@ class Dashboard:
         return self._by_place[place]
 
     def part(self, place: str) -> Snapshot | None:
-        """Return what is shown of the server of that place; None before its first poll."""
+        """Return the part of the snapshot for that place; None before its first poll."""
         return self.snapshot and self.snapshot.part(place)
 
     def show_live(self, snapshot: Snapshot) -> None:
-        """Take the news of what is watched; while a replay is shown it waits behind it."""
+        """Take a snapshot of the live servers; while a replay is shown, it is kept but not shown."""
         self._live = snapshot
         if self._behind is None:
             self._take(snapshot)
 
     def copy_text(self, text: str, what: str) -> None:
-        """Copy to the terminal's clipboard (OSC 52), which works over SSH too; tell that it was done or why not."""
+        """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
         encoded = text.encode("utf-8", "replace")
         if len(encoded) > _CLIPBOARD_BYTES_MAX:
             self._app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
@@ -131,14 +132,14 @@ class Dashboard:
         self._app.notify(f"copied {what}", timeout=2, markup=False)
 
     def open_replay(self, history: str, at_ms: int, queue: str | None = None) -> Worker[None]:
-        """Show a moment of a history over the screens, paused; that of a queue where one is named.
+        """Open a paused replay of a history at a moment, on the screen of ``queue`` if given.
 
-        It returns at once. Where the history cannot be read, a toast says why; q leads back to these screens.
+        It returns at once. If the history cannot be read, a toast says why.
         """
         return self._app.run_worker(self._open_replay(history, at_ms, queue), group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
-        """Show again what was there before a replay was opened, and tell whether there was something."""
+        """Show what was there before a replay was opened, and return whether there was anything."""
         behind, replay, navigation = self._behind, self.replay, self.navigation
         if replay is None or behind is None:
             return False
@@ -150,7 +151,7 @@ class Dashboard:
         return True
 
     async def follow_replay(self, replay: "ReplaySession", queue: str | None = None) -> None:
-        """Show what the player yields, until it is closed; first the screen of a queue where one is named."""
+        """Show what the player yields until it is closed, first on the screen of ``queue`` if given."""
         async for snapshot in replay.player.snapshots():
             if self.replay is not replay:
                 return
@@ -182,13 +183,13 @@ class Dashboard:
         except HistoryError as error:
             self._warn(str(error))
         except Exception as error:
-            # What a damaged file holds may be anything, and filesystems have errors of their own.
+            # A damaged file or a filesystem may raise any exception.
             self._warn(f"this history cannot be replayed: {str(error) or type(error).__name__}")
         else:
             self._enter_replay(replay, queue)
 
     def _enter_replay(self, replay: "ReplaySession", queue: str | None) -> None:
-        """Show a replay over what is there."""
+        """Show a replay above the current screens."""
         if self.replay is not None or self.changes.is_running:
             replay.close()
             self._warn("this is a replay" if self.replay else "a change is running: open the history after it")
@@ -204,7 +205,7 @@ class Dashboard:
 
     def _show_sites(self, replay: "ReplaySession") -> None:
         self.sites = replay.sites
-        # Screens behind may still ask for theirs.
+        # Screens behind the replay may still ask for their own site.
         self._by_place = {**self._by_place, **replay.sites_by_label}
 
     def _open_first(self, name: str, snapshot: Snapshot) -> None:

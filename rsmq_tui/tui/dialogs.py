@@ -46,13 +46,13 @@ _WORDS = (
 )
 
 _INDENT = 3
-# How wide the names are at least, and what their meanings need beside them.
+# The minimum widths of names and of their meanings beside them.
 _BESIDE = 16
 _LEAST_MEANING = 24
 
 
 class HelpScreen(Dialog[None]):
-    """Lists the keys of the places given that are ``usable`` there."""
+    """Lists the ``usable`` keys of these key groups."""
 
     def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class HelpScreen(Dialog[None]):
 
     @on(LineView.Resized)
     def _fill(self) -> None:
-        """Set all of it out for the width that there is."""
+        """Lay the help out for the current width."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines: list[list[Piece]] = []
         for where in self._where:
@@ -83,7 +83,7 @@ class HelpScreen(Dialog[None]):
         self._view.show(PieceLines(lines[1:]), stay=True)
 
     def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
-        """Set out a part: each name, and beside it, or below where that leaves little room, what it means."""
+        """Lay out a part: each name, with its meaning beside it, or below if there is little room."""
         if not rows:
             return []
         lines: list[list[Piece]] = [[], [(f" {title}", "head")]]
@@ -100,7 +100,7 @@ class HelpScreen(Dialog[None]):
 
 
 class NamespaceScreen(Dialog[str]):
-    """Gives the namespace that was chosen, or None."""
+    """Returns the chosen namespace, or None."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class NamespaceScreen(Dialog[str]):
         yield OptionList(markup=False)
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Start the scan."""
         options = self.query_one(OptionList)
         options.border_title = "Namespaces on this server"
         options.border_subtitle = "scanning …"
@@ -146,7 +146,7 @@ class PageView(ScrolledText):
 
 
 class PageScreen(Dialog[None]):
-    """Shows the page of a topic; a link to another page leads there."""
+    """Shows the page of a topic; links to other pages work."""
 
     AUTO_FOCUS = "PageView"
 
@@ -158,7 +158,7 @@ class PageScreen(Dialog[None]):
         """One view with the page in it."""
         with PageView() as view:
             view.border_title = f"Help: {self._topic}"
-            # Who follows a link may sit behind SSH, where no browser can be opened.
+            # Over SSH no browser can be opened.
             yield Markdown(page(self._topic), open_links=False)
 
     @on(Markdown.LinkClicked)

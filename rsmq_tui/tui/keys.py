@@ -16,7 +16,7 @@ Where = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """Which keys have a use on a screen: whether queues may be changed, whether it is live, and what kinds it shows."""
+    """What decides which keys are available: whether queues may be changed, whether it is live, and the kinds shown."""
 
     changes: bool = True
     live: bool = True
@@ -31,11 +31,10 @@ NO_CHANGES = Usable(changes=False)
 class Key:
     """What one key does.
 
-    ``id`` names it in key files, and begins with the place where it works. ``hint`` is its word at the bottom, where
-    none means that only the help tells it, and ``face`` the keys shown before that word, where one hint stands for a
-    pair. Hints stand in the order of the keys, and those that do not fit are left out, but for a ``pinned`` one.
-    ``changes`` is set for what changes a queue: where nothing may be changed, there is no such key. ``live`` is set for
-    what a replay has no use for.
+    ``id`` names it in key files, and begins with the key group (``Where``). ``hint`` is its word in the bottom line; if
+    empty, only the help lists the key. ``face`` is shown in place of its keys, if one hint stands for a pair. Hints are
+    in the order of the keys; those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that
+    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have.
     """
 
     id: str
@@ -51,17 +50,17 @@ class Key:
 
     @property
     def where(self) -> Where:
-        """The place where it works."""
+        """The key group that it belongs to."""
         return cast("Where", self.id.partition(".")[0])
 
     @property
     def needs(self) -> str:
-        """The action that a kind of queue must offer, or "block" where consumers must be able to wait; else empty."""
+        """The action that the kind of queue must support, "block" if it must have blocking consumers, or empty."""
         name, _, argument = self.action.partition("(")
         return argument.strip("')") if name == "change" else _NEEDS.get(name, "")
 
     def is_among(self, usable: Usable) -> bool:
-        """Tell whether the key has a use there."""
+        """Return whether the key is available there."""
         return (
             (usable.changes or not self.changes)
             and (usable.live or not self.live)
@@ -70,7 +69,7 @@ class Key:
 
     @property
     def shown(self) -> str:
-        """The keys as people write them."""
+        """The keys as shown to users."""
         return " ".join(_SHOWN.get(key, key) for key in self.keys.split(","))
 
 
@@ -114,7 +113,7 @@ def _change(id: str, keys: str, action: str, words: str, hint: str = "") -> Key:
 
 
 def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: str = "") -> Key:
-    # Of priority: in a replay they come before what else these keys mean on a screen.
+    # Priority: in a replay they override the other meanings of these keys.
     return Key(f"replay.{id}", keys, action, words, hint, face, priority=True)
 
 
@@ -165,7 +164,7 @@ KEYS = (
     Key("table.top", "g,home", "top", "First row"),
     Key("table.bottom", "G,end", "bottom", "Last row"),
     Key("table.open", "enter", "open", "Open the row under the cursor", "open"),
-    # Of priority, so that what is typed right behind it reaches the filter and not the table.
+    # Priority, so that what is typed right after it reaches the filter and not the table.
     Key("overview.filter", "slash", "filter", "Show only queues that match a filter", "filter", priority=True),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order"),
@@ -274,18 +273,18 @@ KEYS = (
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
-    # Of priority: as long as a change runs, this comes before whatever else the key means.
+    # Priority: while a change runs, this overrides the other meanings of the key.
     Key("change.cancel", "escape", "cancel_change", "Cancel the running change", changes=True, priority=True),
 )
 
 
 def keys_of(*where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
-    """Walk through the keys of these places that have a use, place by place."""
+    """Yield the available keys of these groups, group by group."""
     return (key for place in where for key in KEYS if key.where == place and key.is_among(usable))
 
 
 def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, ...], usable: Usable) -> bool:
-    """Tell whether an action has a use there, as far as it is one of these places' keys."""
+    """Return whether an action is available; True if no key of these groups has it."""
     written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
     named = [key for key in keys_of(*where) if key.action.partition("(")[0] == action]
     keys = [key for key in named if key.action == written] or named
@@ -293,12 +292,12 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
 
 
 def is_live_only(where: Iterable[Where], action: str) -> bool:
-    """Tell whether an action of these places is one that a replay has no use for."""
+    """Return whether an action of these key groups is not available in a replay."""
     return any(key.live and key.action.partition("(")[0] == action for key in keys_of(*where))
 
 
 def bindings_of(where: Where) -> list[BindingType]:
-    """Return a place's keys as Textual bindings."""
+    """Return the keys of a group as Textual bindings."""
     return [
         Binding(key.keys, key.action, key.hint or key.help, id=key.id, tooltip=key.help, priority=key.priority)
         for key in keys_of(where)

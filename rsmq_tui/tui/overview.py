@@ -27,10 +27,10 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
-    """Return the keys of the queues that were there at the last poll and have another verdict now."""
+    """Return the keys of the queues whose verdict differs from that of the last poll; new queues are left out."""
     if before is None or before is now or before.ns != now.ns:
         return frozenset()
-    # Most of 10,000 states are the very same objects, and need no look.
+    # Most of 10,000 states are the same objects, which are skipped quickly.
     before_ids, now_ids = set(map(id, before.queues)), set(map(id, now.queues))
     verdicts = {queue.key: queue.verdict for queue in before.queues if id(queue) not in now_ids}
     fresh = (queue for queue in now.queues if id(queue) not in before_ids) if verdicts else ()
@@ -38,7 +38,7 @@ def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
 
 
 def are_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    """Tell whether two rows of states are the very same ones."""
+    """Return whether two sequences hold the same objects."""
     return len(one) == len(other) and all(map(_is, one, other))
 
 
@@ -47,7 +47,7 @@ def _is(one: object, other: object) -> bool:
 
 
 def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
-    """Return the queues whose name or server holds each word, or whose verdict begins with it; with a ! the others."""
+    """Return the queues for which each word is in the name or server, or starts the verdict; ! negates a word."""
     return [queue for queue in queues if passes(wanted, partial(_holds, queue))] if wanted else list(queues)
 
 
@@ -56,7 +56,7 @@ def _holds(queue: QueueState, part: str) -> bool:
 
 
 class NowPanel(Painted):
-    """Ready, hidden, the oldest ready message, the rates, and how many queues are in which trouble."""
+    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict."""
 
     DEFAULT_CSS = """
     NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
@@ -64,11 +64,11 @@ class NowPanel(Painted):
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
     def on_mount(self) -> None:
-        """Name the panel."""
+        """Set the title."""
         self.border_title = "Now, and the last 10 min"
 
     def watch_snapshot(self) -> None:
-        """Show the news."""
+        """Repaint for a new snapshot."""
         self.repaint()
 
     def paint(self) -> list[Strip]:
@@ -90,11 +90,11 @@ class NowPanel(Painted):
         return [self.line(pieces) for pieces in lines]
 
     def _past(self, snapshot: Snapshot, name: Literal["ready", "hidden"]) -> list[Piece]:
-        """Draw how much it was, and say what the highest of it was."""
+        """Draw a sparkline of a total, and its highest value."""
         points = [point for point in snapshot.trend.totals if point.at_ms > snapshot.at_ms - SPARK_MS]
         values = [point.ready if name == "ready" else point.hidden for point in points]
         pieces = spark_pieces([point.at_ms for point in points], values, snapshot.at_ms, ascii_only=self.ascii_only)
-        # Where several servers are watched, the sums of the past lag a little behind those of now.
+        # With several servers, the recorded sums lag a little behind the current ones.
         now = snapshot.totals.ready if name == "ready" else snapshot.totals.hidden
         highest = max((value for value in (*values, now) if value is not None), default=None)
         return [*pieces, (f" max {compact(highest)}", "muted")]
@@ -108,9 +108,9 @@ class NowPanel(Painted):
         ]
 
 
-# Rows keep their places for this long after the cursor was moved, so that nothing moves under it.
+# Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
-# How often the ages of servers that do not answer are brought up to date.
+# How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
 _CHART_STEP_MS = 5_000
 
@@ -151,7 +151,7 @@ class OverviewScreen(DashboardScreen):
         yield self._hints
 
     def on_mount(self) -> None:
-        """Begin in the table."""
+        """Focus the table."""
         self._take_sites()
         self.table.focus()
         self.set_interval(_COUNT_S, self._count_on)
@@ -159,7 +159,7 @@ class OverviewScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
         if self.dashboard.sites is not self._sites:
-            # Another place appeared in a replay.
+            # Another server appeared in a replay.
             self._take_sites()
         self._show_chart(snapshot)
         self._tell_sums(snapshot)
@@ -184,12 +184,12 @@ class OverviewScreen(DashboardScreen):
         self.table.columns = columns_of(kinds, several_servers=not are_of_one_server(self._sites))
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
-        """Say how old the numbers are of those of several servers that do not answer, by their places."""
+        """Return the age of the numbers of servers that do not answer, by place, if there are several servers."""
         failing = (part for part in snapshot.parts if part.link.failure is not None)
         return {part.place: age_words(part, self.dashboard) for part in failing}
 
     def _count_on(self) -> None:
-        """Bring the ages of servers that do not answer up to date: the next poll may be half a minute away."""
+        """Update the ages of servers that do not answer: the next poll may be half a minute away."""
         stale = {} if self.snapshot is None or not self.is_current else self._stale(self.snapshot)
         if stale:
             self.table.context = replace(self.table.context, stale=stale)
@@ -197,7 +197,7 @@ class OverviewScreen(DashboardScreen):
             self._tell_why()
 
     def rest(self) -> None:
-        """Let the rows be sorted at once."""
+        """Sort the rows at once."""
         self._moved_s = -REST_S
 
     def _open(self, queue: QueueState) -> None:
@@ -230,7 +230,7 @@ class OverviewScreen(DashboardScreen):
             self.query_one("#filter").display = False
 
     def action_filter(self) -> None:
-        """Open the filter, at once: what is typed next must not reach the table."""
+        """Open the filter and focus it at once: what is typed next must not reach the table."""
         entry = self.query_one("#filter")
         entry.display = True
         self.set_focus(entry)
@@ -247,25 +247,25 @@ class OverviewScreen(DashboardScreen):
             self._rearrange()
 
     def action_sort_next(self) -> None:
-        """Sort by the next column; after the last one by trouble again."""
+        """Sort by the next column; after the last one, by trouble again."""
         columns = (None, *(column.id for column in self.table.columns))
         self._sort = columns[(columns.index(self._sort) + 1) % len(columns)]
         self._reverse = False
         self._rearrange()
 
     def action_sort_reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
         self._reverse = not self._reverse
         self._rearrange()
 
     def action_change(self, name: str) -> None:
-        """Ask for a change of the queue under the cursor, or for a queue to create."""
+        """Start a change of the queue under the cursor, or the creation of a queue."""
         queue, place = self._queue_for(name), self.chosen_place
         if queue is not None and place is not None:
             self.dashboard.changes.ask(self.dashboard.site(place), name, queue)
 
     def action_undo(self) -> None:
-        """Take back the last change."""
+        """Preview the undo of the last change."""
         place = self._place_for_key()
         if place is not None:
             self.dashboard.changes.undo(self.dashboard.site(place), None)
@@ -277,7 +277,7 @@ class OverviewScreen(DashboardScreen):
             self.dashboard.navigation.open("audit", None, place)
 
     def action_export(self) -> None:
-        """Write all messages of the queue under the cursor to a file."""
+        """Export all messages of the queue under the cursor."""
         queue, place = self._queue_for("export"), self.chosen_place
         if queue is not None and place is not None:
             self.dashboard.changes.export(self.dashboard.site(place), queue, None)
@@ -291,7 +291,7 @@ class OverviewScreen(DashboardScreen):
 
     @property
     def usable(self) -> Usable:
-        """Which keys have a use here: of those for one kind of queue, the ones of the row under the cursor."""
+        """The available keys; keys for one kind of queue depend on the row under the cursor."""
         row, known = self.table.cursor_row, super().usable
         return known if row is None else replace(known, kinds=frozenset({row.kind}))
 
@@ -306,12 +306,12 @@ class OverviewScreen(DashboardScreen):
         if self.table.cursor_row is None:
             self.notify("no queue is selected", severity="warning", markup=False)
             return None
-        # While a dialog is open the rows behind it go on, and its queue stays the one under the cursor.
+        # While a dialog is open, polls may reorder the rows; its queue must stay under the cursor.
         self.table.place_cursor(self.table.cursor_index)
         return self.table.cursor_row.name
 
     def _tell_why(self) -> None:
-        """Say in a sentence why the queue under the cursor has its verdict, and what is odd about it."""
+        """Show why the queue under the cursor has its verdict, and what is unusual about it."""
         self._hints.follow(self.usable)
         queue, snapshot = self.table.cursor_row, self.snapshot
         if queue is None or snapshot is None:
@@ -326,7 +326,7 @@ class OverviewScreen(DashboardScreen):
             (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
         if is_stale:
-            # Its verdict was the last, and need not be true any more.
+            # This is the last known verdict, which may no longer be true.
             pieces.append((f"{'X' if ascii_only else '✗'} {stale_words(part, self.dashboard)} · ", "alarm"))
         pieces.append((words, "muted" if is_stale else ""))
         if queue.problems:
@@ -335,7 +335,7 @@ class OverviewScreen(DashboardScreen):
 
     @property
     def _free_lines(self) -> int:
-        """How many lines there are at the bottom that no row needs, that of the words itself included."""
+        """The number of free lines below the rows, including the line of the reason itself."""
         return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
 
     def _rearrange(self) -> None:
@@ -345,7 +345,7 @@ class OverviewScreen(DashboardScreen):
             self.show_snapshot(self.snapshot)
 
     def _arranged(self, snapshot: Snapshot) -> Sequence[QueueState]:
-        """Return the rows in order: sorted while the cursor rests, else in the places that they have."""
+        """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         wanted = (self._filter, self._sort, self._reverse, resting)
         if wanted == self._arranged_for and are_same(snapshot.queues, self._seen):
@@ -361,7 +361,7 @@ class OverviewScreen(DashboardScreen):
         return rows
 
     def _show_chart(self, snapshot: Snapshot) -> None:
-        # One dot of the chart stands for several seconds: drawing it at each poll would change nothing but the cost.
+        # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
         step = snapshot.at_ms // _CHART_STEP_MS
         early = len(snapshot.trend.totals) < 10
         if step == self._chart_at and not early:

@@ -20,13 +20,13 @@ NO_SERVER = "select a queue first: this applies to its server"
 
 
 class DashboardScreen(Screen[None]):
-    """A screen that shows the app's last snapshot by ``show_snapshot``, as long as it is in front.
+    """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
 
-    ``WHERE`` names the keys that work here. ``place`` tells which of several servers it shows; None is all of them.
-    While it ``is_following``, the app calls ``take`` and ``tell_change`` for what is new.
+    ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. While it
+    ``is_following``, the app calls ``take`` and ``tell_change`` with updates.
     """
 
-    # A key that is typed ahead is for what the screen lists, and must not land in the line of a filter.
+    # A key that is typed ahead is meant for the table, and must not go to the filter.
     AUTO_FOCUS = "RowTable"
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
@@ -38,7 +38,7 @@ class DashboardScreen(Screen[None]):
         self.is_following = False
 
     def on_mount(self) -> None:
-        """Show the last snapshot, and what is told of a change; from now on the app gives this screen what is new."""
+        """Show the last snapshot and the state of a change, and follow updates from now on."""
         self._shown_in = self.dashboard.replay
         if self._shown_in is not None:
             from rsmq_tui.tui.replay.banner import ReplayBanner  # noqa: PLC0415 - live screens need none
@@ -49,84 +49,84 @@ class DashboardScreen(Screen[None]):
         self.tell_change(self.dashboard.changes.told)
 
     def on_screen_resume(self) -> None:
-        """Show what came in while another screen was in front."""
+        """Show what arrived while another screen was active."""
         self.refresh_words()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a slash be typed in the filter; leave out what changes a queue where that may not be."""
+        """Disable unavailable keys; in the filter, let a slash be typed."""
         if action == "filter" and isinstance(self.focused, Input):
             return False
         return can_be_used(self.WHERE, action, parameters, self.usable)
 
     def leads_somewhere(self, action: str) -> bool:
-        """Tell whether a key's action does more here than to say why it does nothing."""
+        """Return whether the action has an effect here; otherwise its key hint is not shown."""
         return action != "history" or self.dashboard.past is not None
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show the news."""
+        """Show a new snapshot."""
         raise NotImplementedError
 
     def rest(self) -> None:
-        """Bring up to date what a poll alone does not: the user asked for it."""
+        """Refresh what a poll does not update, such as a search: the user asked for it."""
 
     @property
     def dashboard(self) -> Dashboard:
-        """What this screen shares with the others."""
+        """The state that all screens share."""
         return dashboard_of(self.app)
 
     @property
     def can_change(self) -> bool:
-        """True where what this screen shows may be changed."""
+        """Whether the queues that this screen shows may be changed."""
         return self.dashboard.can_change if self.place is None else self.site.can_change
 
     @property
     def usable(self) -> Usable:
-        """Which keys have a use here."""
+        """The available keys."""
         sites = self.dashboard.sites if self.place is None else (self.site,)
         return Usable(self.can_change, self.dashboard.replay is None, frozenset(site.kind.name for site in sites))
 
     @property
     def chosen_place(self) -> str | None:
-        """The server that a key is meant for; None where nothing tells."""
+        """The place of the server that a key applies to; None if it is not known."""
         return self.place
 
     @property
     def chosen_queue(self) -> tuple[str, str, str] | None:
-        """The queue that the screen is of, by its server, namespace and name; None where it is of all."""
+        """The queue of this screen as (server, namespace, name); None if it shows all queues."""
         return None
 
     @property
     def site(self) -> WatchedServer:
-        """The server that this screen shows; raises ``LookupError`` where it shows several."""
+        """The server that this screen shows; raises ``LookupError`` if it shows several."""
         return self.dashboard.site(self.place or "")
 
     def take(self, snapshot: Snapshot | None) -> None:
-        """Take the last snapshot, and show it where this screen is in front."""
+        """Take the last snapshot, and show it if this screen is active."""
         if self.dashboard.replay is not self._shown_in:
-            # A replay is shown over this screen, or was until now.
+            # A replay was opened or closed above this screen.
             return
         if self._shown_in is not None and self.place is not None:
-            # A place that was alone gets a label when another one appears.
+            # The only place of a replay gets a label when another one appears.
             self.place = self._shown_in.label_of(self.place)
         news = snapshot if snapshot is None or self.place is None else snapshot.part(self.place)
         if news is self.snapshot:
-            # Another server had news.
+            # Only another server has a new snapshot.
             return
         self.snapshot = news
         if self.is_current:
             self.refresh_words()
 
     def refresh_words(self) -> None:
-        """Show the last snapshot again: what it is told with has changed."""
+        """Show the last snapshot again, in another form or with other information."""
         snapshot = self.snapshot
         if snapshot is not None:
             self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
             self.show_snapshot(snapshot)
 
     def tell_change(self, told: ChangeTold | None) -> None:
-        """Show what there is to tell of a change; None where there is nothing any more."""
+        """Show the progress or outcome of a change; None removes it."""
         if self._shown_in is not None:
-            # Whatever was changed was changed on a live server.
+            # Changes are made on live servers only.
             return
         line = self.query_one_optional(ChangeLine)
         if line is None:
@@ -144,4 +144,4 @@ class DashboardScreen(Screen[None]):
             self._follow_change(told)
 
     def _follow_change(self, told: ChangeTold) -> None:
-        """Bring up to date what a change that has ended may have changed."""
+        """Refresh what a finished change may have affected."""

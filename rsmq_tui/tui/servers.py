@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class WatchedServer:
     """One server, in one namespace at a time.
 
-    ``place`` tells it from others for as long as the program runs, and is empty where there is one; ``name`` is the
-    profile's, shown at the top in its ``colour``, which is ``#rrggbb``, and ``ns`` the namespace that it begins in,
-    which tells the ``kind`` of its queues too. ``triage`` is what changes its queues, or makes it when it is first
-    needed: the first numbers are on the screen before it is loaded. Without it, and where it or the site is
-    ``read_only``, nothing is changed.
+    ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
+    shown at the top in its ``colour`` (``#rrggbb``). ``ns`` is the initial namespace, which also determines the
+    ``kind`` of its queues. ``triage`` changes its queues; it may be a factory, which is called when first needed, after
+    the first numbers are on the screen. Without ``triage``, or if it or the site is ``read_only``, nothing can be
+    changed.
     """
 
     def __init__(
@@ -43,27 +43,27 @@ class WatchedServer:
         self._ns: str | None = None
 
     def title(self, ns: str) -> str:
-        """Return what it is called while it watches that namespace."""
+        """Return its title while it watches that namespace."""
         is_elsewhere = self._first_ns and ns and ns != self._first_ns
         return f"{self.name or self.place} {ns}" if is_elsewhere else self.place or self.name
 
     @property
     def can_export(self) -> bool:
-        """True where messages may be written to a file."""
+        """Whether messages can be exported."""
         return self._opening is not None
 
     @property
     def can_change(self) -> bool:
-        """True where queues may be changed."""
+        """Whether queues may be changed."""
         return self._opening is not None and not self.read_only
 
     def awaited_ns(self, shown_ns: str) -> str | None:
-        """Return the namespace that it was switched to, as long as another one is shown; None where all is one."""
+        """Return the namespace that it was switched to, while another one is still shown; otherwise None."""
         return None if not self.kind.has_namespaces or self._ns in (None, shown_ns) else self._ns
 
     @property
     def triage(self) -> "ChangeService":
-        """What changes its queues, made when it is first asked for."""
+        """The service that changes its queues, created on first use."""
         if self._triage is None:
             if self._opening is None:
                 raise RuntimeError("changes are not available")
@@ -73,14 +73,14 @@ class WatchedServer:
         return self._triage
 
     def switch(self, ns: str) -> None:
-        """Watch and change the queues of another namespace from now on."""
+        """Switch to another namespace."""
         self._ns = ns
         self.source.switch(ns)
         if self._triage is not None:
             self._triage.watch(ns)
 
     async def aclose(self) -> None:
-        """Let go of the server and the journal."""
+        """Close the connections and the journal."""
         if self._triage is not None:
             await self._triage.aclose()
         elif self._opening is not None and not callable(self._opening):
@@ -89,5 +89,5 @@ class WatchedServer:
 
 
 def are_of_one_server(sites: Sequence[WatchedServer]) -> bool:
-    """Tell whether there is nothing to tell apart but the kinds of queues: one namespace, and the lists beside it."""
+    """Return whether the sites differ only in kind: one namespace of a server, and the lists beside it."""
     return len({site.name for site in sites}) == 1 and len({site.kind.name for site in sites}) == len(sites)

@@ -20,7 +20,7 @@ _PACKAGE = Path(rsmq_tui.__file__).parent
 
 
 def shipped_themes() -> Path:
-    """Return the folder of the themes that come along: inside the package, or beside it in a checkout."""
+    """Return the folder of the included themes: inside the package, or beside it in a checkout."""
     packaged = _PACKAGE / "themes"
     return packaged if packaged.is_dir() else _PACKAGE.parent / "themes"
 
@@ -32,7 +32,7 @@ def user_themes() -> Path:
 
 DEFAULT_THEME = "rsmq-dark"
 
-# What a theme may colour beyond Textual's own names, and what it is when a theme says nothing.
+# The colours that a theme may set besides Textual's own, with their defaults.
 TOKENS = {
     "verdict-broken": "#ff5f7e",
     "verdict-stalled": "#ff7a5c",
@@ -65,7 +65,7 @@ _COLORS = (
 
 
 class ThemeError(ValueError):
-    """A theme file that cannot be used, with the reason in words."""
+    """A theme file that cannot be used; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
 
 
 def first_theme(app: App[Any], wanted: str | None, ours: Iterable[str]) -> str:
-    """Return the theme that was asked for, else the one that suits the terminal's colours; say when there is none."""
+    """Return the requested theme, or the default one for the terminal's colours; show a toast if it does not exist."""
     plain = app.console.color_system in (None, "standard") and not app.is_headless
     wanted = wanted or ("rsmq-ansi" if plain else DEFAULT_THEME)
     if wanted in app.available_themes:
@@ -125,14 +125,14 @@ def read_theme(path: Path) -> Theme:
     for key, value in (*values.items(), *variables.items()):
         _check_color(key, value)
     if flags.get("ansi"):
-        # Textual's own styles want some variables that only its own ANSI themes define.
+        # Textual's own styles need some variables that only its ANSI themes define.
         basis = "ansi-dark" if flags.get("dark", True) else "ansi-light"
         variables = {**BUILTIN_THEMES[basis].variables, **variables}
     return Theme(name=name, variables=variables, **flags, **values)
 
 
 def palette(variables: dict[str, str], names: Iterable[str], *, ascii_only: bool, colored: bool) -> Palette:
-    """Return the colours of a chart's series from the theme in force."""
+    """Return the colours of a chart's series in the current theme."""
     if not colored:
         return Palette(series=("",), axis="", muted="", ascii=ascii_only)
     return Palette(

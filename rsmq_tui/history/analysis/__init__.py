@@ -1,7 +1,7 @@
-"""Reads an analysis, which is the tables that the pipeline computes from a history.
+"""Reads an analysis: the tables that the pipeline computes from a history.
 
 reading  queues, lines, heat maps and episodes, as values
-schema   the tables of an analysis, their columns, and where files lie
+schema   the tables of an analysis, their columns, and the layout of files
 tables   the manifest, and reading tables by column and time
-values   the values that a reader gets
+values   the values that a reader returns
 """

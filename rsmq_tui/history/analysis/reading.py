@@ -1,8 +1,8 @@
 """Reads an analysis: queues, lines, heat maps and episodes, as values.
 
-A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the picture.
-In a place that was polled, a queue without a sample did not exist: it adds nothing to a sum. While a place was not
-polled there is a gap, in the sum of several places too. Ages are combined by their maximum, not by their sum.
+A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the chart.
+In a place that was polled, a queue without a sample did not exist: it counts as 0 in a sum. Times without polls of a
+place are gaps, also in the sum of several places. Ages are combined by their maximum, not by their sum.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,14 +52,14 @@ from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
 Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Poison, QueueFacts)
-# Nobody looks at more; a damaged file may tell of millions.
+# A limit, because a damaged file may contain millions of days.
 _MOST_DAYS = 3_660
 # 1970 began on a Thursday.
 _FIRST_WEEKDAY = 3
 
 
 def by_day(line: Line, span: TimeRange) -> HeatMap:
-    """Fold a line of hours: a row for each day of the range, also for those of which nothing is known."""
+    """Fold an hourly line: a row for each day of the range, also for days without data."""
     hours = {at_ms // HOUR_MS: value for at_ms, value in line.points if at_ms >= span.from_ms - HOUR_MS + 1}
     last = max(span.from_ms, span.to_ms - 1) // DAY_MS
     first = max(span.from_ms // DAY_MS, last - _MOST_DAYS)
@@ -69,7 +69,7 @@ def by_day(line: Line, span: TimeRange) -> HeatMap:
 
 
 def by_weekday(line: Line) -> HeatMap:
-    """Fold a line of hours: the mean of each hour of the week, of ages the greatest."""
+    """Fold an hourly line: the mean of each hour of the week; for ages the maximum."""
     known: dict[tuple[int, int], list[float]] = {}
     for at_ms, value in line.points:
         if value is not None:
@@ -95,9 +95,9 @@ def _mean(values: Iterable[float]) -> float:
 _PLACE = ("profile", "server", "ns")
 _QUEUE = (*_PLACE, "queue")
 _MOST_STEPS = 3_000
-# A bucket with fewer samples may be followed by one that has none though nothing is missing.
+# With fewer samples per bucket, an empty bucket does not mean that samples are missing.
 _DENSE = 3
-# Beyond this many names, a filter by each costs more than what it spares.
+# With more names, a filter by name costs more than it saves.
 _NAMED_MAX = 200
 _KNOWN = pc.ScalarAggregateOptions(min_count=1)
 
@@ -107,7 +107,7 @@ Asked = tuple[str, str]
 
 
 class _Rows(NamedTuple):
-    """Samples of the wanted queues: their steps, and what is added up or compared."""
+    """Rows of the wanted queues: their steps, and the values to combine."""
 
     table: pa.Table
     width_ms: int
@@ -123,9 +123,9 @@ def read_lines(
     *,
     step_ms: int | None = None,
 ) -> tuple[Line, ...]:
-    """Return lines of about ``points`` points or more; ``lives`` tells when each place was recorded at all.
+    """Return lines of about ``points`` points or more; ``lives`` is the recorded span of each place.
 
-    ``asked`` are the metrics and statistics; ``step_ms`` asks for steps of exactly that length, whole hours.
+    ``asked`` are metrics and statistics; ``step_ms`` sets the exact length of the steps, in whole hours.
     """
     rows = _read(tables, refs, asked, span, points if step_ms is None else None)
     if not rows.table.num_rows:
@@ -135,7 +135,7 @@ def read_lines(
     if step_ms is None:
         step_ms = rows.width_ms * max(1, -(-span.length_ms // rows.width_ms // _MOST_STEPS))
         if len(seen) > 1 and (usual_ms > rows.width_ms or samples < 2):
-            # Places are polled at times of their own, and are added up only where there is time for each to be.
+            # Places are polled at different times: a step must be long enough to contain a poll of each.
             step_ms = max(step_ms, rows.width_ms * -(-2 * usual_ms // rows.width_ms))
     is_dense = step_ms > rows.width_ms or samples >= _DENSE
     near_ms = step_ms if is_dense else max(2 * step_ms, usual_ms * 5 // 2)
@@ -150,10 +150,9 @@ def read_lines(
 def read_greatest(
     tables: Tables, refs: Collection[QueueRef], metric: str, span: TimeRange, points: int
 ) -> tuple[int, float] | None:
-    """Return when a metric of any one of the queues was greatest, first, and how great; None where nothing is known.
+    """Return the maximum of a metric over single queues, with its first time; None if nothing is known.
 
-    It is read from the roll-up that a line of so many points is made from, of whatever is there: a gap of another place
-    takes nothing away.
+    It is read from the roll-up for a line of ``points`` points. Gaps of other places do not matter.
     """
     table = _read(tables, refs, [(metric, "max")], span, points).table
     values = table.column(f"{metric}_max").cast(pa.float64(), safe=False)
@@ -165,7 +164,7 @@ def read_greatest(
 
 
 def of_queues(refs: Collection[QueueRef]) -> pc.Expression:
-    """Return the filter for rows that may be of these queues: with several places, others may pass it too."""
+    """Return a filter for rows of these queues; with several places, it may also pass rows of others."""
     if len(refs) == 1:
         (ref,) = refs
         stored = (stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue))
@@ -182,7 +181,7 @@ def of_queues(refs: Collection[QueueRef]) -> pc.Expression:
 
 
 def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
-    """Return the rows that are of these queues."""
+    """Return exactly the rows of these queues."""
     if len(refs) == 1 or not table.num_rows:
         return table
     wanted = [
@@ -195,21 +194,21 @@ def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
 def _read(
     tables: Tables, refs: Collection[QueueRef], asked: Sequence[Asked], span: TimeRange, points: int | None
 ) -> _Rows:
-    """Read the coarsest roll-up that is fine enough, or a coarser one that more is there of."""
+    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more."""
     needed = (name for metric, statistic in asked for name in _columns(metric, statistic))
     columns = tuple(dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *needed)))
     choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
-    # Older days may be kept in a coarse roll-up alone.
+    # For older days only a coarse roll-up may exist.
     name = max(choice, key=lambda table: len(tables.days(table, span)))
     width_ms = WIDTHS_MS[name]
-    # A bucket that the range begins in is of it.
+    # The bucket in which the range begins is included.
     inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
     reach = TimeRange(span.from_ms - width_ms, span.to_ms)
     return _Rows(only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms)
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:
-    """Return the coarsest roll-up with a bucket for at least every second point, and then those that are coarser."""
+    """Return the coarsest roll-up with a bucket for at least every second point, then the coarser ones."""
     order = [ROLLUP_10S, ROLLUP_1M, ROLLUP_1H]
     fitting = [name for name in order if 2 * span.length_ms >= points * WIDTHS_MS[name]]
     return order[order.index(fitting[-1] if fitting else ROLLUP_10S) :]
@@ -222,7 +221,7 @@ def _columns(metric: str, statistic: str) -> tuple[str, ...]:
 
 
 def _values(table: pa.Table, metric: str, statistic: str, step_ms: int) -> dict[int, dict[Place, float | None]]:
-    """Return the value of each step and place: first each queue's over the step, then all queues' together."""
+    """Return the value of each step and place: first combined per queue, then over all queues."""
     column, *others = _columns(metric, statistic)
     value = table.column(column).cast(pa.float64(), safe=False)
     steps = pc.multiply(pc.divide(table.column("bucket_ms"), step_ms), step_ms)
@@ -256,7 +255,7 @@ def _together(
     lives: Mapping[Place, TimeRange],
     added: Any,
 ) -> list[Point]:
-    """Add up the places of each step; one that was recorded then, but has nothing there, makes the sum unknown."""
+    """Combine the places of each step; the result is unknown if a place that was recorded then has no value."""
     stored = {Place(stored_name(place.profile), place.server, stored_name(place.ns)): lives[place] for place in lives}
     points: list[Point] = []
     for step in sorted(values):
@@ -270,7 +269,7 @@ def _together(
 
 
 def _with_gaps(points: Sequence[Point], step_ms: int, near_ms: int) -> Iterable[Point]:
-    """Yield the points, and one without a value where some are missing in between."""
+    """Yield the points, with a point of value None for each gap."""
     for (at_ms, value), (next_ms, _) in pairwise(points):
         yield at_ms, value
         if next_ms - at_ms > near_ms and value is not None:
@@ -279,7 +278,7 @@ def _with_gaps(points: Sequence[Point], step_ms: int, near_ms: int) -> Iterable[
 
 
 def _buckets(table: pa.Table) -> dict[Place, list[int]]:
-    """Return the buckets that each place has anything in, in order."""
+    """Return the sorted buckets in which each place has rows."""
     found: dict[Place, list[int]] = {}
     groups = table.group_by([*_PLACE, "bucket_ms"]).aggregate([])
     columns = (groups.column(name).to_pylist() for name in (*_PLACE, "bucket_ms"))
@@ -300,10 +299,10 @@ def _usual_samples(table: pa.Table) -> float:
 
 # A band this many robust standard deviations wide holds what is usual; the factor makes one of a MAD.
 _USUAL = 3 * 1.4826
-# Fewer hours than this, of one hour of the week, are what happened, and not what is usual.
+# With fewer hours of the same hour of the week, nothing counts as usual.
 _USUAL_HOURS = 3
 
-# A damaged file may tell of millions of years.
+# A limit, because a damaged file may cover millions of years.
 _MOST_HOURS = 3_660 * 24
 
 Chosen = Collection[QueueRef] | None
@@ -313,8 +312,8 @@ Chosen = Collection[QueueRef] | None
 class Analysis:
     """The analysis at ``out``, a path or a URL, as its last complete run left it.
 
-    Raises ``HistoryError`` where there is none. Questions are answered from the files that they need, and never fail
-    for one that cannot be read: it is left out, and ``problems`` says so.
+    Raises ``HistoryError`` if there is none. Each method reads only the files that it needs. A file that cannot be read
+    is left out and named in ``problems``.
     """
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
@@ -323,12 +322,12 @@ class Analysis:
 
     @property
     def label(self) -> str:
-        """Where it is, without secrets."""
+        """Its path or URL, without secrets."""
         return self._tables.label
 
     @property
     def history(self) -> str:
-        """The history that it was made of, as the run was told."""
+        """The history that it was computed from, as given to the run."""
         return self._tables.manifest.history
 
     @property
@@ -343,11 +342,11 @@ class Analysis:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """A sentence for each file that could not be read, among these problems."""
+        """The problems that are files which could not be read."""
         return self._tables.left_out
 
     def renew(self) -> bool:
-        """Look for a newer run, and tell whether there is one; raises ``HistoryError``."""
+        """Load a newer run, and return whether there was one; raises ``HistoryError``."""
         return self._tables.renew()
 
     def queues(self) -> tuple[QueueFacts, ...]:
@@ -359,7 +358,7 @@ class Analysis:
         return next(iter(self._queues.values()))
 
     def span(self) -> TimeRange | None:
-        """Return the time that it covers, or None where nothing is known."""
+        """Return the time that it covers, or None if nothing is known."""
         queues = self.queues()
         if not queues:
             return None
@@ -368,26 +367,26 @@ class Analysis:
     def line(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200, statistic: str = "mean") -> Line:
         """Return a metric of a queue over time, or that of several together, with about ``points`` points or more.
 
-        Depths and rates are added up. The greatest of the ages stands for all, and so does the greatest of several
-        queues' percentiles: they cannot be added.
+        Depths and rates are added up. Of ages, and of percentiles of several queues, the maximum is used, because they
+        cannot be added.
         """
         (line,) = self.lines(queues, ((metric, statistic),), span, points=points)
         return line
 
     def lines(self, queues: Chosen, asked: Sequence[Asked], span: TimeRange, *, points: int = 200) -> tuple[Line, ...]:
-        """Return several lines, as ``line`` does one; ``asked`` are metrics and their statistics."""
+        """Return several lines, as ``line``; ``asked`` are metrics and their statistics."""
         refs = self._refs(queues)
         if not refs:
             return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
         return read_lines(self._tables, refs, asked, span, points, self._lives())
 
     def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:
-        """Return when a metric of any one queue was greatest in a range, and how great; None where nothing is known."""
+        """Return the maximum of a metric over single queues in a range, with its time; None if nothing is known."""
         refs = self._refs(queues)
         return read_greatest(self._tables, refs, metric, span, points) if refs else None
 
     def heat(self, queues: Chosen, metric: str, span: TimeRange, *, by_week: bool = False) -> HeatMap:
-        """Return the hourly mean of a metric (the greatest, of ages) by day and hour, or by weekday and hour."""
+        """Return the hourly mean of a metric (of ages, the maximum) by day and hour, or by weekday and hour."""
         statistic = "max" if metric == AGE else "mean"
         refs = self._refs(queues)
         if not refs:
@@ -397,7 +396,7 @@ class Analysis:
         return by_weekday(line) if by_week else by_day(line, span)
 
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
-        """Return the periods of trouble that reach into a range, the earliest first; those of places too."""
+        """Return the episodes of queues and places that overlap a range, the earliest first."""
         inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
         found = (_episode(row) for row in self._rows(EPISODES, inside))
         places = None if queues is None else {ref.place for ref in queues}
@@ -409,14 +408,14 @@ class Analysis:
         return tuple(sorted(wanted, key=lambda episode: (episode.start_ms, episode.place, episode.queue or "")))
 
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
-        """Return the messages that were seen too often received in a range, the most often received first."""
+        """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
         rows = self._rows(POISON, inside, queues)
         found = [_made(Poison, row, ref=_ref(row), id=read_name(row["id"]), rc=row["rc"] or 0) for row in rows]
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
-        """Return what is advised for the vt of queues, those first of which most came back too early."""
+        """Return the advice on the vt of queues, the greatest share of expired messages first."""
         rows = self._rows(ADVICE, None, queues)
         found = [
             _made(Advice, row, ref=_ref(row), received=row["received"] or 0, told=row["told"] or "") for row in rows
@@ -424,7 +423,7 @@ class Analysis:
         return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
-        """Return where queues are going, those first that get to a limit soonest."""
+        """Return the forecasts, those that reach a limit soonest first."""
         rows = self._rows(FORECAST, None, queues)
         found = [_made(Forecast, row, ref=_ref(row), hours=row["hours"] or 0, told=row["told"] or "") for row in rows]
         return tuple(sorted(found, key=lambda one: (one.reaches_ms is None, one.reaches_ms or 0, one.ref, one.metric)))
@@ -437,7 +436,7 @@ class Analysis:
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
-        """Return what is usual for a metric of a queue in each hour of a range, as far as that is known."""
+        """Return the usual values of a metric of a queue for each hour of a range, if known."""
         usual = {
             row["hour_of_week"]: (row["median"], row["mad"] or 0.0)
             for row in self._rows(BASELINE, pc.field("metric") == metric, (queue,))
@@ -455,7 +454,7 @@ class Analysis:
         return [facts.ref for facts in self.queues()] if queues is None else tuple(queues)
 
     def _lives(self) -> dict[Place, TimeRange]:
-        """Return when each place was recorded."""
+        """Return the recorded span of each place."""
         lives: dict[Place, TimeRange] = {}
         for facts in self.queues():
             known = lives.get(facts.ref.place, TimeRange(facts.first_ms, facts.last_ms))
@@ -463,7 +462,7 @@ class Analysis:
         return lives
 
     def _rows(self, table: str, wanted: pc.Expression | None = None, queues: Chosen = None) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table that is kept whole; what lacks the names and times of a row is none."""
+        """Yield the rows of a table that is not kept by day, without rows that lack required columns."""
         if queues is not None:
             if not queues:
                 return
@@ -489,7 +488,7 @@ _NEEDED = {
 
 
 def _known(value: Any) -> Any:
-    """Return a value, or None for what is no number."""
+    """Return a value, or None for NaN or an infinity."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -502,7 +501,7 @@ def _ref(row: dict[str, Any]) -> QueueRef:
 
 
 def _made(kind: type[Fact], row: dict[str, Any], **known: Any) -> Fact:
-    """Return a value of a row, whose columns are called as its fields are, but for those that are ``known``."""
+    """Make a value from the columns of a row that have the names of its fields, and from ``known``."""
     return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in known}, **known)
 
 

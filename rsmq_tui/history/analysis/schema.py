@@ -1,12 +1,12 @@
-"""The tables of an analysis, their columns, and where the files lie. Other programs read them, so they stay compatible.
+"""The tables of an analysis, their columns, and the layout of files. Other programs read them: keep them compatible.
 
     OUT/_manifest.json             which files make up each table; replaced by one rename when a run is complete
     OUT/runs/<run>/<table>/...     the files, as Spark wrote them; none ever changes
     OUT/_checkpoint/...            how far the history has been read
 
-A table is exactly the files that the manifest names: others are of a run that is under way, or that failed, or are old.
-Tables by day have their days as keys in the manifest; the others are whole in each run. A reader takes columns by name:
-a later version may add some. Null means unknown, never 0.
+A table consists of exactly the files that the manifest names: other files belong to a running, failed or old run.
+Tables by day have their days as keys in the manifest; each run writes the others completely. Readers must select
+columns by name: a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` name a place, and with ``queue`` a queue; names are stored as
 ``rsmq_tui.history.names`` says. Times are in ms since 1970, UTC, by the clock of the Redis server. Spans end in ``_ms``
@@ -56,7 +56,7 @@ _ROLLUP = (
     ),
     Column("deletes", _WHOLE, "messages deleted in the covered time"),
     Column("receives", _WHOLE, "receives in the covered time"),
-    Column("redeliveries", _WHOLE, "receives beyond the first of each message, as far as the counters tell"),
+    Column("redeliveries", _WHOLE, "receives beyond the first of each message, as derived from the counters"),
     Column("ready_mean", _FLOAT, "mean of ready"),
     Column("hidden_mean", _FLOAT, "mean of hidden"),
     *(
@@ -78,12 +78,14 @@ _RUNS = (
     *_PLACE,
     Column("queue", _TEXT, "the queue; null for a run of failed polls of the whole place, whose verdict is down"),
     Column("verdict", _TEXT, "ok, watching, growing, stalled, leaking, poisoned, aged, broken or down"),
-    Column("first_ms", _WHOLE, "the first sample of the run within its hour: what goes on is another run"),
-    Column("last_ms", _WHOLE, "the last one"),
+    Column(
+        "first_ms", _WHOLE, "the first sample of the run; a run that continues in the next hour is another run there"
+    ),
+    Column("last_ms", _WHOLE, "the last sample of the run"),
     Column(
         "continues",
         _YES,
-        "whether the sample before is near enough for nothing to be unknown between; of failed polls, and failed too",
+        "whether there is no gap before the run; for failed polls, whether the poll before failed too",
     ),
     Column("samples", _WHOLE, "samples in the run"),
     Column("first_depth", _WHOLE, "depth in the first sample"),
@@ -111,25 +113,25 @@ _LIFECYCLE = (
     Column("inventories", _WHOLE, "whole inventories that began on this day"),
     Column("messages", _WHOLE, "messages seen in them"),
     Column("received", _WHOLE, "those that were received at least once when last seen on this day"),
-    Column("gone", _WHOLE, "those that the next whole inventory, of this day or the next, did not hold any more"),
+    Column("gone", _WHOLE, "those that were missing in the next whole inventory, of this day or the next"),
     *_WAITING,
     *_HOLDING,
     Column("rc_counts", pa.list_(_WHOLE), "messages by receive count when last seen: 0, 1, 2, ... 9, and 10 or more"),
     Column("poison", _WHOLE, "messages received too often"),
     Column("expired", _WHOLE, "received messages that came back at least once"),
     Column(
-        "final_received", _WHOLE, "of received, those that the next day does not begin with: to be added up over days"
+        "final_received",
+        _WHOLE,
+        "of received, those that are not in the first inventory of the next day; can be added up over days",
     ),
     Column("final_expired", _WHOLE, "of these, those that came back at least once"),
     Column("last_inventory_ms", _WHOLE, "when the last whole inventory of the day began"),
-    Column(
-        "holding_ms_sketch", _BYTES, "KLL sketch of the holding times, to be merged with others; null where none is"
-    ),
+    Column("holding_ms_sketch", _BYTES, "KLL sketch of the holding times, to be merged with others; null if none is"),
 )
 _POISON = (
     *_QUEUE,
     Column("id", _TEXT, "the message"),
-    Column("sent_ms", _WHOLE, "when it was sent, null where its id does not tell"),
+    Column("sent_ms", _WHOLE, "when it was sent; null if its id contains no time"),
     Column("fr_ms", _WHOLE, "when it was first received"),
     Column("rc", _WHOLE, "how often it was received, when last seen"),
     Column("size", _WHOLE, "length of its body"),
@@ -157,12 +159,12 @@ WHOLE: dict[str, tuple[Column, ...]] = {
     ),
     EPISODES: (
         *_PLACE,
-        Column("queue", _TEXT, "the queue; null where the whole place was down"),
+        Column("queue", _TEXT, "the queue; null if the whole place was down"),
         Column("verdict", _TEXT, "growing, stalled, leaking, poisoned, aged, broken or down"),
         Column("start_ms", _WHOLE, "the first sample in trouble"),
-        Column("end_ms", _WHOLE, "the first sample that was not, or the last known one where ended is not 'over'"),
-        Column("ended", _TEXT, "over; unknown where a gap follows; open where it is so in the history's last sample"),
-        Column("recovered_ms", _WHOLE, "when it was next ok, with nothing unknown in between; null where not known"),
+        Column("end_ms", _WHOLE, "the first sample after the trouble, or the last known one if ended is not 'over'"),
+        Column("ended", _TEXT, "over; unknown if a gap follows; open if the history ends in the episode"),
+        Column("recovered_ms", _WHOLE, "when it was next ok, with nothing unknown in between; null if not known"),
         Column("peak_depth", _WHOLE, "the greatest depth"),
         Column("peak_ready", _WHOLE, "the greatest number of ready messages"),
         Column("peak_ms", _WHOLE, "when the depth was greatest, first"),
@@ -174,7 +176,7 @@ WHOLE: dict[str, tuple[Column, ...]] = {
         *_QUEUE,
         Column("metric", _TEXT, "depth, oldest_ready_age_ms, arrivals_s, deletes_s or receives_s"),
         Column("hour_of_week", _WHOLE, "0 is Monday 00:00 UTC, 167 Sunday 23:00"),
-        Column("hours", _WHOLE, "hours that the median is of"),
+        Column("hours", _WHOLE, "number of hours that the median is computed from"),
         Column("median", _FLOAT, "median of the hourly means"),
         Column("mad", _FLOAT, "median absolute deviation from it"),
     ),
@@ -190,22 +192,26 @@ WHOLE: dict[str, tuple[Column, ...]] = {
     FORECAST: (
         *_QUEUE,
         Column("metric", _TEXT, "depth or oldest_ready_age_ms"),
-        Column("at_ms", _WHOLE, "the last hour that the trend is of"),
+        Column("at_ms", _WHOLE, "the last hour of the trend"),
         Column("value", _FLOAT, "its mean in that hour"),
-        Column("slope_s", _FLOAT, "how much it grows in a second"),
-        Column("hours", _WHOLE, "hours that the trend is of"),
+        Column("slope_s", _FLOAT, "growth per second"),
+        Column("hours", _WHOLE, "number of hours of the trend"),
         Column("limit", _FLOAT, "the limit"),
-        Column("reaches_ms", _WHOLE, "when it reaches the limit; at_ms where it has; null where it does not grow"),
+        Column("reaches_ms", _WHOLE, "when it reaches the limit; at_ms if it already has; null if it does not grow"),
         Column("told", _TEXT, "the same in one sentence"),
     ),
     POISON: (*_POISON, Column("is_there", _YES, "whether the last whole inventory of its queue still held it")),
     ADVICE: (
         *_QUEUE,
         Column("vt_s", _FLOAT, "attribute vt as last seen"),
-        Column("received", _WHOLE, "received messages that this is of"),
+        Column("received", _WHOLE, "number of received messages that this is based on"),
         Column("expired_share", _FLOAT, "share of them that became visible again before they were deleted"),
-        Column("holding_ms_p99", _FLOAT, "99 % of those seen to go were deleted within this time of their receive"),
-        Column("advised_vt_s", _FLOAT, "the vt that would cover 99 %; null where too little is known"),
+        Column(
+            "holding_ms_p99",
+            _FLOAT,
+            "99 % of the messages seen to go were deleted within this time after their first receive",
+        ),
+        Column("advised_vt_s", _FLOAT, "the vt that would cover 99 %; null if too little is known"),
         Column("told", _TEXT, "the advice in one sentence"),
     ),
 }

@@ -1,6 +1,6 @@
-"""The manifest of an analysis, and its files read by table, columns and time.
+"""The manifest of an analysis, and reading its tables by column and time.
 
-A reader sees one complete run, or none: when a run replaces the files meanwhile, the new manifest is read. A file that
+A reader sees one complete run, or none: if a run replaces the files meanwhile, the new manifest is read. A file that
 cannot be read is left out and named in ``problems``. The manifest is JSON:
 
     {"schema": 1, "run": "...", "made_ms": 1, "history": "...", "problems": ["..."],
@@ -29,12 +29,12 @@ T = TypeVar("T")
 _KINDS: dict[type, str] = {dict: "object", list: "array", str: "string"}
 
 WHOLE_KEY = ""
-"""What stands for the day in a table that is not kept by day."""
+"""The key in place of a day, for tables that are not kept by day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One complete run: when it was made, of which history, what was left out, and the files of each table by day."""
+    """One complete run: its time, its history, its problems, and the files of each table by day."""
 
     run: str
     made_ms: int
@@ -43,7 +43,7 @@ class Manifest:
     tables: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def files(self, table: str, from_day: str = "", to_day: str = "9999-99-99") -> list[str]:
-        """Return the files of a table, between two days, both in it; names are relative to the analysis."""
+        """Return the files of a table between two days, both included; names are relative to the analysis."""
         days = self.tables.get(table, {})
         return [name for day in sorted(days) if day == WHOLE_KEY or from_day <= day <= to_day for name in days[day]]
 
@@ -57,11 +57,11 @@ class Manifest:
 
 
 def read_manifest(store: Store) -> Manifest | None:
-    """Return the manifest of an analysis, or None where no run was completed; raises ``HistoryError``."""
+    """Return the manifest of an analysis, or None if no run was completed; raises ``HistoryError``."""
     try:
         text = store.read(MANIFEST_FILE)
     except Exception as error:
-        # Each kind of filesystem has errors of its own.
+        # Filesystems raise exceptions of their own.
         raise HistoryError(f"{store.label} cannot be read: {error}") from error
     if text is None:
         return None
@@ -112,22 +112,22 @@ def _whole(value: object, name: str, most: int = 1 << 62) -> int:
 
 
 def write_manifest(store: Store, manifest: Manifest, scratch: Path) -> None:
-    """Let a run become visible, by one rename; ``scratch`` is a path that may be used on the way, where it is local."""
+    """Publish a run by one rename; ``scratch`` is the path of a temporary file, used for a local store."""
     store.write(MANIFEST_FILE, manifest.as_text(), scratch)
 
 
-# So many newer runs may come along during one question.
+# How often a read is repeated because a newer run was published.
 _TRIES = 3
 _PARQUET = ds.ParquetFileFormat()
 _LOCAL = LocalFileSystem()
 
 
 class _GoneError(Exception):
-    """A file that the manifest names is not there any more."""
+    """A file that the manifest names no longer exists."""
 
 
 class Tables:
-    """The tables of the analysis at ``out``, a path or a URL; raises ``HistoryError`` where there is none."""
+    """The tables of the analysis at ``out``, a path or a URL; raises ``HistoryError`` if there is none."""
 
     def __init__(self, out: str | Path, state: Path | None = None) -> None:
         self._store, _ = open_store(str(out), state or state_folder())
@@ -137,7 +137,7 @@ class Tables:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each thing that is missing: what the run left out, and what could not be read."""
+        """A sentence for each problem: what the run left out, and what could not be read."""
         return (*self.manifest.problems, *self._left_out.values())
 
     @property
@@ -146,7 +146,7 @@ class Tables:
         return tuple(self._left_out.values())
 
     def renew(self) -> bool:
-        """Look for a newer run, and tell whether there is one; raises ``HistoryError``."""
+        """Look for a newer run, and return whether there is one; raises ``HistoryError``."""
         before, self.manifest = self.manifest, self._look()
         if self.manifest.run == before.run:
             return False
@@ -154,7 +154,7 @@ class Tables:
         return True
 
     def days(self, table: str, span: TimeRange) -> set[str]:
-        """Return the days that a span touches and a table has files of."""
+        """Return the days of a span for which a table has files."""
         first, last = nearest_day_of(span.from_ms), nearest_day_of(span.to_ms)
         return {day for day in self.manifest.days(table) if first <= day <= last}
 
@@ -165,7 +165,7 @@ class Tables:
         wanted: pc.Expression | None = None,
         span: TimeRange | None = None,
     ) -> pa.Table:
-        """Return some columns of the rows that are ``wanted``, from the files of the days that ``span`` touches."""
+        """Return some columns of the ``wanted`` rows, from the files of the days of ``span``."""
         days = ("", "9999-99-99") if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         for _ in range(_TRIES):
             try:
@@ -196,7 +196,7 @@ class Tables:
                     raise _GoneError from error
                 self._leave_out(name, "the file is missing; run the pipeline with --full to build it again")
             except Exception as error:
-                # Whatever is wrong with a file, the others are read.
+                # A bad file must not stop the others.
                 self._leave_out(name, str(error).splitlines()[0] if str(error) else type(error).__name__)
         return pa.concat_tables(parts)
 

@@ -1,7 +1,7 @@
 """The values that a reader of an analysis gets: small, immutable, and independent of the files.
 
-Names are as clients chose them: untrusted, with bytes that are not UTF-8 as lone surrogates. Times are in ms since
-1970, UTC. None means unknown.
+Names are untrusted, and hold bytes that are not UTF-8 as lone surrogates. Times are in ms since 1970, UTC. None means
+unknown.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Point = tuple[int, float | None]
 
 
 class TimeRange(NamedTuple):
-    """A span of time in ms, both ends in it."""
+    """A span of time in ms, both ends included."""
 
     from_ms: int
     to_ms: int
@@ -31,12 +31,12 @@ class TimeRange(NamedTuple):
         return max(1, self.to_ms - self.from_ms)
 
     def holds(self, from_ms: int, to_ms: int) -> bool:
-        """Tell whether any part of that time lies in it."""
+        """Return whether the ranges overlap."""
         return from_ms <= self.to_ms and to_ms >= self.from_ms
 
 
 class QueueRef(NamedTuple):
-    """Names one queue: its place, and its own name."""
+    """Identifies a queue by its place and name."""
 
     profile: str
     server: str
@@ -45,13 +45,13 @@ class QueueRef(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The place that it was recorded at."""
+        """The place of the queue."""
         return Place(self.profile, self.server, self.ns)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFacts:
-    """A queue of the history: when it was there, and how much it held."""
+    """A queue of the history: when it was seen, and its depths."""
 
     ref: QueueRef
     kind: str | None
@@ -66,7 +66,7 @@ class QueueFacts:
 class Episode:
     """A period of trouble of one queue; where ``queue`` is None, the whole place was down.
 
-    ``ended`` is ``over``, ``unknown`` where a gap follows, or ``open`` where the history ends in it.
+    ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it.
     """
 
     place: Place
@@ -85,7 +85,7 @@ class Episode:
 
     @property
     def ref(self) -> QueueRef | None:
-        """The queue, where it is of one."""
+        """The queue; None for an episode of a place."""
         return None if self.queue is None else QueueRef(*self.place, self.queue)
 
     @property
@@ -94,7 +94,7 @@ class Episode:
         return max(0, self.end_ms - self.start_ms)
 
     def within(self, span: TimeRange) -> int:
-        """Return for how many ms of a range it went on."""
+        """Return how many ms of a range it lasted."""
         return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
 
 
@@ -114,14 +114,14 @@ class Line:
 
     @property
     def peak(self) -> tuple[int, float] | None:
-        """When it was highest, first, and how high; None where nothing is known."""
+        """The first time of the highest value, and that value; None if nothing is known."""
         known = [(at_ms, value) for at_ms, value in self.points if value is not None]
         return max(known, key=lambda point: (point[1], -point[0]), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What is usual for a metric, hour by hour: (beginning of the hour, low, median, high)."""
+    """The usual values of a metric by hour: (start of the hour, low, median, high)."""
 
     metric: str
     points: tuple[tuple[int, float, float, float], ...]
@@ -131,7 +131,7 @@ class Band:
 class HeatMap:
     """A metric by day and hour: one row of 24 values for each day; or by weekday, Monday first, where ``is_week``.
 
-    ``rows`` names each day by its first moment, in ms; of a week, by 0 to 6.
+    ``rows`` has each day as its start in ms; weekdays as 0 to 6.
     """
 
     metric: str
@@ -146,7 +146,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A message that was received too often; ``is_there`` tells whether the last inventory still held it."""
+    """A poison message; ``is_there`` says whether the last inventory still contained it."""
 
     ref: QueueRef
     id: str
@@ -161,7 +161,7 @@ class Poison:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is advised for a queue's vt; ``told`` says it in one sentence."""
+    """The advice on a queue's vt; ``told`` is its sentence."""
 
     ref: QueueRef
     vt_s: float | None
@@ -174,7 +174,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Where a metric of a queue is going; ``reaches_ms`` is when it gets to the limit, None for never."""
+    """The forecast of a metric of a queue; ``reaches_ms`` is when it reaches the limit, None for never."""
 
     ref: QueueRef
     metric: str

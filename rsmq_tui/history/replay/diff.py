@@ -1,4 +1,4 @@
-"""What is different between two moments: queue by queue, and in sum."""
+"""Differences between two moments, by queue and in total."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from rsmq_tui.monitor import QueueState, Snapshot
 
 
 class QueueDiff(NamedTuple):
-    """A queue then and now, in the order of the moments; None where it was not there."""
+    """A queue at the earlier and at the later moment; None if it did not exist."""
 
     then: QueueState | None
     now: QueueState | None
@@ -15,42 +15,42 @@ class QueueDiff(NamedTuple):
 
     @property
     def state(self) -> QueueState:
-        """The later of what is known."""
+        """The later known state."""
         found = self.now or self.then
-        assert found is not None  # one of them is there
+        assert found is not None  # one of them is set
         return found
 
     @property
     def key(self) -> str:
-        """Its name among the queues of all servers."""
+        """The unique key of the queue among all servers."""
         return self.state.key
 
     def numbers(self, field: str) -> tuple[int | None, int | None]:
-        """Return a count then and now; None where it is unknown, or the queue was not there."""
+        """Return a count then and now; None if it is unknown, or the queue did not exist."""
         then = None if self.then is None else getattr(self.then, field)
         now = None if self.now is None else getattr(self.now, field)
         return then, now
 
     def change(self, field: str) -> int | None:
-        """Return by how much a count changed; what is not there holds nothing."""
+        """Return by how much a count changed; a queue that does not exist counts as 0."""
         then, now = self.numbers(field)
         if (then is None and self.then is not None) or (now is None and self.now is not None):
             return None
         return (now or 0) - (then or 0)
 
     def age_ms(self, when: str) -> int | None:
-        """Return for how long the first ready message had been ready ``then`` or ``now``."""
+        """Return how long the first ready message had been ready ``then`` or ``now``, in ms."""
         state, at_ms = (self.then, self.then_ms) if when == "then" else (self.now, self.now_ms)
         return None if state is None else state.ready_for_ms(at_ms)
 
     @property
     def has_other_verdict(self) -> bool:
-        """Whether it is called something else now, or came or went."""
+        """Whether the verdict changed, or the queue appeared or disappeared."""
         return self.then is None or self.now is None or self.then.verdict is not self.now.verdict
 
 
 class Diff(NamedTuple):
-    """Two moments, the earlier first; ``queues`` are those that changed most first."""
+    """The comparison of two moments, the earlier first; ``queues`` begins with those that changed most."""
 
     then_ms: int
     now_ms: int
@@ -58,17 +58,17 @@ class Diff(NamedTuple):
 
     @property
     def appeared(self) -> int:
-        """How many queues are new."""
+        """The number of new queues."""
         return sum(queue.then is None for queue in self.queues)
 
     @property
     def vanished(self) -> int:
-        """How many queues are gone."""
+        """The number of queues that disappeared."""
         return sum(queue.now is None for queue in self.queues)
 
     @property
     def other_verdicts(self) -> int:
-        """How many queues are called something else, but are neither new nor gone."""
+        """The number of queues with another verdict that are neither new nor gone."""
         known = (queue for queue in self.queues if queue.then is not None and queue.now is not None)
         return sum(queue.has_other_verdict for queue in known)
 
@@ -79,7 +79,7 @@ class Diff(NamedTuple):
 
 
 def diff_of(one: Snapshot, other: Snapshot, one_ms: int, other_ms: int) -> Diff:
-    """Return what is different between two snapshots, shown at those moments; which is the earlier does not matter."""
+    """Compare two snapshots that were shown at these moments, in any order."""
     if one_ms > other_ms:
         one, other, one_ms, other_ms = other, one, other_ms, one_ms
     then = {queue.key: queue for queue in one.queues}
@@ -101,6 +101,6 @@ def _place(key: str, then: dict[str, QueueState], now: dict[str, QueueState]) ->
 
 
 def _rank(queue: QueueDiff) -> tuple[float, bool, str]:
-    # What came or went, or is called something else, comes before queues that moved as far.
+    # Of queues that changed by the same amount, new and gone ones and those with another verdict come first.
     moved = max(abs(queue.change("depth") or 0), abs(queue.change("ready") or 0), abs(queue.change("hidden") or 0))
     return -moved, not queue.has_other_verdict, queue.key

@@ -1,4 +1,4 @@
-"""The messages of a queue at its last inventory before a moment, for screens to show."""
+"""The messages of a queue at its last inventory before a moment."""
 
 import asyncio
 from collections import OrderedDict
@@ -17,7 +17,7 @@ from rsmq_tui.monitor.filters.search import found_row
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
 
-# Older inventories tell nothing of now.
+# Older inventories are too old to show.
 _LOOK_BACK_MS = 24 * 3_600_000
 _FILES_KEPT = 64
 _INVENTORIES_KEPT = 2
@@ -35,7 +35,7 @@ GONE = "the file with these messages can no longer be read"
 
 
 class _End(NamedTuple):
-    """A whole inventory: of which queue, by whom, from when until when."""
+    """A complete inventory: its queue, its recorder, its start and its end."""
 
     inventory_ms: int
     end_ms: int
@@ -45,14 +45,14 @@ class _End(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """What a file holds: the ends of inventories, and every queue that it has messages of."""
+    """The content of a file: the complete inventories, and every queue that has messages in it."""
 
     ends: tuple[_End, ...]
     queues: frozenset[tuple[Place, str]]
 
 
 class Inventories:
-    """Finds inventories in a history; each question may read files, in a thread."""
+    """Finds inventories in a history; files are read in a thread."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -61,7 +61,7 @@ class Inventories:
         self._lock = asyncio.Lock()
 
     async def last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
-        """Return the last whole inventory of a queue before a moment; raises ``PeekError`` where there is none."""
+        """Return the last complete inventory of a queue before a moment; raises ``PeekError`` if there is none."""
         async with self._lock:
             return await asyncio.to_thread(self._last, place, stored_name(queue), at_ms)
 
@@ -117,7 +117,7 @@ class Inventories:
             if end.place in file.places and (table := self._history.columns(file.name, columns, MESSAGES)) is not None
         ]
         if not tables:
-            # Its last row was read once, but its day may have been removed since.
+            # The day may have been removed since its last row was read.
             raise PeekError(GONE)
         whole = pa.concat_tables(tables).sort_by([("due_ms", "ascending"), ("id", "ascending")])
         found = self._read[end] = Inventory(end.inventory_ms, whole)
@@ -154,7 +154,7 @@ class Inventory:
         return Page(request, self.at_ms, len(self._rows), self.ready, start, rows)
 
     def view(self, id: str) -> MessageView:
-        """Return one message; its body is None where none was recorded."""
+        """Return one message; its body is None if none was recorded."""
         place = self._place(id)
         found = self._messages(place, 1) if place < len(self._rows) else []
         if not found or found[0].id != name_bytes(id):
@@ -163,7 +163,7 @@ class Inventory:
         return MessageView(self.at_ms, id, row, found[0].body, found[0].size)
 
     async def search(self, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Yield what matches, part by part; what asks for a body that was not recorded finds nothing."""
+        """Yield the matches in parts; terms on bodies do not match if bodies were not recorded."""
         matches, depth, matched = wanted.predicate(), len(self._rows), 0
         not_searched, needs_bodies = 0, "body" in wanted.needs()
         for start in range(0, max(1, depth), _CHUNK):
@@ -176,7 +176,7 @@ class Inventory:
             await asyncio.sleep(0)
 
     def due(self, at_ms: int) -> tuple[tuple[str, int], ...]:
-        """Count the messages by when they become visible, as seen from that moment."""
+        """Count the messages by when they become visible, relative to that moment."""
         counts = [self._due_until(at_ms + bound) for _, bound in _DUE_BOUNDS]
         labels = (*(label for label, _ in _DUE_BOUNDS), "later")
         earlier = (0, *counts)
@@ -191,7 +191,7 @@ class Inventory:
         return int(pc.sum(pc.less_equal(self._due, pa.scalar(at_ms, pa.int64()))).as_py() or 0)
 
     def _place(self, id: str) -> int:
-        """Return the place of a message, or one behind all."""
+        """Return the index of a message, or the number of messages if it is not there."""
         place = pc.index(self._rows.column("id"), pa.scalar(stored_name(id))).as_py()
         return len(self._rows) if place < 0 else int(place)
 

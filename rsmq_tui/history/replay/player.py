@@ -1,4 +1,4 @@
-"""Plays a replay: play, pause, step, seek, speed and clock; its places as sources of snapshots."""
+"""Plays a replay: play, pause, step, seek, speed and clock; its places as snapshot sources."""
 
 import asyncio
 import time
@@ -19,53 +19,53 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
 
 
-# How often the screen follows while it plays.
+# How often the screen is updated while playing.
 TICK_S = 0.25
-# Whoever comes later than this, for another reason than reading, was away: of that only a tick is played.
+# After a longer delay that is not due to reading, such as a suspended process, only one tick is played.
 _LATE_S = 3.0
-# While a frame is read for so long, recorded time goes on; where it takes longer, it does not go as fast as asked.
+# Recorded time advances while a frame is read, up to this long; with slower reads it falls behind the speed.
 _READING_S = 10.0
-# Over so long it is measured how fast it goes.
+# The actual speed is measured over this time.
 _MEASURED_S = 5.0
 
 
 class ReplayClock:
-    """Tells how much recorded time is to be played, by a monotonic clock in seconds that is given.
+    """Computes how much recorded time is to be played; ``clock`` is a monotonic clock in seconds.
 
-    ``speed`` is the recorded seconds in one of that clock. Between ``begin_frame`` and ``end_frame`` something is read.
+    ``speed`` is recorded seconds per second of that clock. A frame is read between ``begin_frame`` and ``end_frame``.
     """
 
     def __init__(self, clock: Callable[[], float], speed: float) -> None:
         self._clock = clock
         self._speed = speed
-        # Until when time was counted, and how much recorded time of that is not played yet.
+        # When time was last counted, and how much recorded time is not played yet.
         self._last_s = clock()
         self._owed_ms = 0.0
-        # The frame that is being read: the speed at which it was begun, and for how long it was read until then.
+        # The frame that is being read: its speed at the start, and how long it has been read.
         self._frame_speed: float | None = None
         self._reading_s = 0.0
-        # When it was counted, how much time had passed, and how much of that is played.
+        # For measuring: when counted, time passed, recorded time played.
         self._counted: deque[tuple[float, float, float]] = deque()
 
     @property
     def speed(self) -> float:
-        """How fast recorded time goes, as it was asked for."""
+        """The requested speed."""
         return self._speed
 
     @property
     def real_speed(self) -> float:
-        """How fast it went of late: ``speed``, unless frames take too long to read."""
+        """The actual speed of the last seconds: ``speed``, unless frames take too long to read."""
         counted = tuple(self._counted)
         passed_s, played_s = sum(passed for _, passed, _ in counted), sum(played for *_, played in counted)
         return self._speed * played_s / passed_s if passed_s > 0 else self._speed
 
     def begin(self) -> None:
-        """Let time pass from now on, whatever was before."""
+        """Start counting time now."""
         self._last_s, self._owed_ms = self._clock(), 0.0
         self._counted.clear()
 
     def set_speed(self, speed: float) -> None:
-        """Let recorded time go so fast from now on; what passed until now counts as it went."""
+        """Change the speed from now on; time until now counts at the old speed."""
         if speed != self._speed:
             self._count()
             self._counted.clear()
@@ -75,16 +75,16 @@ class ReplayClock:
         """Return how much recorded time is to be played now."""
         self._count()
         taken_ms = round(self._owed_ms)
-        # What is less than a ms counts the next time.
+        # Fractions of a ms are carried over.
         self._owed_ms -= taken_ms
         return taken_ms
 
     def begin_frame(self) -> None:
-        """Say that something is read from now on."""
+        """Mark the start of reading a frame."""
         self._frame_speed, self._reading_s = self._speed, 0.0
 
     def end_frame(self) -> None:
-        """Say that it was read."""
+        """Mark the end of reading a frame."""
         self._count()
         self._frame_speed = None
 
@@ -92,14 +92,14 @@ class ReplayClock:
         now_s = self._clock()
         passed_s, self._last_s = now_s - self._last_s, now_s
         if self._frame_speed is None:
-            # What nobody watched is neither played nor measured.
+            # Time away is neither played nor measured.
             passed_s = played_s = passed_s if passed_s <= _LATE_S else TICK_S
         else:
-            # What would be shown meanwhile is left out, so that recorded time goes on as asked.
+            # Frames that would be shown meanwhile are skipped, to keep the requested speed.
             played_s = min(passed_s, max(0.0, _READING_S - self._reading_s))
             self._reading_s += passed_s
         self._owed_ms += played_s * 1000 * self._speed
-        # A frame that was begun at another speed tells nothing of this one.
+        # A frame that was started at another speed must not be measured.
         if self._frame_speed in (None, self._speed):
             self._counted.append((now_s, passed_s, played_s))
         while len(self._counted) > 1 and now_s - self._counted[0][0] > _MEASURED_S:
@@ -111,10 +111,10 @@ SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
 @dataclass(frozen=True, slots=True)
 class SeekOutcome:
-    """What a replay has to say besides its snapshot: what changed where it went, or what it left out.
+    """The outcome of a seek, besides the snapshot.
 
-    ``changes`` are those it went to, none where ``sought`` tells that there were no more in that direction;
-    ``skipped`` is a time in which nothing was recorded; ``looking_ms`` is what a search is looking at now.
+    ``changes`` are the changes at the position; if there are none and ``sought`` is set, there were no more in that
+    direction. ``skipped`` is a gap that was skipped; ``looking_ms`` is the current position of a search.
     """
 
     changes: tuple[Change, ...] = ()
@@ -124,11 +124,11 @@ class SeekOutcome:
 
 
 class Player:
-    """Moves a replay on as its clock goes, and as it is told to.
+    """Moves a replay along with its clock, and by commands.
 
-    What it is told to do is done one after the other, by whoever walks through ``snapshots``; ``clock`` is a monotonic
-    clock in seconds, and ``speed`` the recorded seconds in one of it. What is shown stays while the next frame is read;
-    where it is paused meanwhile, that frame is not shown.
+    Commands are run in order, by the consumer of ``snapshots``; ``clock`` is a monotonic clock in seconds, and
+    ``speed`` the recorded seconds per second of it. The current frame stays while the next one is read; if the replay
+    is paused meanwhile, that next frame is dropped.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Player:
         self.is_playing = playing
         self.told = SeekOutcome()
         self._clock = ReplayClock(clock, speed)
-        # Whether the frame that is being read is not wanted any more.
+        # Whether the frame that is being read is to be dropped.
         self._is_void = False
         self._wake = asyncio.Event()
         self._work: list[Callable[[], None]] = []
@@ -158,7 +158,7 @@ class Player:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that was asked for is not done yet."""
+        """Whether commands are pending."""
         return self._is_wanted or self._is_asked or self._is_moving
 
     @property
@@ -172,22 +172,22 @@ class Player:
 
     @property
     def speed(self) -> float:
-        """How fast it is to go."""
+        """The requested speed."""
         return self._clock.speed
 
     @property
     def real_speed(self) -> float:
-        """How fast it really goes: ``speed``, unless what is shown takes too long to read."""
+        """The actual speed: ``speed``, unless frames take too long to read."""
         return self._clock.real_speed if self.is_playing else self.speed
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is shown there."""
-        # Screens take a snapshot for news only where it is another than the last.
+        """The current snapshot."""
+        # A new object, because screens ignore a snapshot that they have already shown.
         return replace(self._shown, paused=not self.is_playing)
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Play, and yield what is to be shown whenever something changed; until closed."""
+        """Play, and yield a snapshot whenever something has changed, until closed."""
         self._clock.begin()
         yield self.snapshot
         while not self._is_closed:
@@ -198,7 +198,7 @@ class Player:
                 await self._wait()
 
     async def move(self) -> bool:
-        """Do what was asked for, or let the time pass that passed; tell whether there is something new to show."""
+        """Run a command, or play the elapsed time; return whether there is something new to show."""
         self._is_moving = True
         try:
             return await self._move()
@@ -211,7 +211,7 @@ class Player:
         if work:
             for each in work:
                 await asyncio.to_thread(each)
-            # The time that this took is not played.
+            # The time that the command took is not played.
             self._clock.begin()
         elif self.is_playing and (elapsed_ms := self._clock.take_ms()) > 0:
             await self._play(elapsed_ms)
@@ -230,17 +230,17 @@ class Player:
         self._wake.set()
 
     def set_speed(self, speed: float) -> None:
-        """Play so many times as fast as it was, from now on."""
+        """Change the speed, from now on."""
         self._clock.set_speed(max(float(SPEEDS[0]), min(float(SPEEDS[-1]), speed)))
         self._wake.set()
 
     def change_speed(self, direction: int) -> None:
-        """Take the next of the usual speeds, or the one before."""
+        """Change to the next or previous of ``SPEEDS``."""
         known = SPEEDS if direction > 0 else tuple(reversed(SPEEDS))
         self.set_speed(next((speed for speed in known if (speed - self.speed) * direction > 0), self.speed))
 
     def step(self, count: int) -> None:
-        """Pause, and go so many polls on, or back where negative."""
+        """Pause, and go ``count`` polls forward, or back if negative."""
         self._pause()
         self._is_searching = False
         self._steps += count
@@ -252,15 +252,15 @@ class Player:
         self._ask(lambda: self._seek(at_ms))
 
     def jump(self, span_ms: int) -> None:
-        """Go so far on, or back where negative; what is asked for while it reads is added up."""
+        """Go forward, or back if negative; jumps requested while a frame is read are added up."""
         self._is_searching = False
         self._jump_ms += span_ms
         self._wake.set()
 
     def go_to_change(self, direction: int, queue: tuple[Place, str] | None = None) -> None:
-        """Pause, and go to the next change of a verdict, or the one before; one of one queue where that is given."""
+        """Pause, and go to the next or previous change of a verdict, of ``queue`` if given."""
         if self._is_searching:
-            # Once more ends the search.
+            # A second request ends the search.
             self._is_searching = False
             return
         self._pause()
@@ -268,7 +268,7 @@ class Player:
         self._ask(lambda: self._go_to_change(direction, queue))
 
     def wake(self) -> None:
-        """Show it anew."""
+        """Yield the current snapshot again."""
         self._is_asked = True
         self._wake.set()
 
@@ -286,13 +286,13 @@ class Player:
         return self._shown, self._position_ms, self.is_playing, self.speed, self.told
 
     def _ask(self, work: Callable[[], None]) -> None:
-        # Those were asked for before this.
+        # Jumps that were requested earlier come first.
         self._gather()
         self._work.append(work)
         self._wake.set()
 
     def _gather(self) -> None:
-        """Let what was added up be done after what else was asked for."""
+        """Queue the sum of the jumps after the other commands."""
         steps, self._steps = self._steps, 0
         span_ms, self._jump_ms = self._jump_ms, 0
         if span_ms:
@@ -301,7 +301,7 @@ class Player:
             self._work.append(lambda: self._step(steps))
 
     async def _play(self, elapsed_ms: int) -> None:
-        """Read the next frame; where it was paused meanwhile, go back to what is shown."""
+        """Read the next frame; if paused meanwhile, go back to the current one."""
         replay, shown = self.replay, self.replay.instant()
         self._is_void = False
         self._clock.begin_frame()
@@ -318,7 +318,7 @@ class Player:
             self._clock.end_frame()
 
     def _read_frame(self, elapsed_ms: int) -> bool:
-        """Let so much recorded time pass, and tell whether that was the end."""
+        """Play ``elapsed_ms`` of recorded time, and return whether that was the end."""
         self.replay.play(elapsed_ms)
         if self.replay.is_at_end:
             self.replay.refresh()
@@ -327,7 +327,7 @@ class Player:
     def _step(self, count: int) -> None:
         self.told = SeekOutcome()
         if not self.replay.step(count) and count > 0:
-            # There may be more by now.
+            # More may have been recorded by now.
             self.replay.refresh()
             self.replay.step(count)
 
@@ -366,7 +366,7 @@ class ReplaySource:
         self._player = player
         self._place = place
         self._inventories = inventories
-        # When the messages of each queue that was looked at were written down.
+        # The time of the inventory that was read last, by queue.
         self.seen: dict[str, int] = {}
 
     @property
@@ -375,12 +375,12 @@ class ReplaySource:
         return self._player.replay.thresholds.get(self._place, _USUAL)
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Yield what is to be shown of this place."""
+        """Yield the snapshots of this place."""
         async for snapshot in self._player.snapshots():
             yield snapshot.part(self._player.replay.labels[self._place])
 
     def wake(self) -> None:
-        """Show it anew."""
+        """Yield the current snapshot again."""
         self._player.wake()
 
     def set_paused(self, paused: bool) -> None:
@@ -388,10 +388,10 @@ class ReplaySource:
         self._player.set_playing(not paused)
 
     def switch(self, ns: str) -> None:
-        """Do nothing: a place is of one namespace."""
+        """Do nothing: a place has one namespace."""
 
     async def peek(self, request: PageRequest) -> Page:
-        """Return a page of the last inventory; raises ``PeekError`` where there is none."""
+        """Return a page of the last inventory; raises ``PeekError`` if there is none."""
         inventory = await self._inventory(request.queue)
         return inventory.page(request)
 
@@ -401,13 +401,13 @@ class ReplaySource:
         return inventory.view(id)
 
     async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Look for what matches in the last inventory; it raises ``PeekError``."""
+        """Search the last inventory; raises ``PeekError``."""
         inventory = await self._inventory(queue)
         async for progress in inventory.search(wanted):
             yield progress
 
     async def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Say that there are no keys to audit, by a ``PeekError``."""
+        """Raise ``PeekError``: a recording has no keys to audit."""
         raise PeekError(NO_AUDIT)
         yield
 
@@ -417,7 +417,7 @@ class ReplaySource:
         return inventory.due(at_ms)
 
     async def namespaces(self) -> Namespaces:
-        """Say that there are no others, by a ``PeekError``."""
+        """Raise ``PeekError``: a recording has only the recorded namespaces."""
         raise PeekError(NO_NAMESPACES)
 
     async def aclose(self) -> None:
@@ -432,6 +432,6 @@ class ReplaySource:
             raise
         before_ms, self.seen[queue] = self.seen.get(queue), found.at_ms
         if found.at_ms != before_ms:
-            # Of when they are is said beside them.
+            # The screen shows the time of the inventory.
             self._player.wake()
         return found

@@ -1,7 +1,7 @@
 """The recorded polls of a replay, and the times at which verdicts changed or servers went away and came back.
 
-Changes are found by reading only a few columns, hour by hour. Of each queue only those rows are kept at which its
-verdict changes, and its first and last row of the hour. Results are cached.
+Changes are found by reading only a few columns, hour by hour. For each queue only the rows at which its verdict
+changes, and the first and last row of the hour, are kept. Results are cached.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,20 +27,19 @@ _DAY_MS = 86_400_000
 _USUAL_INTERVAL_MS = 5_000
 # Neither before nor after any moment.
 _NO_DAY = (1 << 63, -(1 << 63))
-# So many tell what is usual.
+# The number of intervals that the usual one is computed from.
 _INTERVALS = 10
 
 
 class Timeline:
-    """A history's polls by their times; raises ``HistoryError`` where there is none of them.
+    """A history's polls by time; raises ``HistoryError`` if there are none.
 
-    ``places`` are those known by now: a place that nothing told of before is there when its polls are read. Where
-    several recorders recorded a place, the one that began on the earlier day plays while it does record, and another
-    where it does not.
+    ``places`` are those known so far: further ones are added when their polls are read. If several recorders recorded a
+    place, the polls of the one that began on the earlier day are used; those of another only while it did not record.
     """
 
     def __init__(self, history: History, near_ms: int | None = None) -> None:
-        """Look what there is; of the day of ``near_ms``, or the last one, every place is known from the start."""
+        """List the files; all places of the day of ``near_ms``, or of the last day, are known from the start."""
         history.refresh()
         span = history.span()
         if span is None:
@@ -56,7 +55,7 @@ class Timeline:
         self._windows.clear()
 
     def refresh(self) -> None:
-        """Look for what was recorded, or removed, meanwhile."""
+        """List the files again."""
         before = self.history.listed()
         self.history.refresh()
         found = self.history.span()
@@ -66,14 +65,14 @@ class Timeline:
             self._windows.clear()
 
     def polls(self, from_ms: int, to_ms: int) -> Iterator[Poll]:
-        """Yield the polls of that span, both ends in it."""
+        """Yield the polls of a span, both ends included."""
         for index in range(from_ms // WINDOW_MS, to_ms // WINDOW_MS + 1):
             window = self._window(index)
             first = bisect_left(window, from_ms, key=_time_of_poll)
             yield from window[first : bisect_right(window, to_ms, key=_time_of_poll)]
 
     def near(self, at_ms: int, direction: int) -> int | None:
-        """Return when the first poll was made after that moment; where negative, the last one before it."""
+        """Return the time of the first poll after a moment, or of the last before it if ``direction`` is negative."""
         for index in self.windows(at_ms, direction, WINDOW_MS):
             found = [poll.at_ms for poll in self._window(index) if (poll.at_ms - at_ms) * direction > 0]
             if found:
@@ -81,7 +80,7 @@ class Timeline:
         return None
 
     def windows(self, at_ms: int, direction: int, width_ms: int) -> Iterator[int]:
-        """Yield the numbers of the windows of a width that may hold something, from that of a moment on, or back."""
+        """Yield the numbers of windows of that width that may contain polls, forward or back from a moment."""
         index: int | None = at_ms // width_ms
         while index is not None:
             yield index
@@ -89,7 +88,7 @@ class Timeline:
             index = None if file_ms is None else file_ms // width_ms
 
     def _file_ms(self, at_ms: int, direction: int) -> int | None:
-        """Return the moment nearest to that one, from there on or until there, of which a file may have rows."""
+        """Return the nearest moment at or after that one (or before it) for which a file may have rows."""
         for day in self._days()[:: 1 if direction > 0 else -1]:
             start_ms, end_ms = day_span_ms(day) or _NO_DAY
             span = Span(at_ms, end_ms) if direction > 0 else Span(start_ms, at_ms)
@@ -101,7 +100,7 @@ class Timeline:
         return None
 
     def played(self, times: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Return, of the times that each recorder polled a place at, sorted, those that are played."""
+        """Return the times that are played, given the sorted times at which each recorder polled a place."""
         chosen: dict[str, list[int]] = {}
         for recorder in sorted(times, key=lambda recorder: self.ranks.get(recorder, len(self.ranks))):
             better = list(chosen.values())
@@ -109,7 +108,7 @@ class Timeline:
         return chosen
 
     def _is_covered(self, at_ms: int, better: Iterable[Sequence[int]]) -> bool:
-        """Tell whether another recorder polled shortly before and shortly after."""
+        """Return whether another recorder polled shortly before and shortly after."""
         gap_ms = self.pace.gap_ms
         for times in better:
             place = bisect_right(times, at_ms)
@@ -123,12 +122,12 @@ class Timeline:
             self._windows.move_to_end(index)
             return found
         start_ms, end_ms = index * WINDOW_MS, (index + 1) * WINDOW_MS - 1
-        # Which of several plays is told by what they did around.
+        # Polls shortly before and after decide which of several recorders is used.
         around_ms = self.pace.gap_ms if len(self.ranks) > 1 else 0
         polls = self._chosen(list(self.history.polls(Span(start_ms - around_ms, end_ms + around_ms))))
         window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms)
         self._windows[index] = window
-        # Those that are known keep their order.
+        # Known places keep their order.
         self.places += tuple(sorted({poll.place for poll in window}.difference(self.places)))
         while len(self._windows) > _WINDOWS_KEPT:
             self._windows.popitem(last=False)
@@ -148,7 +147,7 @@ class Timeline:
         return [poll for poll in polls if poll.at_ms in played[poll.place, poll.recorder]]
 
     def _interval_ms(self) -> int:
-        """Return the usual time between polls, towards the end."""
+        """Return the usual time between polls at the end of the history."""
         spans: list[int] = []
         at_ms = self.span.to_ms + 1
         for _ in range(_WINDOWS_KEPT):
@@ -169,7 +168,7 @@ def _time_of_poll(poll: Poll) -> int:
 
 
 def _ranks(names: Iterable[str]) -> dict[str, int]:
-    """Return which recorder goes before which: names come day by day."""
+    """Return the priority of each recorder; the names are sorted by day."""
     ranks: dict[str, int] = {}
     for name in names:
         ranks.setdefault(_recorder(name), len(ranks))
@@ -183,8 +182,8 @@ def _recorder(name: str) -> str:
 def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     """Return the places of the first and last file of each recorder and day, and of all files of that day.
 
-    A recorder writes a row of each place, whatever happens; only where somebody switched namespaces in a dashboard that
-    records may a place be in none of these. The files of that day are looked at anyway.
+    A recorder writes rows of each place even if polls fail. Only if the namespace was switched in a recording dashboard
+    may a place be in none of these files. The files of that day are read anyway.
     """
     day_ms = near_ms // _DAY_MS * _DAY_MS
     found = set(history.places(Span(day_ms, day_ms + _DAY_MS - 1)))
@@ -198,19 +197,19 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
 HOUR_MS = 3_600_000
 _HOURS_KEPT = 48
 _OF = ("profile", "server", "ns", "queue")
-# A queue in its place; and what follows a search, hour by hour.
+# A queue in its place; and the callback for the progress of a search.
 Of = tuple[Place, str]
 Told = Callable[[int], bool]
-# Made once: Arrow looks for numpy each time that it is given a plain value.
+# Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
 _COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status")
 
 
 class Change(NamedTuple):
-    """A queue's verdict became another at a poll, or, where ``queue`` is None, polls of a place failed or work again.
+    """A queue's verdict changed at a poll; or, if ``queue`` is None, polls of a place began to fail or to succeed.
 
-    ``before`` is None where the queue is new. It is ``ok`` or ``down`` for a place.
+    ``before`` is None if the queue is new. For a place, ``before`` and ``after`` are ``ok`` or ``down``.
     """
 
     at_ms: int
@@ -221,7 +220,7 @@ class Change(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """What was said of a queue, or of a place, at a moment."""
+    """The verdict of a queue, or the state of a place, at a moment."""
 
     at_ms: int
     place: Place
@@ -230,21 +229,21 @@ class _Mark(NamedTuple):
 
 
 class Changes:
-    """Looks for changes in a timeline."""
+    """Finds changes in a timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._hours: OrderedDict[int, tuple[_Mark, ...]] = OrderedDict()
 
     def forget(self) -> None:
-        """Forget what was found: there is more now."""
+        """Clear the cache, after new polls were recorded."""
         self._hours.clear()
 
     def near(self, at_ms: int, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Return the first changes after that moment, or, where negative, the last before it: all of one moment.
+        """Return the first changes after a moment, or the last before it if ``direction`` is negative, all of one time.
 
-        There are none where nothing changes. ``queue`` wants those of one queue and its place only. ``told`` is given
-        the time of each hour before it is looked through, and may end the search by False.
+        Empty if there are no changes. ``queue`` limits them to one queue and its place. ``told`` is called with the
+        time of each hour before it is searched; if it returns False, the search ends.
         """
         for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
             if told is not None and not told(hour * HOUR_MS):
@@ -257,7 +256,7 @@ class Changes:
         return []
 
     def _changes(self, hour: int) -> list[Change]:
-        """Return the changes of an hour, in the order of their times."""
+        """Return the changes of an hour, in chronological order."""
         said: dict[tuple[Place, str | None], str] = {}
         for mark in self._marks(hour - 1):
             said[mark.place, mark.queue] = mark.said
@@ -267,13 +266,13 @@ class Changes:
             before = said.get(key)
             said[key] = mark.said
             is_new = before is None and mark.queue is not None and mark.said != Verdict.OK
-            # What is there as the recording begins did not change.
+            # The first row of a recording is not a change.
             if (is_new and self._is_followed(mark)) or (before is not None and before != mark.said):
                 found.append(Change(mark.at_ms, mark.place, mark.queue, before, mark.said))
         return found
 
     def _is_followed(self, mark: _Mark) -> bool:
-        """Tell whether the place was polled shortly before."""
+        """Return whether the place was polled shortly before."""
         around = self._timeline.polls(mark.at_ms - self._timeline.pace.gap_ms, mark.at_ms - 1)
         return any(poll.place == mark.place for poll in around)
 
@@ -299,12 +298,12 @@ class Changes:
                 place = named(row["profile"], row["server"], row["ns"])
                 queue = row["queue"]
                 said = row["status"] if queue is None else row["verdict"]
-                # From ok to watching and back is no news.
+                # Changes between ok and watching are ignored.
                 said = OK if said == Verdict.WATCHING else said or OK
                 yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said)
 
     def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
-        """Leave out what other recorders wrote of a place than the one that plays."""
+        """Leave out rows of recorders that are not the one played."""
         times: dict[tuple[str, ...], dict[str, list[int]]] = {}
         for table in tables:
             alone = table.filter(pc.is_null(table.column("queue")))
@@ -327,7 +326,7 @@ class Changes:
 
 
 def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
-    """Leave out marks that say what the one before of the same queue said: each file begins and ends with some."""
+    """Leave out marks that repeat the one before of the same queue: each file begins and ends with some."""
     said: dict[tuple[Place, str | None], str] = {}
     for mark in marks:
         key = mark.place, mark.queue
@@ -344,14 +343,14 @@ def _within(table: pa.Table, of: Span, wanted: Span) -> pa.Table:
 
 
 def _marking(table: pa.Table) -> pa.Table:
-    """Return the rows of a file at which something else is said of a queue than in the row before, and the last."""
+    """Return the rows of a file at which the verdict of a queue differs from its row before, and its last row."""
     if table.num_rows == 0:
         return table
     begins, groups = _begins(table)
     at_ms = table.column("at_ms").combine_chunks()
     falls = pc.and_not(_fill(pc.less(at_ms.slice(1), at_ms.slice(0, len(at_ms) - 1)), _FALSE), begins)
     if begins.true_count != groups or falls.true_count:
-        # Files hold them queue by queue as they were written; whoever rewrote one may have sorted it by time.
+        # Sealed files are sorted by queue; a file that another program rewrote may be sorted by time.
         table = table.sort_by([(name, "ascending") for name in (*_OF, "at_ms")])
         begins, _ = _begins(table)
     said = pc.coalesce(table.column("verdict"), table.column("status")).combine_chunks()
@@ -360,7 +359,7 @@ def _marking(table: pa.Table) -> pa.Table:
 
 
 def _begins(table: pa.Table) -> tuple[pa.BooleanArray, int]:
-    """Tell of each row whether it is of another queue than the one before, and how many queues there are."""
+    """Return for each row whether another queue begins there, and the number of queues."""
     several = {}
     for name in _OF:
         encoded = table.column(name).combine_chunks().dictionary_encode()
@@ -373,12 +372,12 @@ def _begins(table: pa.Table) -> tuple[pa.BooleanArray, int]:
 
 
 def _differs(values: pa.Array) -> pa.BooleanArray:
-    """Tell of each value whether it differs from the one before; the first does."""
+    """Return for each value whether it differs from the one before; True for the first."""
     return _fill(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)), _TRUE)
 
 
 def _fill(found: pa.BooleanArray, first: pa.BooleanArray) -> pa.BooleanArray:
-    """Return what was found of all values but the first with that of the first."""
+    """Return ``first`` followed by ``found``, which is for all values but the first."""
     return pa.concat_arrays([first, found])
 
 

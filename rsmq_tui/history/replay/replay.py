@@ -1,4 +1,4 @@
-"""Replays a history: a moment of recorded time, and the snapshot that a live poller would have made then.
+"""Replays a history: a position in recorded time, and the snapshot that a live poller would have made then.
 
 There is no clock here: the player says how much time has passed.
 """
@@ -17,9 +17,9 @@ from rsmq_tui.monitor.series import Trend
 
 
 def labels_of(places: Iterable[Place], known: Mapping[Place, str] | None = None) -> dict[Place, str]:
-    """Return what each place is called on the screen, as the dashboard does; nothing where there is only one.
+    """Return the label of each place on the screen, as in the live dashboard; empty if there is only one place.
 
-    Those that are ``known`` keep what they are called, unless it was nothing.
+    Places in ``known`` keep their label, unless it was empty.
     """
     places = list(places)
     if len(places) == 1:
@@ -46,12 +46,12 @@ def _in_full(place: Place) -> str:
     return f"{place.profile} {place.server} {place.ns}".strip()
 
 
-# How far back the last numbers before an outage are looked for.
+# How far back to search for the last numbers before an outage.
 LOOK_BACK_MS = 6 * 3_600_000
 
 
 class Instant(NamedTuple):
-    """What is shown at a moment, and all that it goes on from."""
+    """The state of a replay at a moment, from which it can be continued."""
 
     at_ms: int
     snapshot: Snapshot
@@ -63,13 +63,12 @@ class Instant(NamedTuple):
 class Replay:
     """A position in recorded time, and the ``snapshot`` of it.
 
-    It begins at ``from_ms``, or an hour before the end of what was recorded, and ends with the recording, or at
-    ``to_ms``: ``play`` stops there, while everything else goes wherever there is something. Raises ``HistoryError``
-    where nothing was recorded.
+    It begins at ``from_ms``, or an hour before the end of the recording. ``play`` stops at ``to_ms``, or at the end of
+    the recording; seeking and stepping can go beyond ``to_ms``. Raises ``HistoryError`` if nothing was recorded.
     """
 
     def __init__(self, history: History, *, from_ms: int | None = None, to_ms: int | None = None) -> None:
-        # Those that the recorder of each place used at that moment.
+        # The thresholds of the recorder of each place at that moment.
         self.thresholds: dict[Place, Thresholds] = {}
         self.timeline = Timeline(history, from_ms)
         self.labels = labels_of(self.timeline.places)
@@ -85,28 +84,28 @@ class Replay:
 
     @property
     def span(self) -> Span:
-        """What was recorded, from the first poll to the last."""
+        """The recorded span, from the first poll to the last."""
         return self.timeline.span
 
     @property
     def end_ms(self) -> int:
         """Where playing ends."""
         to_ms = self.span.to_ms
-        # Whoever went on beyond the end that was asked for means it.
+        # After a seek beyond ``to_ms``, play to the end of the recording.
         return to_ms if self._to_ms is None or self.position_ms >= self._to_ms else min(to_ms, self._to_ms)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether playing has come to its end."""
+        """Whether the position is at ``end_ms``."""
         return self.position_ms in (self._to_ms, self.span.to_ms)
 
     def refresh(self) -> None:
-        """Look for what was recorded meanwhile."""
+        """List the files again, to include new polls."""
         self.timeline.refresh()
         self._changes.forget()
 
     def seek(self, at_ms: int) -> None:
-        """Go to a moment, or as near as there is something."""
+        """Go to a moment, clamped to the recorded span."""
         timeline = self.timeline
         if at_ms > timeline.span.to_ms:
             self.refresh()
@@ -118,15 +117,15 @@ class Replay:
         polls = list(timeline.polls(from_ms, at_ms))
         for place in {poll.place for poll in polls}:
             self._track(place)
-        # What is not there yet is not waited for.
+        # Do not wait for polls that are not recorded yet.
         self._together = Fleet(tuple(label for place, label in self.labels.items() if place in self._tracks))
         self._take(polls)
-        # Screens look at it meanwhile: it goes with the snapshot.
+        # Replaced together with the snapshot, because screens read it concurrently.
         self.position_ms = at_ms
         self._show()
 
     def play(self, elapsed_ms: int) -> None:
-        """Let so much recorded time pass, but not beyond the end; where nothing was recorded, go on behind that."""
+        """Advance by ``elapsed_ms`` of recorded time, at most to the end; gaps are skipped."""
         before_ms, end_ms = self.position_ms, self.end_ms
         to_ms = min(end_ms, before_ms + elapsed_ms)
         next_ms = self.timeline.near(before_ms, 1)
@@ -140,28 +139,28 @@ class Replay:
             self._go_on(to_ms)
 
     def instant(self) -> Instant:
-        """Return what ``take_back`` goes back to."""
+        """Return the state that ``take_back`` restores."""
         return Instant(self.position_ms, self.snapshot, self.labels, self._tracks, self._together)
 
     def take_back(self, instant: Instant) -> None:
-        """Go back to where it was before it last played."""
+        """Restore an earlier state."""
         if self.position_ms == instant.at_ms:
             return
         if self._tracks is instant.tracks or self.labels is not instant.labels:
-            # What was shown has gone on, poll by poll.
+            # The tracks have advanced, poll by poll.
             self.seek(instant.at_ms)
             return
         self.skipped, self._tracks, self._together = None, instant.tracks, instant.together
         self.position_ms, self.snapshot = instant.at_ms, instant.snapshot
 
     def step(self, count: int) -> bool:
-        """Go so many polls on, or back where negative; tell whether there was one to go to."""
+        """Go ``count`` polls forward, or back if negative; return whether there was a poll to go to."""
         at_ms = self.position_ms
         for _ in range(abs(count)):
             if count > 0:
                 next_ms = self.timeline.near(at_ms, 1)
             else:
-                # The poll that is shown may be of a moment ago.
+                # The current poll may be earlier than the position.
                 shown_ms = self.timeline.near(at_ms + 1, -1)
                 next_ms = None if shown_ms is None else self.timeline.near(shown_ms, -1)
             if next_ms is None:
@@ -176,17 +175,17 @@ class Replay:
         return True
 
     def go_to_change(self, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Go to the next change of a verdict, or the one before where negative; return what changed, if anything."""
+        """Go to the next change of a verdict, or the one before if ``direction`` is negative; return the changes."""
         found = self._changes.near(self.position_ms, direction, queue, told)
         if found:
             self.seek(found[0].at_ms)
         return found
 
     def _go_on(self, at_ms: int) -> None:
-        """Go forward: poll by poll where that is shorter than to begin anew."""
+        """Go forward: poll by poll if that is shorter than starting over."""
         is_far = at_ms - self.position_ms > self.timeline.pace.kept_ms
         polls = [] if is_far else list(self.timeline.polls(self.position_ms + 1, at_ms))
-        # A place that begins takes its place among the others, as if one had come from elsewhere.
+        # A new place is sorted among the others, as after a seek.
         if is_far or any(poll.place not in self._tracks for poll in polls):
             self.seek(at_ms)
             return
@@ -218,16 +217,16 @@ class Replay:
         return PlaceTrack(place, self.labels[place], self.timeline.pace)
 
     def _name_places(self) -> None:
-        """Let the places that were found meanwhile have labels; one that was alone until now gets its first."""
-        # Others look at them meanwhile.
+        """Label new places; a place that was alone until now gets its first label."""
+        # Replaced, not changed, because screens read them concurrently.
         self.labels = labels_of(self.timeline.places, self.labels)
         for place, track in self._tracks.items():
             track.label = self.labels[place]
 
     def _show(self) -> None:
-        # A place shows from its first poll on; in the order in which it stands everywhere.
+        # A place is shown from its first poll on, always in the same order.
         shown = [place for place in self.labels if place in self._tracks]
-        # Where nothing is known of any, that is what all of them show.
+        # If no place has any data, all of them show that.
         tracks = [self._tracks[place] for place in shown] or [self._new_track(place) for place in self.labels]
         parts = [track.snapshot(self.position_ms) for track in tracks]
         if len(self.labels) == 1:
@@ -235,16 +234,16 @@ class Replay:
             return
         for part in parts:
             self.snapshot = self._together.take(part)
-        # It goes on with every poll, and whoever draws must not see that.
+        # A copy, because it changes with every poll while screens draw it.
         self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
 
     def _take_last_known(self, from_ms: int, to_ms: int) -> None:
-        """Begin with the last numbers before an outage: it is them that are stale, and no queue became empty."""
+        """Load the last numbers before an outage, which are shown as stale: queues did not become empty."""
         timeline = self.timeline
         is_known: dict[Place, bool] = {}
         for poll in timeline.polls(from_ms, to_ms):
             is_known[poll.place] = is_known.get(poll.place, False) or poll.failure is None
-        # Without any poll of late, what is shown is what was before.
+        # Without a recent poll, show the last known numbers.
         unknown = {place for place in timeline.places if not is_known.get(place, False)}
         first_ms, end_ms = to_ms - LOOK_BACK_MS, from_ms - 1
         while unknown and end_ms >= first_ms:

@@ -21,29 +21,29 @@ from rsmq_tui.protocol.kinds import kind_named
 _TEXT_MAX, _PROBLEMS_MAX = 1_000, 100
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _DRAINS = frozenset(drain.value for drain in Drain)
-# The columns that are fields of the state as they are.
+# The columns that are copied to fields of the state unchanged.
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
-# Those that were computed from several polls.
+# The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
 
 
 def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
-    """Return rates of the queues of a poll since an earlier one, in messages a second; null where they are unknown.
+    """Return rates of the queues of a poll since an earlier one, in messages per second; null if unknown.
 
-    A queue that was not there then has none, and neither has one that was created anew. ``grown_s`` is how the depth
-    changed. Deletes are what arrived and is not there any more; restored messages may make that negative, which is 0.
+    They are null for queues that did not exist then or were recreated. ``grown_s`` is the change of the depth. Deletes
+    are the arrivals minus that change; if restored messages make this negative, it is 0.
     """
     at = pc.index_in(now.rows.column("queue"), value_set=then.rows.column("queue").combine_chunks())
 
     def change(name: str) -> pa.ChunkedArray:
-        # Clients may write any counter: floats do not overflow.
+        # Clients may write any number: floats do not overflow.
         before, after = (rows.column(name).cast(pa.float64(), safe=False) for rows in (then.rows, now.rows))
         return pc.subtract(after, before.take(at))
 
     sent, received, grown = map(change, ("totalsent", "totalrecv", "depth"))
     deleted = pc.max_element_wise(pc.subtract(sent, grown), 0.0, skip_nulls=False)
     is_same = pc.and_(pc.greater_equal(sent, 0.0), pc.greater_equal(received, 0.0))
-    # What is null of an unknown number chooses nothing.
+    # A condition on an unknown number is null, which selects nothing.
     counts = {
         "arrivals_s": pc.if_else(is_same, sent, None),
         "deletes_s": pc.if_else(is_same, deleted, None),
@@ -55,19 +55,19 @@ def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
 
 
 def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
-    """Return a row of a poll as a queue's state; one whose verdict is none that is known here is called broken.
+    """Return a row of a poll as a queue's state; an unknown verdict becomes broken.
 
-    ``place`` is what its place is called. What the row does not say, as in files of older versions, is unknown.
+    ``place`` is the label of its place. Columns that are missing, as in files of older versions, are unknown.
     """
     age_ms, waiting_ms = row["oldest_ready_age_ms"], row["oldest_ready_waiting_ms"]
     if waiting_ms is None:
-        # In older files, age is all that is known of it.
+        # Older files have only the age.
         waiting_ms = age_ms
     verdict, broken = _verdict(row)
     if row["drain"] in _DRAINS:
         drain = Drain(row["drain"])
     else:
-        # Older files do not say whether it clears: only the verdict may tell.
+        # Older files have no drain: only the verdict may imply it.
         pending = row["pending_since_ms"], row["pending_until_ms"]
         drain, _ = drain_of(row["ready"] or 0, None, None, Judgement(verdict, row["since_ms"], *pending))
     drain_s = row.get("drain_s") if drain is Drain.CLEARS else None
@@ -81,10 +81,10 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
         "poison": row["poison"] or 0,
         "highest_rc": row["highest_rc"] or 0,
         "missing": row["missing"] or 0,
-        # Who recorded made it harmless; who wrote the file may be somebody else.
+        # The recorder made it printable, but another program may have written the file.
         "broken": None if (why := row["broken"] or broken) is None else printable(why, _TEXT_MAX),
         "problems": tuple(printable(problem or "", _TEXT_MAX) for problem in (row["problems"] or ())[:_PROBLEMS_MAX]),
-        # Older files do not say it: then nothing received for a minute means a minute or more.
+        # Older files do not have it: then a minute without receives may be more.
         "is_idle_longer": row["is_idle_longer"] is not False,
     }
     return QueueState(
@@ -97,9 +97,9 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
 
 
 def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
-    """Return a row's verdict, and why it is not the recorded one, where that is none.
+    """Return a row's verdict, and, if the recorded one is not valid, a sentence about it.
 
-    Older files say stalled of leases that nobody returns too.
+    Older files call a leaking list stalled.
     """
     recorded = row["verdict"]
     if recorded is None:
@@ -111,7 +111,7 @@ def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
     return Verdict.LEAKING if is_leak else verdict, None
 
 
-# What the charts show.
+# The time span of the charts.
 _CHARTS_MS = 600_000
 _GAP_MS = 60_000
 _NOTHING = Totals()
@@ -121,22 +121,22 @@ _GAP_HINT = "no recorder was running at that time"
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often was recorded, in ms, and what follows from it.
+    """The recording interval in ms, and the spans that follow from it.
 
-    ``kept_ms`` is how much of the past is shown, ``warm_ms`` how much of it has to be read, for rates and whole
-    buckets too, and after ``gap_ms`` without a poll nothing was recorded.
+    ``kept_ms`` is the span that is shown, ``warm_ms`` the span to read before a moment, which includes rates and whole
+    buckets, and ``gap_ms`` the time without a poll that counts as a gap.
     """
 
     interval_ms: int
 
     @property
     def kept_ms(self) -> int:
-        """How much of the past is kept."""
+        """The span that is kept."""
         return max(_CHARTS_MS, 4 * self.interval_ms)
 
     @property
     def warm_ms(self) -> int:
-        """How much has to be read before a moment."""
+        """The span to read before a moment."""
         return self.kept_ms + max(_GAP_MS, 2 * self.interval_ms)
 
     @property
@@ -146,18 +146,18 @@ class Pace:
 
 
 class RecordedTrend(Trend):
-    """A past of so many ms, in buckets whose bounds are the clock's: the same wherever one begins to read."""
+    """A trend of ``kept_ms``, in buckets aligned to the clock: the same wherever reading begins."""
 
     def __init__(self, kept_ms: int) -> None:
         super().__init__()
         self._kept_ms = kept_ms
 
     def is_due(self, at_ms: int) -> bool:
-        """Tell whether a new bucket begins."""
+        """Return whether a new bucket begins."""
         return not self.times_ms or at_ms // BUCKET_MS > self.times_ms[-1] // BUCKET_MS
 
     def forget_old(self, at_ms: int) -> None:
-        """Drop what is too long ago."""
+        """Drop points older than ``kept_ms``."""
         from_ms = at_ms - self._kept_ms
         surplus = next((index for index, time_ms in enumerate(self.times_ms) if time_ms >= from_ms), 0)
         if surplus:
@@ -169,7 +169,7 @@ class RecordedTrend(Trend):
         self.gaps_ms = [gap_ms for gap_ms in self.gaps_ms if gap_ms > from_ms]
 
     def copy(self) -> Trend:
-        """Return it as it is now, for those who draw while this one goes on."""
+        """Return a copy, for screens to draw while this one changes."""
         same = Trend()
         same.times_ms, same.gaps_ms = self.times_ms.copy(), self.gaps_ms.copy()
         same.totals = deque(self.totals, self.totals.maxlen)
@@ -182,7 +182,7 @@ class RecordedTrend(Trend):
 
 
 class PlaceTrack:
-    """Follows a place through its polls, in the order of their times; ``label`` tells it from others on the screen."""
+    """Follows a place from poll to poll in chronological order; ``label`` identifies it on the screen."""
 
     def __init__(self, place: Place, label: str, pace: Pace) -> None:
         self.last_ms: int | None = None
@@ -192,18 +192,18 @@ class PlaceTrack:
         self._trend = RecordedTrend(pace.kept_ms)
         self._totals = _NOTHING
         self._failure: str | None = None
-        # Since the last gap, as far back as rates are made from; the last one is what is known of the place.
+        # The polls since the last gap, as far back as rates need; the last one is the current state of the place.
         self._polls: deque[Poll] = deque()
 
     @property
     def pace(self) -> Pace:
-        """How often this place is recorded just now, where that is less often than usual."""
+        """The pace of this place, if it is currently recorded less often than usual."""
         interval_ms = self._polls[-1].interval_ms if self._polls else None
         local = self._pace if interval_ms is None else Pace(interval_ms)
         return local if local.gap_ms > self._pace.gap_ms else self._pace
 
     def take(self, poll: Poll) -> Snapshot:
-        """Take a poll, and return what is known of the place then, without its queues."""
+        """Take a poll, and return the snapshot of the place then, without its queues."""
         at_ms, last_ms = poll.at_ms, self.last_ms
         self.last_ms = at_ms
         if poll.failure is not None:
@@ -221,16 +221,16 @@ class PlaceTrack:
         return self._snapshot((), self._totals, Trend(), at_ms)
 
     def snapshot(self, now_ms: int) -> Snapshot:
-        """Return what is known at that moment, which is at or after the last poll."""
+        """Return the snapshot at a moment that is not before the last poll."""
         if not self._polls:
             return self._snapshot((), _NOTHING, Trend(), now_ms)
         poll = self._polls[-1]
-        # A backlog clears at the rate of the last minute, whatever made it smaller.
+        # The drain time uses the net rate of the last minute, whatever caused it.
         shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS)["grown_s"])
         ready = poll.rows.column("ready").cast(pa.float64(), safe=False)
         drain_s = pc.if_else(pc.greater(shrunk_s, 0.0), pc.divide(ready, shrunk_s), None)
         rates = self._rates(RATE_SPAN_MS)
-        # Lists count nothing: all that is known of them is how their depth changes.
+        # Lists have no counters: only the change of their depth is known.
         net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), None)
         rows = poll.rows
         for name, values in {**rates, "net_s": net_s, "drain_s": drain_s}.items():
@@ -245,7 +245,7 @@ class PlaceTrack:
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)
 
     def _rates(self, span_ms: int) -> dict[str, pa.ChunkedArray]:
-        """Return the rates of the last poll since the one that long before, or since the oldest after a gap."""
+        """Return the rates over the last ``span_ms``, or since the oldest poll after a gap."""
         now = self._polls[-1]
         before = [poll for poll in self._polls if poll.at_ms <= now.at_ms - span_ms]
         return rates_between(before[-1] if before else self._polls[0], now)
@@ -290,7 +290,7 @@ class PlaceTrack:
         )
 
     def _failed(self, now_ms: int) -> Failure | None:
-        """Say why the last numbers are not those of that moment, where they are not."""
+        """Return why the last numbers are not of that moment; None if they are."""
         if self._failure is not None:
             return Failure("outage", self._failure, _OUTAGE_HINT)
         if self.last_ms is None:

@@ -1,4 +1,4 @@
-"""The post-mortem of a time range, for people without a terminal.
+"""The report of a time range, for readers without a terminal.
 
 html      one HTML page with its style sheet and SVG pictures
 markdown  Markdown, with charts as text

@@ -104,7 +104,7 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A line of a chart: its points, its name, and the class that gives it its colour; an ``area`` reaches to 0."""
+    """A line of a chart: its points, its name, and its CSS class; with ``area``, the area down to 0 is filled."""
 
     points: Sequence[Point]
     name: str
@@ -114,7 +114,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A span of time to be shaded behind the lines, or drawn as a bar: what it says, and its class."""
+    """A span of time to shade behind the lines, or to draw as a bar: its text, and its CSS class."""
 
     from_ms: int
     to_ms: int
@@ -123,7 +123,7 @@ class Mark:
 
 
 class Pictures:
-    """Draws the pictures of one page; their parts have names that no other picture of the page has."""
+    """Draws the pictures of one page, with ids that are unique in the page."""
 
     def __init__(self) -> None:
         self._numbers = counting(1)
@@ -132,7 +132,7 @@ class Pictures:
         self, drawn: Sequence[Drawn], span: TimeRange, title: str, words: str, *, marks: Sequence[Mark] = (),
         divisor: float = 1.0, height: int = 180,
     ) -> str:  # fmt: skip
-        """Draw lines over time from zero up; what is unknown is a gap."""
+        """Draw lines over time, with an axis from zero; unknown values are gaps."""
         axis = Span(span.from_ms, max(span.to_ms, span.from_ms + 1))
         resolution_ms = axis.length_ms / _COLUMNS
         runs = [(each, split_runs(Series("", each.points), axis, resolution_ms)) for each in drawn]
@@ -207,7 +207,7 @@ class Pictures:
 
 
 class _Frame:
-    """Where a time and a value lie in a picture."""
+    """Converts times and values to coordinates of a picture."""
 
     def __init__(self, span: Span, height: int, top: float, *, left: int = _LEFT) -> None:
         self.span, self.height, self.top, self.left = span, height, top, left
@@ -222,7 +222,7 @@ class _Frame:
 
 
 def levels_of(heat: HeatMap) -> list[float]:
-    """Return what each level of a heat map begins at: about as many different values are of each."""
+    """Return the lower bound of each level of a heat map, with about the same number of distinct values in each."""
     distinct = sorted({value for _, hours in heat.rows for value in hours if value is not None})
     number = min(LEVELS, len(distinct))
     return [distinct[index * len(distinct) // number] for index in range(number)]
@@ -254,7 +254,7 @@ def _dots(run: Run, frame: _Frame) -> list[tuple[float, float]]:
 
 def _path(run: Run, frame: _Frame) -> str:
     (x, y), *rest = _dots(run, frame)
-    # One point alone is a dot, which a round end makes visible.
+    # A single point is a dot, which round line ends make visible.
     return f"M{x:.1f} {y:.1f}" + ("".join(f"L{x:.1f} {y:.1f}" for x, y in rest) or "h0.1")
 
 
@@ -278,7 +278,7 @@ _AGE_UNITS = (
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s3"}
 _ROWS_DRAWN = 40
 _KNOWN = frozenset(("down", "broken", "stalled", "leaking", "growing", "poisoned", "aged"))
-# Even if something slipped through, a browser would run and load nothing.
+# Even if some text were not escaped, a browser would run and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -470,7 +470,7 @@ def _figure(picture: str, caption: str) -> str:
 
 
 def _legend(entries: Sequence[tuple[str, str]]) -> str:
-    """Return samples of colours with what they stand for; classes are ours, words may be anybody's."""
+    """Return the legend; classes are ours, names are untrusted text."""
     return " ".join(
         f'<span class="key"><i class="sample {_sample(style)}"></i>{_text(name)}</span>' for style, name in entries
     )
@@ -486,5 +486,5 @@ def _list(sentences: Sequence[str]) -> str:
 
 
 def _rich(sentence: str) -> str:
-    """Return a sentence with the names in it set apart."""
+    """Return a sentence as HTML, with the names in it as code."""
     return _text(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")

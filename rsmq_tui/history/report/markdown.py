@@ -1,4 +1,4 @@
-"""A report as Markdown: sentences, tables and charts of text, for wikis and pull requests."""
+"""A report as Markdown: sentences, tables and text charts, for wikis and pull requests."""
 
 import re
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from rsmq_tui.monitor.text import plural
 
 _WIDTH = 64
 _SPECIAL = re.compile(r"[\\`*_\[\]|~>$^]|:(?=//)|(?<=www)\.|^[-+=](?=\s|$|-|=)|^[0-9]{1,9}(?=[.)])")
-# What sites make links to people and issues of, even behind a backslash.
+# Characters that sites turn into links to users and issues, even after a backslash.
 _MENTION = re.compile(r"[@#](?=\w)|^#")
 _NAMES = re.compile(f"{words.NAME}([^{words.END}]*){words.END}")
 _RUNS = re.compile(r"`+")
 
 
 def as_markdown(report: Report) -> str:
-    """Return the report as Markdown that GitHub, GitLab and CommonMark show alike."""
+    """Return the report as Markdown that GitHub, GitLab and CommonMark render alike."""
     first, *others = words.summary(report)
     counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
     blocks = [
@@ -45,14 +45,14 @@ def as_markdown(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, whatever it holds; it is on one line already."""
+    """Escape a text of one line, so that Markdown shows it literally."""
     plain = text.replace("&", "&amp;").replace("<", "&lt;")
     shown = _SPECIAL.sub(_with_backslash, plain)
     return _MENTION.sub(lambda found: f"{found[0]}<!-- -->" if found[0] == "@" else "\\#<!-- -->", shown)
 
 
 def _with_backslash(found: "re.Match[str]") -> str:
-    # Of a number at the beginning it is the sign behind it that would make it a list.
+    # After a leading number, the sign behind it would start a list.
     return f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}"
 
 
@@ -66,7 +66,7 @@ def code(text: str, *, in_table: bool = False) -> str:
     """Return text as a code span: nothing in it is a link, a mention or HTML."""
     fence = "`" * (1 + max((len(run) for run in _RUNS.findall(text)), default=0))
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
-    # A table is split before code is looked for; there, and only there, is this undone.
+    # In tables, and only there, an escaped bar in code is unescaped: rows are split before code is parsed.
     shown = text.replace("|", "\\|") if in_table else text
     return f"{fence}{pad}{shown or ' '}{pad}{fence}"
 
@@ -87,7 +87,7 @@ def _named(rates: Sequence[Line]) -> list[tuple[str, Line]]:
 
 
 def _chart(lines: Sequence[tuple[str, Line]], span: TimeRange) -> str:
-    """Draw each line in a row of text, each to a scale of its own."""
+    """Draw each line as a row of text, each on its own scale."""
     rows = []
     for name, line in lines:
         (drawn,) = sparklines(

@@ -47,7 +47,7 @@ def episodes(report: Report) -> Table:
 
 
 def queues(report: Report) -> Table:
-    """All queues, with what they went through."""
+    """All queues, with a summary of their episodes."""
     rows = []
     for facts in report.queues:
         own = [one for one in report.episodes if one.ref == facts.ref]
@@ -61,7 +61,7 @@ def queues(report: Report) -> Table:
 
 
 def facts_of(section: Section) -> Table:
-    """What the lines of a queue amount to."""
+    """The minimum, mean and maximum of the lines of a queue."""
     lines = [("Depth", section.depth), ("Oldest ready", section.age)]
     lines += [(METRICS[one.metric].capitalize(), one) for one in section.rates]
     rows: list[tuple[str, ...]] = []
@@ -95,7 +95,7 @@ def poison(report: Report) -> Table:
 
 
 def advice(report: Report) -> Table:
-    """What is advised for visibility timeouts."""
+    """The advice on visibility timeouts."""
     return _table(
         ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice"),
         [
@@ -111,7 +111,7 @@ def advice(report: Report) -> Table:
 
 
 def forecasts(report: Report) -> Table:
-    """Where queues are going."""
+    """The forecasts."""
     return _table(
         ("Queue", "What", "As of", "Was", "Limit", "Reaches it", "Forecast"),
         [
@@ -158,7 +158,7 @@ OVERVIEWS: tuple[tuple[str, str, Callable[[Report], Table], str], ...] = (
     ("forecasts", "Forecasts", forecasts, "No forecast: a forecast needs at least one day of history."),
     ("unusual", "Unusual hours", anomalies, "There were no unusual hours; finding them needs some weeks of history."),
 )
-"""The tables after the queues' own: a name, a title, the table, and what is said where it is empty."""
+"""The tables after the sections of queues: name, title, table, and the text if it is empty."""
 
 
 def _table(

@@ -1,4 +1,4 @@
-"""The facts of a report, and its sentences: printable text, not escaped."""
+"""The data of a report, and its sentences: printable text, not escaped."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.text import clock, compact, count, duration, plural, printable, rate
 
 RATES = ("arrivals_s", "deletes_s", "receives_s")
-# A chart is about 700 wide, and a line has two points in each.
+# The points of a line, for a chart of about 700 units.
 _POINTS = 400
 _NAME_MAX = 200
-# Beyond this, hours are told by the day of the week.
+# For longer ranges, the heat map is by weekday.
 _HEAT_DAYS = 45
 _ORDER = ("down", "broken", "stalled", "leaking", "growing", "poisoned", "aged")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One queue: its episodes in the range, and its lines."""
+    """The section of one queue: its episodes in the range, and its lines."""
 
     facts: QueueFacts
     episodes: tuple[Episode, ...]
@@ -48,7 +48,7 @@ class Section:
 
 
 class Fullest(NamedTuple):
-    """When all queues together held most, and between which bounds that was: roll-ups know it of each queue alone."""
+    """The time of the highest total depth, and its bounds: roll-ups have the exact maximum only for each queue."""
 
     at_ms: int
     least: float
@@ -57,9 +57,9 @@ class Fullest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a report tells. ``sections`` are of the queues in trouble, or those that were asked for.
+    """The data of a report. ``sections`` are of the queues in trouble, or of the chosen ones.
 
-    ``others`` counts queues in trouble beyond those; ``is_chosen`` tells that queues were asked for.
+    ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen.
     """
 
     title: str | None
@@ -85,15 +85,15 @@ class Report:
 
     @property
     def is_several(self) -> bool:
-        """Whether queues of more than one place are told of."""
+        """Whether the report has queues of more than one place."""
         return len({facts.ref.place for facts in self.queues}) > 1
 
     def name(self, ref: QueueRef) -> str:
-        """Return a queue's name, harmless, with its place where there are several."""
+        """Return a queue's printable name, with its place if there are several."""
         return self._shown(f"{ref.queue} · {self._place(ref.place)}" if self.is_several else ref.queue)
 
     def subject(self, episode: Episode) -> str:
-        """Return what was in trouble, harmless: the queue, or all of a place."""
+        """Return the printable subject of an episode: the queue, or all of a place."""
         if episode.ref is not None:
             return self.name(episode.ref)
         return self._shown(f"all of {self._place(episode.place)}")
@@ -113,7 +113,7 @@ def gather(
     title: str | None = None,
     sections_max: int = 20,
 ) -> Report:
-    """Read what a report of a range tells: of some queues, or of all, the worst of them one by one."""
+    """Read the data of a report: of the chosen queues, or of all, with sections for the worst."""
     every = analysis.queues()
     told = tuple(facts for facts in every if queues is None or facts.ref in queues)
     episodes = analysis.episodes(span, queues)
@@ -153,12 +153,12 @@ def gather(
 
 
 def badness(verdict: str) -> int:
-    """Return how bad a verdict is; 0 is the worst, and what is not known comes last."""
+    """Return the severity rank of a verdict; 0 is the worst, unknown ones are last."""
     return _ORDER.index(verdict) if verdict in _ORDER else len(_ORDER)
 
 
 def _in_trouble(queues: Sequence[QueueFacts], episodes: Sequence[Episode], span: TimeRange) -> list[QueueFacts]:
-    """Return the queues that were in trouble, those first that were longest in the worst."""
+    """Return the queues that were in trouble, by the worst verdict, then by the time in trouble."""
     worst: dict[QueueRef, tuple[int, int]] = {}
     for episode in episodes:
         if episode.ref is not None:
@@ -168,18 +168,18 @@ def _in_trouble(queues: Sequence[QueueFacts], episodes: Sequence[Episode], span:
 
 
 def _peak(episode: Episode, span: TimeRange) -> tuple[int, float] | None:
-    """Return when a queue held most in an episode, if that was in a range, and how much."""
+    """Return the time and value of an episode's peak depth, if it was in the range."""
     at_ms, depth = episode.peak_ms, episode.peak_depth
     return None if at_ms is None or depth is None or not span.holds(at_ms, at_ms) else (at_ms, depth)
 
 
 def _fullest(mean: Line, highest: Line, alone: Sequence[tuple[int, float] | None]) -> Fullest | None:
-    """Return when the queues of these lines held most: at least what they held on average, and what one held alone."""
+    """Return the highest total depth: at least the sum of the means, and at least that of any single queue."""
     known = [found for found in (mean.peak, *alone) if found is not None]
     if not known:
         return None
     at_ms, least = max(known, key=lambda found: found[1])
-    # Where the sum is unknown because a place was not polled, that of the others may be more.
+    # If the sum is unknown because a place was not polled, that of the others may be greater.
     return Fullest(at_ms, least, max(least, highest.peak[1] if highest.peak is not None else least))
 
 
@@ -190,7 +190,7 @@ def _section(analysis: Analysis, facts: QueueFacts, episodes: Sequence[Episode],
     return Section(facts, own, depth, p95, analysis.band(facts.ref, "depth", span), age, tuple(rates))
 
 
-# Sentences have these around names; nothing harmless holds them.
+# Delimiters of names in sentences; printable text does not contain them.
 NAME, END = "\x02", "\x03"
 _CAUSE_MAX = 300
 _TOLD_MAX = 12
@@ -217,13 +217,13 @@ def verdict_words(verdict: str) -> str:
 
 
 def moment(at_ms: int | None) -> str:
-    """Say a moment to the minute: 2031-05-17 21:50."""
+    """Format a moment to the minute: 2031-05-17 21:50."""
     words = clock(at_ms, date=True)
     return words[:16] if len(words) >= 19 else words
 
 
 def range_words(span: TimeRange) -> str:
-    """Say a range: 2031-05-17 21:50 to 22:30 UTC."""
+    """Format a range: 2031-05-17 21:50 to 22:30 UTC."""
     first, last = moment(span.from_ms), moment(span.to_ms)
     same_day = first[:10] == last[:10] and len(last) == 16
     return f"{first} to {last[11:] if same_day else last} UTC"
@@ -235,14 +235,14 @@ def title(report: Report) -> str:
 
 
 def metric_value(metric: str, value: float | None) -> str:
-    """Say a value of a metric with its unit."""
+    """Format a value of a metric with its unit."""
     if value is None:
         return "–"
     return duration(value) if metric == AGE else f"{rate(value)}/s" if metric.endswith("_s") else count(value)
 
 
 def summary(report: Report) -> list[str]:
-    """Say what was in trouble, when, how long, how bad, and whether it recovered: the worst first."""
+    """Return the sentences of the summary, the worst episode first."""
     if not report.queues:
         return ["The analysis contains no queues."]
     sentences = [_overall(report)]
@@ -261,7 +261,7 @@ def summary(report: Report) -> list[str]:
 
 
 def episode_sentence(report: Report, episode: Episode) -> str:
-    """Tell an episode in a few sentences."""
+    """Describe an episode in a few sentences."""
     who = f"{NAME}{report.subject(episode)}{END}"
     was = _WAS.get(episode.verdict, f"was {printable(episode.verdict, 40)}")
     began = moment(episode.start_ms)
@@ -287,14 +287,14 @@ def episode_sentence(report: Report, episode: Episode) -> str:
 
 
 def recovered_words(episode: Episode) -> str:
-    """Say in a table when it was ok again."""
+    """Return the recovery of an episode, for a table."""
     if episode.recovered_ms is not None:
         return moment(episode.recovered_ms)
     return "ongoing" if episode.ended == OPEN else "–"
 
 
 def line_words(line: Line, what: str) -> str:
-    """Describe a line for whoever cannot see it."""
+    """Describe a line, for screen readers."""
     known = [value for _, value in line.points if value is not None]
     if not known:
         return f"{what}: no data for this time."
@@ -306,7 +306,7 @@ def line_words(line: Line, what: str) -> str:
 
 
 def forecast_note(report: Report) -> str:
-    """Say which forecasts are of another time than the report; nothing where none are."""
+    """Return a note if forecasts are of another time than the report, otherwise empty."""
     times = [one.at_ms for one in report.forecasts if not report.span.holds(one.at_ms, one.at_ms)]
     if not times:
         return ""
@@ -316,7 +316,7 @@ def forecast_note(report: Report) -> str:
 
 
 def about(report: Report) -> list[str]:
-    """Say where the numbers come from, and what is missing."""
+    """Return sentences about the source of the numbers, and what is missing."""
     history = f" of the history {printable(report.history, 300)}" if report.history else ""
     sentences = [
         f"Made from the analysis {printable(report.label, 300)}{history}, as of {moment(report.made_ms)} UTC.",

@@ -1,4 +1,4 @@
-"""Generates a history that nobody recorded, in the recorder's format, for tests and measurements.
+"""Generates a synthetic history in the recorder's format, for tests and measurements.
 
 generator  writes the files: samples, list queues and inventories
 plan       what is generated: files, queues, their curves over time, and reproducible random numbers

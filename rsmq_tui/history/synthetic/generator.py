@@ -1,7 +1,7 @@
 """Writes a synthetic history file by file: samples, list queues and inventories. Arrow does the work.
 
-A value belongs to a moment up to one interval before its row, a different one for each counter, and never after the
-last knot of its curve. So counts are uneven, as real ones are, and counters never fall.
+Each value is of a moment up to one interval before its row, different for each counter, but never after the last knot
+of its curve. So counts vary as real ones do, and counters never fall.
 """
 
 import json
@@ -59,7 +59,7 @@ _TYPES = {**dict.fromkeys(_FLOATS, pa.float64()), **dict.fromkeys(_WHOLES, pa.in
 
 
 class Lines:
-    """The stretches of a day, which begins at ``from_ms``: times are from there on, in ms."""
+    """The line segments of a day that begins at ``from_ms``; times are relative to that, in ms."""
 
     def __init__(self, from_ms: int, queues: Sequence[tuple[Queue, Knots]]) -> None:
         self.from_ms = from_ms
@@ -71,7 +71,7 @@ class Lines:
             self._begin.append(len(rows))
             self._starts.extend(knots.at_ms[:-1])
             rows.extend(_stretch(queue, knots, number, from_ms) for number in range(len(knots.at_ms) - 1))
-        # The row of a poll that tells of the whole place: nothing is known of it.
+        # The row of the poll itself, without values.
         self._place = len(rows)
         rows.append([None] * len(_TYPES))
         columns = zip(*rows, strict=True)
@@ -80,9 +80,9 @@ class Lines:
         }
 
     def of(self, at_ms: Sequence[int]) -> dict[str, pa.Array]:
-        """Return the values of the stretches that these polls are on, once for each row, as sealed files have them.
+        """Return the values of the segments at these polls, one for each row, in the order of a sealed file.
 
-        These begin with the queue whose counter is the least, and with the last poll of each.
+        Sealed files begin with the queue with the smallest counter, and with the last poll of each queue.
         """
         first_ms, last_ms = at_ms[0], at_ms[-1]
         found = []
@@ -142,7 +142,7 @@ def _stretch(queue: Queue, knots: Knots, number: int, day_ms: int) -> list[Any]:
 
 
 def _verdict(event: Event, slopes: Sequence[float]) -> int:
-    """Return what is wrong as long as messages are ready."""
+    """Return the verdict that applies while messages are ready."""
     if event.is_stalled:
         return VERDICTS.index(Verdict.STALLED)
     grown = (slopes[0] - slopes[2]) * LIMITS.growing_ms
@@ -154,19 +154,19 @@ def _verdict(event: Event, slopes: Sequence[float]) -> int:
 _SAMPLES_SCHEMA = SCHEMAS[SAMPLES]
 _JITTERS = 71
 _INDEX, _WHOLE, _FLOAT = pa.int32(), pa.int64(), pa.float64()
-# Made once: Arrow looks for numpy each time that it is given a plain number.
+# Made once: Arrow tries to import numpy for each plain number.
 _NONE, _ZERO = pa.scalar(None, _WHOLE), pa.scalar(0, _WHOLE)
 _POISON_RC, _AGED_MS = pa.scalar(LIMITS.poison_rc, _WHOLE), pa.scalar(LIMITS.aged_ms, _WHOLE)
 _FIRST, _UNKNOWN = pa.scalar(0, _INDEX), pa.scalar(None, _INDEX)
 _NUMBERS = {verdict: pa.scalar(number, _WHOLE) for number, verdict in enumerate(VERDICTS)}
 _WORDS = pa.array([str(verdict) for verdict in VERDICTS])
 _EMPTY, _CLEARS, _STEADY, _STALLED, _GROWING = map(pa.scalar, ("empty", "clears", "steady", "stalled", "growing"))
-# A backlog clears where so much more is deleted than sent.
+# A backlog clears if deletes exceed arrivals by this factor.
 _CATCHING_UP = pa.scalar(1.02)
 
 
 def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: Sequence[Queue]) -> pa.Table:
-    """Return the rows of the polls of a file, in the order of a sealed file; ``times`` has some."""
+    """Return the rows of the polls of a file, in the order of a sealed file; ``times`` is not empty."""
     found = lines.of(times.at_ms)
     rows, copies = len(found["queue"]), len(queues) + 1
     at_ms = _tiled(times.at_ms, copies)
@@ -174,7 +174,7 @@ def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: S
     seed, every_ms = mixed(wanted.seed, _JITTERS, file.span.from_ms), pa.scalar(float(wanted.every_ms))
 
     def told(name: str, number: int) -> tuple[pa.Array, pa.Array]:
-        """Return a counter, and the moments that it is told of."""
+        """Return a counter, and the moments of its values."""
         late = pc.multiply(pc.random(rows, initializer=(seed + number) % (1 << 63)), every_ms)
         moment = pc.max_element_wise(pc.subtract(now, late), found["start"], skip_nulls=False)
         return _line(found[name], found[f"{name}_by"], moment), moment
@@ -204,7 +204,7 @@ def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: S
         "depth": pc.add(ready, hidden),
         "ready": ready,
         "hidden": hidden,
-        # Nothing is sent with a delay.
+        # No message is sent with a delay.
         "oldest_ready_age_ms": pc.if_else(is_ready, age, _NONE),
         "oldest_ready_waiting_ms": pc.if_else(is_ready, age, _NONE),
         "totalsent": pc.add(sent, found["poisons"]),
@@ -234,7 +234,7 @@ def _verdicts(events: pa.Array, is_ready: pa.Array, poisoned: pa.Array, age: pa.
 def _with_words(
     columns: dict[str, pa.Array], numbers: pa.Array, queues: Sequence[Queue], recorder: str
 ) -> dict[str, pa.Array]:
-    """Return all columns in their order; ``numbers`` are those of the queues."""
+    """Return all columns in the order of the schema; ``numbers`` are those of the queues."""
     rows = len(numbers)
     same = {
         "recorder": recorder,
@@ -284,13 +284,13 @@ _LIST_UNKNOWN = (
     *("oldest_ready_age_ms", "totalsent", "totalrecv", "vt_s", "delay_s", "maxsize", "created_ms", "modified_ms"),
     *("poison", "highest_rc", "oldest_ready_waiting_ms"),
 )
-# What only ages and receive counts tell.
+# Verdicts that depend on ages or receive counts.
 _UNTOLD = pa.array([str(Verdict.AGED), str(Verdict.POISONED)])
 _OK, _LIST_ZERO = pa.scalar(str(Verdict.OK)), pa.scalar(0, pa.int64())
 
 
 def as_lists(table: pa.Table) -> pa.Table:
-    """Return the rows as a recorder of lists would have written them."""
+    """Convert the rows to those of list queues."""
     schema, rows = SCHEMAS[SAMPLES], table.num_rows
     is_queue = pc.is_valid(table.column("queue"))
     verdict = table.column("verdict").cast(pa.string())
@@ -308,9 +308,9 @@ def as_lists(table: pa.Table) -> pa.Table:
 
 _MESSAGES_SCHEMA = SCHEMAS[MESSAGES]
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-# Beyond this an inventory is cut short, as the recorder's is.
+# The limit of an inventory, like the recorder's.
 _MESSAGES_MAX = 100_000
-# The inventories of queues follow one another.
+# The time between the inventories of two queues.
 _QUEUE_MS = 2
 _ID, _SIZE, _AGAIN, _POISON = 51, 52, 53, 54
 
@@ -327,7 +327,7 @@ def messages_of(file: File, at_ms: int, queues: Sequence[tuple[Queue, Curve]]) -
         begun_ms, name, before = at_ms + number * _QUEUE_MS, stored_name(queue.name), len(rows["id"])
         found = list(_messages(queue, curve, begun_ms))
         columns = zip(*found[:_MESSAGES_MAX], strict=True) if found else ((),) * len(_COLUMNS)
-        # The last row says that the inventory is whole.
+        # The last row marks the inventory as complete.
         end = [None] if len(found) <= _MESSAGES_MAX else []
         for column, values in zip(_COLUMNS, columns, strict=True):
             rows[column].extend((*values, *end))
@@ -374,7 +374,7 @@ def _messages(queue: Queue, curve: Curve, at_ms: int) -> Iterator[_Message]:
 
 
 def _id(sent_ms: int, chance: int) -> str:
-    """Return an id as clients make them: the time in microseconds, and 22 characters."""
+    """Return an id in the canonical format: the time in microseconds, and 22 characters."""
     left, prefix = sent_ms * 1000 + chance % 1000, ""
     while left:
         left, digit = divmod(left, 36)
@@ -388,7 +388,7 @@ _DOWN = "connection refused"
 
 
 class Progress(NamedTuple):
-    """How far it is: files of all, and what they came to; ``day`` is the one that is worked at."""
+    """The progress: files, rows, messages and bytes; ``day`` is the current day."""
 
     day: str
     files: int
@@ -397,13 +397,13 @@ class Progress(NamedTuple):
     messages: int
     bytes: int
     kept: int
-    """Files that were there before."""
+    """Files that already existed."""
 
 
 class Generator:
-    """Makes what is wanted in ``out``, a folder or a URL; ``state`` is the user's folder, for files under way.
+    """Generates a history in ``out``, a folder or a URL; ``state`` is the user's folder, for temporary files.
 
-    Raises ``HistoryError`` for a place that cannot be written, or that holds another history.
+    Raises ``HistoryError`` if ``out`` cannot be written or contains another history.
     """
 
     def __init__(self, wanted: Wanted, out: str | Path, *, state: Path | None = None) -> None:
@@ -416,9 +416,9 @@ class Generator:
         self._stopped = threading.Event()
 
     def run(self, tell: Callable[[Progress], None] = lambda _: None, threads: int | None = None) -> Progress:
-        """Make the files that are not there, and return what they came to; raises ``HistoryError``.
+        """Write the missing files, and return their totals; raises ``HistoryError``.
 
-        Whatever stops it, what is there is whole, and another run goes on behind it.
+        If it is stopped, all files are complete, and the next run continues.
         """
         try:
             self._store.prepare()
@@ -478,7 +478,7 @@ class Generator:
 
     @contextmanager
     def _scratching(self) -> Iterator[None]:
-        """Have the folder for files under way, and have it alone."""
+        """Create and lock the folder for temporary files."""
         self._scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock.acquire(self._scratch / "lock")
         if lock is None:
@@ -499,7 +499,7 @@ class Generator:
         return [f"{table}/day={file.day}/{file.name}" for table in tables]
 
     def _file(self, file: File, lines: Lines, lists: Lines | None, there: set[str]) -> tuple[str, int, int, int]:
-        """Make one file of samples, and one of messages if it is time for it; return the day, rows, messages, bytes."""
+        """Write one file of samples, and one of messages if due; return the day, rows, messages and bytes."""
         rows = messages = size = 0
         if not self._stopped.is_set() and f"{SAMPLES}/day={file.day}/{file.name}" not in there:
             rows, size = self._samples(file, lines, lists)
@@ -510,7 +510,7 @@ class Generator:
         return file.day, rows, messages, size
 
     def _samples(self, file: File, lines: Lines, lists: Lines | None) -> tuple[int, int]:
-        """Make a file of samples; lists are a place of their own in it. Return its rows and bytes."""
+        """Write a file of samples, in which lists are a separate place; return its rows and bytes."""
         times, failed = self.plan.polls(file.span)
         name, wanted = f"{SAMPLES}/day={file.day}/{file.name}", self.plan.wanted
         tables = []
@@ -520,7 +520,7 @@ class Generator:
                 queues = [queue for queue, _ in self._lists]
                 tables.append(as_lists(samples_of(wanted, file, times, lists, queues)))
         if len(tables) == 1 and not failed:
-            # It lies as it has to already.
+            # The rows are sorted already.
             return tables[0].num_rows, self._publish(name, lambda path: write_sorted(tables[0], path, [PLACE]))
         for place in (PLACE,) if lists is None else (PLACE, LISTS):
             down = SampleRows(file.recorder, place)
@@ -539,7 +539,7 @@ class Generator:
 
 
 class _Days:
-    """The lines of all queues, for the day that is worked at."""
+    """Caches the lines of all queues for the current day."""
 
     def __init__(self, queues: Sequence[tuple[Queue, Curve]]) -> None:
         self._queues = queues

@@ -1,6 +1,6 @@
 """What is generated: files, queues, their curves over time, and reproducible random numbers.
 
-A curve is a line from knot to knot. The day of a queue is computed by itself, in any order.
+A curve is linear from knot to knot. The days of a queue can be computed independently, in any order.
 
 Consumers are modelled by their lag: at any moment they have received what was sent until ``lag`` ago. The lag grows as
 fast as time passes while they stall, more slowly while the queue grows, and shrinks while they catch up. So counters,
@@ -22,10 +22,10 @@ _MASK = (1 << 64) - 1
 
 
 def mixed(*parts: int) -> int:
-    """Return 64 bits that depend on all of these numbers."""
+    """Return a 64-bit hash of these numbers."""
     found = 0x9E3779B97F4A7C15
     for part in parts:
-        # The finish of splitmix64.
+        # The finalizer of splitmix64.
         found = (found ^ part) * 0xBF58476D1CE4E5B9 & _MASK
         found = (found ^ found >> 27) * 0x94D049BB133111EB & _MASK
         found ^= found >> 31
@@ -33,17 +33,17 @@ def mixed(*parts: int) -> int:
 
 
 def share(*parts: int) -> float:
-    """Return a number from 0 up to 1 that depends on all of these."""
+    """Return a pseudo-random number in [0, 1) that depends on these numbers."""
     return mixed(*parts) / 2.0**64
 
 
 def between(least: float, most: float, *parts: int) -> float:
-    """Return a number in between that depends on all of these."""
+    """Return a pseudo-random number between ``least`` and ``most`` that depends on these numbers."""
     return least + (most - least) * share(*parts)
 
 
 DAY_MS = 86_400_000
-# A recorder seals after ten minutes, or so many rows.
+# The recorder's limits of a segment, in time and rows.
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
 PLACE = Place("made", "redis://queues.example:6379/0", "rsmq")
@@ -56,7 +56,7 @@ _GAPS, _OUTAGES, _LATE = 101, 102, 103
 
 
 class Span(NamedTuple):
-    """A span of time in ms; its end is not in it."""
+    """A span of time in ms; the end is excluded."""
 
     from_ms: int
     to_ms: int
@@ -64,9 +64,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for. All times are in ms; ``messages_ms`` is None for no inventories. ``lists`` are queues too.
+    """What to generate. All times are in ms; ``messages_ms`` is None for no inventories, ``lists`` the number of lists.
 
-    Whatever the span that is asked for, a moment looks the same: to ask for a later one adds to what is there.
+    A moment looks the same whatever the span is: generating a later span extends an existing history.
     """
 
     from_ms: int
@@ -79,25 +79,25 @@ class Wanted:
 
     @property
     def file_ms(self) -> int:
-        """How long the time of one file is."""
+        """The time span of one file."""
         most = self.every_ms * (_FILE_ROWS // (self.queues + self.lists + 1))
         return next((span for span in _FILE_SPANS_MS if span <= most), _FILE_SPANS_MS[-1])
 
     @property
     def told(self) -> dict[str, int | None]:
-        """What two histories must have in common to be one."""
+        """The options that must be equal to extend a history."""
         return {
             "queues": self.queues,
             "every_ms": self.every_ms,
             "messages_ms": self.messages_ms,
             "seed": self.seed,
-            # Without lists it is what it was before there were any.
+            # Left out if 0, for histories that were generated before there were lists.
             **({"lists": self.lists} if self.lists else {}),
         }
 
 
 class Times(NamedTuple):
-    """The polls of a file, oldest first: when, and how long after the one before; None where that is unknown."""
+    """The polls of a file, oldest first: their times, and the time since the poll before, None if unknown."""
 
     at_ms: list[int]
     interval_ms: list[int | None]
@@ -105,7 +105,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of samples, and the inventories of its time: within one run of the recorder, and one day."""
+    """A file of samples, and the inventories of its span; it is within one recorder run and one day."""
 
     span: Span
     recorder: str
@@ -130,7 +130,7 @@ class Plan:
         first = -(-wanted.from_ms // wanted.file_ms)
         self._files = range(first, max(first, wanted.to_ms // wanted.file_ms))
         self._gaps: dict[int, Span] = {}
-        # A file that is there is never written again, so each is whole from the start.
+        # An existing file is never written again, so each file must be complete.
         self.span = Span(first * wanted.file_ms, self._files.stop * wanted.file_ms)
 
     def files(self) -> Iterator[File]:
@@ -144,7 +144,7 @@ class Plan:
                 yield File(part, self._recorder(run), number - begun + 1)
 
     def outages(self, span: Span) -> list[Span]:
-        """Return when the server was down."""
+        """Return the spans in which the server was down."""
         return [
             found
             for block in range(span.from_ms // _OUTAGE_EVERY_MS - 1, span.to_ms // _OUTAGE_EVERY_MS + 1)
@@ -152,7 +152,7 @@ class Plan:
         ]
 
     def polls(self, span: Span) -> tuple[Times, list[int]]:
-        """Return the polls that went well, and when the others failed, of one file."""
+        """Return the successful polls of a file, and the times of the failed ones."""
         every_ms = self.wanted.every_ms
         outages = self.outages(Span(span.from_ms - DAY_MS, span.to_ms))
         times, failed = Times([], []), []
@@ -174,7 +174,7 @@ class Plan:
         return times, failed
 
     def inventories(self, span: Span) -> list[int]:
-        """Return when the inventories of a file's time began."""
+        """Return the start times of the inventories of a file's span."""
         messages_ms = self.wanted.messages_ms
         if messages_ms is None:
             return []
@@ -183,7 +183,7 @@ class Plan:
         return [at_ms for at_ms in found if not self._is_down(at_ms, outages)]
 
     def _recorded(self, span: Span) -> list[Span]:
-        """Return a span without the gap that may be in it."""
+        """Return the parts of a span outside of gaps."""
         found = []
         left = span
         for block in range(span.from_ms // _GAP_EVERY_MS - 1, span.to_ms // _GAP_EVERY_MS + 1):
@@ -195,7 +195,7 @@ class Plan:
         return [*found, left] if left.to_ms > left.from_ms else found
 
     def _run_of(self, at_ms: int) -> int:
-        """Return the number of the recorder's run: each begins with the end of a gap."""
+        """Return the number of the recorder's run; each begins at the end of a gap."""
         block = at_ms // _GAP_EVERY_MS
         return block if at_ms < self._gap(block).to_ms else block + 1
 
@@ -219,7 +219,7 @@ class Plan:
         return Span(start, start + lasts)
 
     def _at_ms(self, number: int) -> int:
-        """Return when a poll was made: a little late, as polls are."""
+        """Return the time of a poll, which is a little late, as real polls are."""
         late = min(15, self.wanted.every_ms // 100)
         return number * self.wanted.every_ms + mixed(self.wanted.seed, _LATE, number) % (late + 1)
 
@@ -235,7 +235,7 @@ _WORDS = (
 
 
 class Role(Enum):
-    """What a queue is like."""
+    """The behaviour of a queue."""
 
     QUIET = auto()
     STEADY = auto()
@@ -245,12 +245,12 @@ class Role(Enum):
     AGED = auto()
     POISONED = auto()
     ANEW = auto()
-    """It is created anew every few days."""
+    """It is recreated every few days."""
     LETTERS = auto()
-    """Nobody receives from it: a queue of dead letters."""
+    """A dead-letter queue: nothing is received from it."""
 
 
-# Which share of all queues is like that; the rest is quiet.
+# The share of each role; all other queues are quiet.
 _SHARES = {
     Role.STEADY: 0.2,
     Role.BURSTY: 0.05,
@@ -261,14 +261,14 @@ _SHARES = {
     Role.ANEW: 0.005,
     Role.LETTERS: 0.005,
 }
-# Even the smallest history shows something of everything.
+# The roles of the first queues, so that a small history has all of them.
 _FIRST = (
     *(Role.STEADY, Role.STALLING, Role.GROWING, Role.POISONED, Role.BURSTY, Role.QUIET, Role.AGED, Role.ANEW),
     Role.LETTERS,
 )
 _OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
 _LISTS = 201
-# Messages a second.
+# Messages per second.
 _RATES = {
     Role.QUIET: (0.0002, 0.01),
     Role.STEADY: (0.05, 6.0),
@@ -280,7 +280,7 @@ _RATES = {
     Role.ANEW: (0.05, 1.0),
     Role.LETTERS: (0.000_01, 0.0002),
 }
-# Nobody lets it go on for longer than this.
+# The longest time until somebody intervenes.
 _POISON_MOST, _POISON_MOST_S = 200, 36_000
 _VTS = (30, 30, 60, 120, 300)
 _SIZES = (65536, 65536, 65536, -1, 10240)
@@ -290,8 +290,8 @@ _SIZES = (65536, 65536, 65536, -1, 10240)
 class Queue:
     """A queue: ``rate_s`` messages a second on average, received after ``wait_ms`` and deleted ``hold_ms`` later.
 
-    ``daily`` and ``weekly`` tell how much of the rate comes and goes, ``peak_ms`` when in the day it is highest, and
-    ``again`` which share of the receives is a second one.
+    ``daily`` and ``weekly`` are the amplitudes of the rate, ``peak_ms`` the time of day when it is highest, and
+    ``again`` the share of receives that are redeliveries.
     """
 
     number: int
@@ -316,7 +316,7 @@ class Queue:
 
 
 def queue_of(number: int, seed: int) -> Queue:
-    """Return a queue of a seed; the same, however many there are."""
+    """Return a queue of a seed; it does not depend on the number of queues."""
     role = _FIRST[number] if number < len(_FIRST) else _role(share(seed, number, 1))
     least, most = _RATES[role]
     vt_s = _VTS[int(share(seed, number, 2) * len(_VTS))]
@@ -325,7 +325,7 @@ def queue_of(number: int, seed: int) -> Queue:
         seed,
         f"{_WORDS[number % len(_WORDS)]}-{number:04d}",
         role,
-        # As often ten times as much as a tenth.
+        # Log-uniform: ten times as much is as likely as a tenth.
         rate_s=least * (most / least) ** share(seed, number, 3),
         wait_ms=200 * 20 ** share(seed, number, 4),
         hold_ms=min(100 * 100 ** share(seed, number, 5), vt_s * 300),
@@ -340,7 +340,7 @@ def queue_of(number: int, seed: int) -> Queue:
 
 
 def list_queue_of(number: int, seed: int) -> Queue:
-    """Return a list queue of a seed: steady, stalling, growing or quiet in turn, and without attributes that delay."""
+    """Return a list queue of a seed: steady, stalling, growing or quiet in turn, without delays."""
     role = _OF_LISTS[number % len(_OF_LISTS)]
     least, most = _RATES[role]
     found = queue_of(number, mixed(seed, _LISTS))
@@ -358,23 +358,23 @@ def _role(drawn: float) -> Role:
 
 HOUR_MS, WEEK_MS = 3_600_000, 7 * DAY_MS
 _MINUTE_MS = 60_000
-# No receive for so long, and it is a stall.
+# The time without a receive after which a queue is stalled.
 _STALLED_MS = 60_000
-# How much an hour differs from what is usual.
+# How much an hour differs from the usual rate.
 _UNEVEN, _BURSTS_A_DAY = 0.35, 3
 _POISON_EVERY_MS = DAY_MS
 _LIFE_MS = 4 * DAY_MS
-# Whatever lives for ever was created at the beginning of such a span.
+# A queue that is never recreated was created at the start of such a span.
 _ERA_MS = 400 * DAY_MS
 # What each number is drawn for.
 _HOURS, _BURSTS, _LAGS, _POISON, _LIFE = 21, 22, 23, 24, 25
 
 
 class Knots(NamedTuple):
-    """A queue's day: at each of these times its counters and its lag; in between they go in a line.
+    """A queue's day: its counters and its lag at each of these times, linear in between.
 
-    ``sent``, ``received`` and ``deleted`` count messages since the queue was created; a step down is where it was
-    created anew, and has two knots at one time. ``events`` says what goes on from each knot to the next.
+    ``sent``, ``received`` and ``deleted`` count messages since the queue was created; recreating it is a step down,
+    with two knots at one time. ``events`` has the event from each knot to the next.
     """
 
     at_ms: list[float]
@@ -386,9 +386,9 @@ class Knots(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What goes on between two knots; ``poison_ms`` is when the poison message was first received, None for none.
+    """The state between two knots; ``poison_ms`` is when the poison message was first received, None for none.
 
-    ``since_ms`` is when the consumers fell behind, None where they keep up.
+    ``since_ms`` is when the consumers fell behind, None if they keep up.
     """
 
     is_stalled: bool
@@ -396,12 +396,12 @@ class Event(NamedTuple):
     since_ms: float | None
     poison_ms: float | None
     poisons: int
-    """How many poison messages there were until now."""
+    """The number of poison messages until now."""
     created_ms: float
 
 
 class Counts(NamedTuple):
-    """What a queue's counters are at a time, and what goes on."""
+    """A queue's counters and event at a time."""
 
     sent: float
     received: float
@@ -412,7 +412,7 @@ class Counts(NamedTuple):
 
 
 class _Lag(NamedTuple):
-    """A time in which consumers fall behind: the lag grows by ``slope`` from ``from_ms`` on, then it is made good."""
+    """A period in which consumers fall behind: the lag grows by ``slope`` from ``from_ms`` on, then shrinks to 0."""
 
     from_ms: float
     to_ms: float
@@ -421,7 +421,7 @@ class _Lag(NamedTuple):
 
 
 class Curve:
-    """How one queue behaves."""
+    """The counters of one queue over time."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -431,7 +431,7 @@ class Curve:
 
     def day(self, from_ms: int) -> Knots:
         """Return the day that begins there."""
-        # What was looked up for other days is not needed again soon.
+        # The caches of other days are not needed again soon.
         for kept in (self._hours, self._lags, self._bursts):
             if len(kept) > 4_000:
                 kept.clear()
@@ -458,15 +458,15 @@ class Curve:
         return knots
 
     def counts(self, at_ms: int) -> Counts:
-        """Return what the counters are at a time."""
+        """Return the counters at a time."""
         created_ms = self.created_ms(at_ms)
         return Counts(*self._counters(at_ms, created_ms), created_ms, self._event(at_ms, created_ms))
 
     def sent_at(self, first: int, last: int, at_ms: int) -> Iterator[float]:
-        """Yield when each of some messages was sent, by their numbers; ``at_ms`` is a time when all of them were."""
+        """Yield when each message of a range of numbers was sent; all of them were sent before ``at_ms``."""
         created_ms = self.created_ms(at_ms)
         start = self._sent(created_ms)
-        # Back to a time when the first of them was not there.
+        # Go back to a time before the first of them.
         times = [float(at_ms)]
         counts = [self._sent(at_ms) - start]
         while counts[-1] >= first and times[-1] > created_ms:
@@ -484,7 +484,7 @@ class Curve:
             yield times[number] + share_ * (times[number - 1] - times[number])
 
     def created_ms(self, at_ms: float) -> float:
-        """Return when the queue was created that there is at a time."""
+        """Return when the queue that exists at a time was created."""
         queue = self._queue
         if queue.role is not Role.ANEW:
             era = math.floor(at_ms / _ERA_MS)
@@ -506,7 +506,7 @@ class Curve:
         knots.events.append(self._event(middle_ms, created_ms))
 
     def _counters(self, at_ms: float, created_ms: float) -> tuple[float, float, float, float]:
-        """Return what was sent, received and deleted since a creation, and the lag."""
+        """Return the messages sent, received and deleted since the queue was created, and the lag."""
         start, lag_ms = self._sent(created_ms), self._lag(at_ms)
         received_ms = at_ms - lag_ms
         times = at_ms, received_ms, received_ms - self._queue.hold_ms
@@ -530,7 +530,7 @@ class Curve:
         return Event(is_stalled, is_growing, since_ms, poison_ms, poisons, created_ms)
 
     def _sent(self, at_ms: float) -> float:
-        """Return how many messages were sent until then, from some beginning on."""
+        """Return the number of messages sent until a time, from a fixed origin on."""
         hour = math.floor(at_ms / HOUR_MS)
         first = self._sent_by(hour)
         found = first + (self._sent_by(hour + 1) - first) * (at_ms / HOUR_MS - hour)
@@ -553,7 +553,7 @@ class Curve:
         return found
 
     def _smooth(self, hour: int) -> float:
-        """Return the messages until an hour: the rate's integral, which goes up and down with the day and the week."""
+        """Return the messages until an hour: the integral of a rate that varies by day and week."""
         queue, at_ms, turn = self._queue, hour * HOUR_MS, 2 * math.pi
         daily = queue.daily * DAY_MS / turn * math.sin(turn * (at_ms - queue.peak_ms) / DAY_MS)
         # 1970 began on a Thursday: the week is highest there.
@@ -561,7 +561,7 @@ class Curve:
         return queue.rate_s / 1000 * (at_ms + daily + weekly)
 
     def _bursts_of(self, day: int) -> list[tuple[float, float, float]]:
-        """Return when bursts begin, how long they last, and how many messages come in each; as many every day."""
+        """Return the start, duration and number of messages of each burst; every day has the same number of bursts."""
         queue = self._queue
         if queue.role is not Role.BURSTY:
             return []
@@ -588,12 +588,12 @@ class Curve:
         return usual_ms
 
     def _lags_near(self, from_ms: float, to_ms: float) -> list[_Lag]:
-        """Return when consumers fall behind, in the weeks of this span; what begins in a week ends in it."""
+        """Return the lags in the weeks of this span; each ends in the week in which it begins."""
         found: list[_Lag] = []
         for week in range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1):
             lags = self._lags.get(week)
             if lags is None:
-                # Another thread may do the same, and comes to the same.
+                # Another thread may compute the same value, which is harmless.
                 lags = self._lags[week] = self._lags_of(week)
             found.extend(lags)
         return found
@@ -625,7 +625,7 @@ class Curve:
                     for n, at in enumerate(starts)
                 ]
             case Role.BURSTY:
-                # In some bursts the consumers do not keep up.
+                # In some bursts the consumers fall behind.
                 first = begin_ms // DAY_MS
                 bursts = [burst for day in range(first, first + 7) for burst in self._bursts_of(day)]
                 chosen = [burst for n, burst in enumerate(bursts) if drawn(0, 1, n, 1) < 0.5]
@@ -635,7 +635,7 @@ class Curve:
         return []
 
     def _poisons(self, from_ms: float, to_ms: float) -> list[tuple[float, float]]:
-        """Return when there was a poison message, on every day of this span once."""
+        """Return the periods with a poison message, one on each day of this span."""
         queue, found = self._queue, []
         for block in range(math.floor(from_ms / _POISON_EVERY_MS), math.floor(to_ms / _POISON_EVERY_MS) + 1):
             start = block * _POISON_EVERY_MS + between(0, 0.5, queue.seed, queue.number, _POISON, block) * DAY_MS

@@ -20,7 +20,7 @@ For queues that are Redis Lists, set ``kind=list``, or set ``lists`` to names an
     spark.read.format("rsmq").option("kind", "list").option("table", "messages").option("queue", "queue:mail").load()
     rows.write.format("rsmq").option("kind", "list").option("queue", "queue:mail").mode("append").save()
 
-``lists_processing``, ``lists_leases`` and ``lists_take`` say how their other keys are named, as in profiles.
+``lists_processing``, ``lists_leases`` and ``lists_take`` have the same meaning as in profiles.
 
 Spark pickles the classes by name, so rsmq_tui has to be importable on the workers. With ``local[*]`` it is; on a
 cluster, install it on each node, or ship it in an archive with ``spark.addArtifacts`` or ``--archives``.

@@ -19,9 +19,9 @@ R = TypeVar("R", QueueReader, ListReader)
 
 
 def iterate(options: Options, make: Callable[[QueueReader], AsyncGenerator[T, None]]) -> Iterator[T]:
-    """Yield what an asynchronous generator yields, which is given a reader; raises ``SourceError``.
+    """Yield the items of the asynchronous generator that ``make`` returns for a reader; raises ``SourceError``.
 
-    What it has asked is under way while the caller works on what came.
+    The next item is fetched while the caller processes the current one.
     """
     return iterate_with(opened(options), make)
 
@@ -61,7 +61,7 @@ def opened_lists(options: Options) -> ListReader:
 def opened_poller(options: Options, *, interval_s: float = 1.0) -> LivePoller | ListPoller:
     """Return a poller of the queues that the options name; raises ``SourceError``.
 
-    One of lists looks for them only when it is asked to: its search would not go on between two polls.
+    A poller of lists searches for them only on request: a background search would not run between two polls.
     """
     if options.kind == LIST.name:
         return ListPoller(opened_lists(options), interval_s=interval_s, search_every_s=_NEVER_S)

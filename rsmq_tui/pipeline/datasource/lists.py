@@ -29,10 +29,10 @@ _LEASED = (MessageState.IN_FLIGHT, MessageState.EXPIRED)
 class ListMessageReader(DataSourceReader):
     """Reads the items of one list queue, or of all that option ``lists`` means, each queue in one task.
 
-    A position is all that tells where an item is, and every pop shifts it: no part of a list stays what it is while
-    another task reads the other, so that a list is not split. An item that is there throughout comes once, be it in the
-    queue or in processing; of those with the same bytes only the number counts. Its ``id`` says where it was and which
-    bytes it had; ``due_ms`` is the deadline of its lease. What a list does not know is null: sent_ms, rc, fr_ms.
+    A list is not split into tasks: items are identified by position, and every pop shifts them while another task
+    reads. An item that is in the list or in processing during the whole read is returned exactly once; of equal items,
+    only the number is exact. Its ``id`` holds its position and bytes; ``due_ms`` is the deadline of its lease. Values
+    that a list does not have are null: sent_ms, rc, fr_ms.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -60,7 +60,7 @@ class ListMessageReader(DataSourceReader):
                 pieces = []
                 async with aclosing(reader.rows.rows(index.at_ms)) as coming:
                     async for names, rows in coming:
-                        # A count that cannot be read is told by the task.
+                        # The task reports a count that cannot be read.
                         sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
                         pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
             except ERRORS as error:
@@ -79,7 +79,7 @@ class ListMessageReader(DataSourceReader):
                         yield _batch(reader, piece.queue, chunk, schema)
             except RsmqError as error:
                 if self._options.queue is None and error.code == "wrongType":
-                    # It is no list queue: the table of queues says what is wrong with it.
+                    # Not a list queue: the table ``queues`` reports the problem.
                     continue
                 raise explain(error, reader.label, f"queue {piece.queue}") from None
 
@@ -120,11 +120,11 @@ _PUSH_BYTES = 1 << 20
 
 
 class ListWriter(DataSourceArrowWriter):
-    """Pushes rows: the column ``body``, and where there is such a column to the row's ``queue``, the key of a list.
+    """Pushes rows: the column ``body``, to the key in the column ``queue`` if there is one.
 
     Each row is pushed at least once, at the end that consumers do not take from: a task that fails midway is run again
-    from its first row. Rows of a partition keep their order. A list that is not there comes into being; a row for a key
-    of another type is refused, and the write fails when all others are pushed. Lists delay nothing and keep no ids.
+    from its first row. Rows of a partition keep their order. A missing list is created; a row for a key of another type
+    is refused, and the write fails after all others are pushed. Lists have no delays and no ids.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -158,7 +158,7 @@ class ListWriter(DataSourceArrowWriter):
 
     @briefly
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Raise ``SourceError`` where rows could not be pushed."""
+        """Raise ``SourceError`` if rows could not be pushed."""
         check_all_sent([message for message in messages if isinstance(message, Written)])
 
     def _push(self, queue: ListQueue, items: Sequence[str | bytes], done: Written) -> None:
@@ -171,7 +171,7 @@ class ListWriter(DataSourceArrowWriter):
                 done.sent += len(part)
 
     def _check_server(self) -> None:
-        """Find out before any task is started whether there is a server, and nothing else at the list's key."""
+        """Check, before any task starts, that the server answers and that the key is a list or missing."""
         options = self._options
         address = options.server.address()
         with connect(address, options.ns) as client:
@@ -185,7 +185,7 @@ class ListWriter(DataSourceArrowWriter):
 
 
 def _parts(items: Sequence[str | bytes]) -> Iterator[list[str | bytes]]:
-    """Yield as much as one command should take."""
+    """Split the items into parts for one command each."""
     part: list[str | bytes] = []
     size = 0
     for item in items:

@@ -1,8 +1,7 @@
 """The table ``messages`` of RSMQ queues: its columns, its filters, and how a read is split into tasks.
 
-Messages become whole columns at once if all of them are as every client in use writes them: canonical ids, scores in
-ms, plain numbers as counts. Otherwise they are converted one by one. Both ways give the values of
-``rsmq_tui.history.rows``.
+If all messages are in the canonical format (canonical ids, scores in ms, plain integers as counts), whole columns are
+converted at once; otherwise, value by value. Both ways give the values of ``rsmq_tui.history.rows``.
 
 A deep queue is split into shares of its table of ids (``rsmq_tui.protocol.rsmq.scan``), not of its ranks: a message
 that is received gets another score and rank, but keeps its place in the table.
@@ -70,19 +69,19 @@ from rsmq_tui.protocol.rsmq.scan import WHOLE, ScanPart
 from rsmq_tui.protocol.rsmq.scan_strategies import QueueSize, ScoreRange
 
 _LONG, _TEXT, _RAW = pa.int64(), pa.string(), pa.binary()
-# Made once: Arrow looks for numpy each time that it is given a plain number.
+# Made once: Arrow tries to import numpy for each plain number.
 _ZERO, _THOUSAND = pa.scalar(0, _LONG), pa.scalar(1000, _LONG)
 _STATES = {state: pa.scalar(str(state), _TEXT) for state in MessageState}
-# An id of 32 characters that begins with a time; what is all hexadecimal carries none.
+# An id of 32 characters that begins with a time; an id that is all hexadecimal contains no time.
 _ID_LENGTH, _TIME_LENGTH = 32, 10
 _TIMED_IDS = re.compile(rb"(?:[0-9a-z]{10}[0-9a-zA-Z:]{22})*")
 _HEXADECIMAL = "^[0-9a-f]{32}$"
-# What ``leading_int`` reads whole.
+# The most digits that ``leading_int`` reads exactly.
 _DIGITS_MAX = 18
 
 
 class MessageColumns:
-    """Some messages of one queue, found at one time each, and the columns of a table that are made of them."""
+    """Messages of one queue, each with the time of its read, and the conversion to columns of a table."""
 
     def __init__(self, at_ms: Sequence[int], columns: Sequence[Sequence[Any]]) -> None:
         self.ids, self.scores, self.rcs, self.frs, self.sizes, self.bodies = columns
@@ -173,11 +172,11 @@ class MessageColumns:
 
 
 def _plain_numbers(raw: Sequence[bytes | None]) -> pa.Array | None:
-    """Read numbers that are written plainly, or None where one of them is not; what is absent stays null."""
+    """Convert plain integers; None if one of them is not plain. Missing values stay null."""
     texts = pa.array(raw, _RAW)
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), _LONG)
-    # Arrow also reads hexadecimal ones.
+    # Arrow would also accept hexadecimal numbers.
     if not b"".join(filter(None, raw)).isdigit() or pc.max(pc.binary_length(texts)).as_py() > _DIGITS_MAX:
         return None
     try:
@@ -210,24 +209,24 @@ ALL_STATES = frozenset(MessageState)
 
 @dataclass(frozen=True)
 class Pushed:
-    """The filters that are taken on: on the queue's name, on the state, and on rc."""
+    """The accepted filters: on the queue's name, on the state, and on rc."""
 
     queue: tuple[Filter, ...] = ()
     rc: tuple[Filter, ...] = ()
     states: frozenset[MessageState] = field(default=ALL_STATES)
 
     def wants_queue(self, stored: str) -> bool:
-        """Tell whether rows of a queue are wanted, by its name as the column holds it."""
+        """Return whether rows of a queue are wanted, by its name as stored in the column."""
         return all(_matches(each, stored) for each in self.queue)
 
     def wanted_rc(self, counts: Sequence[int | None]) -> list[bool]:
-        """Tell for each of some receive counts whether it is wanted."""
+        """Return for each receive count whether it is wanted."""
         wanted = {rc: all(_matches(each, rc) for each in self.rc) for rc in set(counts)}
         return [wanted[rc] for rc in counts]
 
 
 def push(filters: Sequence[Filter]) -> tuple[Pushed, list[Filter]]:
-    """Return what is taken on of these filters, and those that are left to Spark."""
+    """Return the accepted filters, and those that are left to Spark."""
     queue: list[Filter] = []
     rc: list[Filter] = []
     states, left = ALL_STATES, []
@@ -245,7 +244,7 @@ def push(filters: Sequence[Filter]) -> tuple[Pushed, list[Filter]]:
 
 
 def _subject(each: Filter) -> tuple[str | None, tuple[Any, ...]]:
-    """Return which column a filter is about, and the values in it; None for one that is not about one column."""
+    """Return the column of a filter, and its values; None if it is not on a single column."""
     if isinstance(each, Not):
         return _subject(each.child) if not isinstance(each.child, Not) else (None, ())
     attribute: tuple[str, ...] = getattr(each, "attribute", ())
@@ -271,7 +270,7 @@ def _is_about_numbers(each: Filter) -> bool:
 
 
 def _matches(each: Filter, value: Any) -> bool | None:
-    """Tell whether a filter is true of a value, as SQL does: of a null, most are neither true nor false."""
+    """Evaluate a filter as SQL does: for a null, most are null."""
     match each:
         case Not():
             found = _matches(each.child, value)
@@ -282,23 +281,23 @@ def _matches(each: Filter, value: Any) -> bool | None:
             return value is not None
         case EqualNullSafe():
             return bool(value == each.value)
-    # Spark orders texts by their bytes, Python by their characters: of valid UTF-8 that is the same order.
+    # Spark compares texts by bytes, Python by characters: for valid UTF-8 the order is the same.
     other: Any = each.value  # type: ignore[attr-defined] # all but those above have one
     return None if value is None else _COMPARISONS[type(each)](value, other)
 
 
-# A task costs some ms to start, and a part of a scan one round trip more: this many messages are worth it.
+# Starting a task takes some ms, and each part of a scan one more round trip: this many messages are worth it.
 _PART_MESSAGES_MIN = 20_000
-# A scan by score beats one of everything where it reads less than this share of the messages.
+# A scan by score is faster than a full scan if it reads less than one in this many messages.
 _HIDDEN_SHARE = 4
 _HIDDEN_MAX = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is read in one go: a queue, or a part of one; by score where ``ranges`` are given.
+    """A unit of reading: a queue, or a part of one; by score if ``ranges`` are given.
 
-    ``rises`` tells that scores may rise within the ranges. ``size`` is how many messages it was about, when planned.
+    ``rises`` says that scores may rise within the ranges. ``size`` is the approximate number of messages when planned.
     """
 
     queue: str
@@ -310,7 +309,7 @@ class Piece:
 
 @dataclass
 class MessagePartition(InputPartition):
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     pieces: tuple[Piece, ...]
 
@@ -320,7 +319,7 @@ class MessagePartition(InputPartition):
 
 
 async def plan(reader: QueueReader, options: Options, pushed: Pushed) -> list[MessagePartition]:
-    """Return the tasks; raises ``SourceError``, and what reading raises."""
+    """Return the tasks; raises ``SourceError``, and errors of the reader."""
     if not pushed.states:
         return [MessagePartition(())]
     queues = await _queues(reader, options, pushed)
@@ -366,8 +365,8 @@ async def _queues(reader: QueueReader, options: Options, pushed: Pushed) -> list
 
 
 def _ranges_of(now_ms: int) -> tuple[tuple[ScoreRange, ...], tuple[ScoreRange, ...]]:
-    """Return the scores of what is ready at a time, and of what is hidden, in each unit that clients write."""
-    # Seconds are not always whole.
+    """Return the score ranges of ready and of hidden messages at a time, in each unit that clients use."""
+    # Scores in seconds may have fractions.
     second_bound, ms_bound, micro_bound = repr(now_ms / 1000).encode(), b"%d" % now_ms, b"%d" % (now_ms * 1000)
     ms_from, micros_from = b"%d" % SECONDS_BELOW, b"%d" % MICROSECONDS_FROM
     ready = (
@@ -397,7 +396,7 @@ async def _ready_pieces(
         except RsmqError:
             cuts = []
         low = bounds.low
-        # Those of one score stay together.
+        # Messages with equal scores stay together.
         for cut in dict.fromkeys(cuts):
             pieces.append(Piece(queue, ranges=(ScoreRange(low, b"(" + cut),), size=wanted))
             low = cut
@@ -406,7 +405,7 @@ async def _ready_pieces(
 
 
 async def _parts(reader: QueueReader, queue: str, depth: int, wanted: int) -> list[Piece]:
-    """Split a queue into parts of about that many messages; their number has to be a power of two."""
+    """Split a queue into parts of about ``wanted`` messages; the number of parts must be a power of two."""
     count = 1
     while depth > wanted * count:
         count *= 2
@@ -416,7 +415,7 @@ async def _parts(reader: QueueReader, queue: str, depth: int, wanted: int) -> li
 
 
 def packed(pieces: list[Piece], partitions: int) -> list[MessagePartition]:
-    """Share pieces out among tasks, the large ones first, each to that which has least to do."""
+    """Distribute pieces to tasks, the largest first, each to the task with the least work."""
     bins: list[list[Piece]] = [[] for _ in range(min(partitions, len(pieces)) or 1)]
     loads = [0] * len(bins)
     for piece in sorted(pieces, key=lambda piece: -piece.size):
@@ -426,7 +425,7 @@ def packed(pieces: list[Piece], partitions: int) -> list[MessagePartition]:
     return [MessagePartition(each) for each in bins]
 
 
-# A batch holds about so many rows, or so much of bodies: batches of a few rows cost the JVM more than their rows.
+# The approximate limits of a batch, in rows and in bytes of bodies: small batches are expensive for the JVM.
 _BATCH_ROWS = 10_000
 _BATCH_BODY_BYTES = 16_000_000
 _COUNT_COLUMNS = {"rc", "fr_ms", "state"}
@@ -435,15 +434,15 @@ _COUNT_COLUMNS = {"rc", "fr_ms", "state"}
 class MessageReader(DataSourceReader):
     """Reads messages, of one queue or of all.
 
-    A message that is in its queue throughout the read comes once, whatever consumers do to it meanwhile; others come
-    at most once. There are two exceptions. A queue of which a twentieth or less is left while it is read may give some
-    of that twice. And where a filter asks for hidden messages only, one whose visibility is cut short meanwhile, and
-    that is still hidden then, may be left out. Each row is as it was at its ``at_ms``; a message that becomes ready
-    while ``state = 'ready'`` is read may come or not.
+    A message that is in its queue during the whole read is returned exactly once, whatever consumers do meanwhile;
+    others at most once. There are two exceptions. If a queue shrinks to a twentieth or less while it is read, some
+    messages may be returned twice. If a filter selects only hidden messages, one whose due time is made earlier while
+    it stays hidden may be missed. Each row is as of its ``at_ms``; a message that becomes ready while ``state =
+    'ready'`` is read may be included or not.
 
     Receive counts are read only where rc, fr_ms or state is among the columns, bodies where body is, and their sizes
-    where size is. The API tells a source no other columns than those of its schema, so that ``select`` saves nothing
-    here: ``.schema("queue string, id string")`` does.
+    where size is. Spark passes a source only the columns of its schema, so ``select`` saves nothing here, but
+    ``.schema("queue string, id string")`` does.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -452,7 +451,7 @@ class MessageReader(DataSourceReader):
         self._pushed = Pushed()
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
-        """Take on filters on queue, state and rc."""
+        """Accept filters on queue, state and rc."""
         self._pushed, left = push(filters)
         return left
 
@@ -476,7 +475,7 @@ class MessageReader(DataSourceReader):
 
 
 class _Reading:
-    """What is read, and how it becomes batches; ``schema`` is that of the batches."""
+    """Reads pieces and makes batches; ``schema`` is that of the batches."""
 
     def __init__(self, options: Options, pushed: Pushed, schema: pa.Schema) -> None:
         columns = set(schema.names)
@@ -517,7 +516,7 @@ class _Reading:
                     yield kept
 
     async def _found(self, reader: QueueReader, piece: Piece, selects: bool) -> AsyncGenerator[ScanChunk, None]:
-        """Yield what there is, with no more than is needed to tell what is wanted of it."""
+        """Yield the messages, with only the fields that the filters need."""
         count = self._options.chunk
         if not piece.ranges:
             async with aclosing(
@@ -539,9 +538,9 @@ class _Reading:
                     yield chunk
 
     async def _selected(self, reader: QueueReader, piece: Piece, chunk: ScanChunk) -> ScanChunk:
-        """Return what is wanted of a chunk; rc is known of it then."""
+        """Return the wanted messages of a chunk, with their rc."""
         if self._asks_states:
-            # Before anything else is asked, scores alone tell which can be wanted.
+            # Filter by score first, before anything else is read.
             chunk = _kept(chunk, self._may_be_wanted(chunk))
             if not len(chunk):
                 return chunk
@@ -556,7 +555,7 @@ class _Reading:
 
     def _may_be_wanted(self, chunk: ScanChunk) -> list[bool]:
         columns = MessageColumns([chunk.at_ms] * len(chunk), chunk.columns)
-        # Without counts, what is hidden looks delayed.
+        # Without receive counts, a hidden message looks delayed.
         states = self._pushed.states
         wants_ready, wants_hidden = MessageState.READY in states, bool(states - {MessageState.READY})
         is_ready = pc.equal(columns.column("state"), pa.scalar(str(MessageState.READY), pa.string()))
@@ -573,7 +572,7 @@ class _Reading:
 
 
 class _Gathered:
-    """Chunks that are yet to become a batch."""
+    """Chunks that are collected for a batch."""
 
     def __init__(self) -> None:
         self.at_ms: list[int] = []
@@ -582,7 +581,7 @@ class _Gathered:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to make a batch of it."""
+        """Whether the limits of a batch are reached."""
         return len(self.at_ms) >= _BATCH_ROWS or self._body_bytes >= _BATCH_BODY_BYTES
 
     def add(self, chunk: ScanChunk) -> None:

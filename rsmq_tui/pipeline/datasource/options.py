@@ -36,7 +36,7 @@ class SourceError(Exception):
 
 
 def explain(error: Exception, label: str, what: str = "") -> SourceError:
-    """Put what a server or the protocol refused into a sentence; ``what`` was being done."""
+    """Return the error for a failure of a server or the protocol; ``what`` is the failed operation."""
     doing = f"{what}: " if what else ""
     if isinstance(error, RsmqError):
         return SourceError(printable(f"{label}: {doing}{error}", SENTENCE_MAX))
@@ -45,7 +45,7 @@ def explain(error: Exception, label: str, what: str = "") -> SourceError:
 
 
 def briefly(call: Callable[P, T]) -> Callable[P, T]:
-    """Make what Spark calls raise a ``SourceError`` without the lines of where in this program it came from."""
+    """Wrap a method that Spark calls, so that a ``SourceError`` has no traceback of this program."""
 
     @wraps(call)
     def brief(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -66,14 +66,14 @@ _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which server is meant, in a form that travels to the workers; passwords of profiles do not."""
+    """The server, in a form that can be sent to the workers; passwords of profiles are not included."""
 
     url: str = field(default="", repr=False)
     profile: str = ""
     config: str = ""
 
     def address(self) -> Address:
-        """Return where it is and how to get in; raises ``SourceError``. A profile is looked up where this is called."""
+        """Return the address; raises ``SourceError``. A profile is looked up on the machine that calls this."""
         if self.profile:
             return self.named().address
         try:
@@ -83,7 +83,7 @@ class Server:
 
     def named(self) -> "Profile":
         """Return the profile of that name; raises ``SourceError``."""
-        # Whoever gives a URL has no need of what reads configuration files.
+        # Not needed if a URL is given.
         from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
         from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415
 
@@ -103,12 +103,11 @@ class Server:
 class Options:
     """All options, with their defaults; ``queue`` is a name as clients know it, or None for all queues.
 
-    ``kind`` says whether queues of RSMQ or lists are meant; ``lists`` are names and patterns of these, whose other keys
-    are named as ``list_names`` says.
-    ``partitions`` is how many tasks a read is split into at most, ``chunk`` how many messages a round trip takes;
-    ``bodies`` adds the columns size and body. ``every_s`` is the time between the polls of a stream. ``ids`` says whose
-    ids written messages get, ``run`` names a write so that it may be repeated, ``delay_s`` is the delay of rows that
-    name none, ``fence_s`` how long a write is remembered by its server.
+    ``kind`` is rsmq or list; ``lists`` are names and patterns of lists, and ``list_names`` the names of their other
+    keys. ``partitions`` is the maximum number of tasks of a read, ``chunk`` the number of messages per round trip;
+    ``bodies`` adds the columns size and body. ``every_s`` is the time between the polls of a stream. ``ids`` selects
+    the ids of written messages (see ``QueueWriter``), ``run`` names a write so that it can be repeated, ``delay_s`` is
+    the default delay of rows, and ``fence_s`` how long the server remembers a write.
     """
 
     server: Server
@@ -138,7 +137,7 @@ _NAMES = (
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Read what was given; raises ``SourceError`` for what cannot be meant."""
+    """Parse the options; raises ``SourceError`` if one is unknown or invalid."""
     said = {name.lower(): value for name, value in given.items()}
     for name in said:
         if name not in _NAMES:
@@ -150,7 +149,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
-    """Settle which lists are meant, and how their keys are named; a profile may say so too."""
+    """Return the options with lists and the names of their keys; defaults come from the profile."""
     named = [name for name in ("lists", *_LIST_NAMES) if name in said]
     if options.kind == RSMQ.name and (not named or "kind" in said):
         if named:
@@ -176,7 +175,7 @@ def _server(said: Mapping[str, str]) -> Server:
     if profile and url:
         raise SourceError("options url and profile both name a server: give only one of them")
     if not profile:
-        # Settled here: a worker of a cluster has other surroundings.
+        # Resolved here: a worker of a cluster has another environment.
         server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
     else:
         from rsmq_tui.files import config_folder  # noqa: PLC0415 - see ``Server.address``

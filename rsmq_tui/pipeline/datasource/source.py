@@ -83,7 +83,7 @@ MESSAGE_SCHEMA = StructType([_MESSAGE_FIELDS[name] for name in _MESSAGE_COLUMNS]
 
 
 def schema_of(options: Options) -> StructType:
-    """Return the columns of a table for which no schema was given."""
+    """Return the default schema of a table."""
     if options.table == QUEUES:
         return SAMPLE_SCHEMA
     wanted = [each for each in MESSAGE_SCHEMA if options.bodies or each.name not in _BODY_COLUMNS]
@@ -91,7 +91,7 @@ def schema_of(options: Options) -> StructType:
 
 
 def check_columns(wanted: StructType, options: Options) -> None:
-    """Raise ``SourceError`` where a schema that was given names columns or types that the table does not have."""
+    """Raise ``SourceError`` if a schema that was given names columns or types that the table does not have."""
     table = options.table
     types = {each.name: each.dataType for each in (SAMPLE_SCHEMA if table == QUEUES else MESSAGE_SCHEMA)}
     for each in wanted:
@@ -105,7 +105,7 @@ def check_columns(wanted: StructType, options: Options) -> None:
 class QueueTableReader(DataSourceReader):
     """Reads the state of all queues, or of one, in one task: a poll of thousands takes some ms.
 
-    What a verdict needs time to tell, such as growing, shows in a stream of polls, not in one.
+    Verdicts that need several polls, such as growing, appear only in a stream.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -125,7 +125,7 @@ class QueueTableReader(DataSourceReader):
                 raise SourceError(
                     f"no queue {printable(options.queue)} in namespace {printable(options.ns)} of {snapshot.server}"
                 )
-        # The last row is that of the whole place.
+        # The last row is that of the poll itself.
         yield fitted(rows.polled(queues, snapshot.at_ms, None), schema).slice(0, len(queues))
 
 
@@ -145,41 +145,40 @@ async def _polled(options: Options) -> Snapshot:
 
 
 def place_of(options: Options, snapshot: Snapshot) -> Place:
-    """Return the place that the rows of a snapshot tell of."""
+    """Return the place of a snapshot's rows."""
     return Place(options.server.profile, snapshot.server, options.ns)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return those columns of recorded rows that a schema names, exactly as Spark types them."""
+    """Return the columns of recorded rows that a schema names, with exactly Spark's types."""
     return pa.RecordBatch.from_arrays([batch.column(each.name).cast(each.type) for each in schema], schema=schema)
 
 
-# A trigger that comes this much of the time between two polls too early is made to wait for it.
+# A trigger that is early by at most this share of the interval waits for the poll.
 _EARLY = 0.1
 
 _Offset = dict[str, Any]
 
 
 class SampleStreamReader(SimpleDataSourceStreamReader):
-    """Polls when a trigger asks and ``every_s`` has passed, and yields a row for each queue and poll.
+    """Polls at a trigger if ``every_s`` has passed, and yields a row for each queue and poll.
 
-    As in recorded history, one row without a queue tells how each poll went, and an outage is a row that says so.
+    As in a recorded history, each poll has one row without a queue, which says whether it failed.
 
-    The offset counts polls. What a queue was like a moment ago cannot be asked again: of a batch that Spark had planned
-    and not finished when it was ended, no row comes after a restart, which is a gap, with ``interval_ms`` null behind
-    it. So each row comes once at most, and none is made up. A server that is not there when a query begins for the
-    first time ends it; later that is an outage.
+    The offset counts polls. An earlier state cannot be read again: if Spark is stopped before a planned batch is
+    finished, its rows are lost, and ``interval_ms`` is null after this gap. So each row is delivered at most once. If
+    the server does not answer when a query first starts, the query fails; later that is an outage.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        # Made where the polls are: Spark also copies this object to where they are not.
+        # Created where the polls run: Spark also copies this object to other processes.
         self._polls: _Polls | None = None
 
     @briefly
     def initialOffset(self) -> _Offset:  # noqa: N802 - Spark's name
-        """Return the offset before the first poll; raises ``SourceError`` where there is nothing to poll."""
+        """Return the offset before the first poll; raises ``SourceError`` if there is nothing to poll."""
         self._polls = self._polls or _Polls(self._options)
         try:
             self._polls.check()
@@ -198,11 +197,11 @@ class SampleStreamReader(SimpleDataSourceStreamReader):
         return iter([batch]), {"polls": start["polls"] + 1, "at_ms": at_ms}
 
     def readBetweenOffsets(self, start: _Offset, end: _Offset) -> Iterator[Any]:  # noqa: N802 - Spark's name
-        """Return nothing: what was polled before a restart is not known any more."""
+        """Return nothing: polls before a restart cannot be repeated."""
         return iter(())
 
     def close(self) -> None:
-        """Close the connections; Spark does not ask for it, and ends the process."""
+        """Close the connections; Spark does not call it, but ends the process."""
         if self._polls is not None:
             self._polls.close()
 
@@ -220,7 +219,7 @@ class _Polls:
         self._polled_s: float | None = None
 
     def check(self) -> None:
-        """Raise ``SourceError`` where the server cannot be read."""
+        """Raise ``SourceError`` if the server cannot be read."""
         snapshot = self._polled()
         failure = snapshot.link.failure
         if failure is not None:
@@ -232,7 +231,7 @@ class _Polls:
         self._runner.close()
 
     def is_due(self) -> bool:
-        """Tell whether it is time for a poll; when it nearly is, wait until then."""
+        """Return whether it is time for a poll; when it nearly is, wait until then."""
         if self._polled_s is None:
             return True
         every_s = self._options.every_s
@@ -254,7 +253,7 @@ class _Polls:
         return self._rows.taken(snapshot, wall_ms, wanted)
 
     def _polled(self) -> Snapshot:
-        """Poll; lists are looked for before, now and then."""
+        """Poll, after a search for lists if that is due."""
         if isinstance(self._poller, ListPoller) and time.monotonic() - self._searched_s >= SEARCH_EVERY_S:
             # A server that cannot be read is told by the poll.
             with suppress(*ERRORS):
@@ -263,7 +262,7 @@ class _Polls:
         return self._runner.run(self._poller.poll())
 
 
-# What reads the messages of queues of a kind, and what writes to them.
+# The reader of messages and the writer for each kind of queue.
 _OF_KIND: dict[str, tuple[Callable[[Options, StructType], DataSourceReader], Callable[..., DataSourceWriter]]] = {
     RSMQ.name: (MessageReader, QueueWriter),
     LIST.name: (ListMessageReader, ListWriter),
@@ -271,7 +270,7 @@ _OF_KIND: dict[str, tuple[Callable[[Options, StructType], DataSourceReader], Cal
 
 
 class RsmqDataSource(DataSource):
-    """Queues as tables, as a stream of samples, and as a place to write to; see ``options`` for what may be said."""
+    """The data source ``rsmq``: reads queues as tables or streams, and writes to them; see ``Options``."""
 
     @classmethod
     def name(cls) -> str:
@@ -285,7 +284,7 @@ class RsmqDataSource(DataSource):
 
     @briefly
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads a table; raises ``SourceError``."""
+        """Return the reader of a table; raises ``SourceError``."""
         options = read_options(self.options)
         check_columns(schema, options)
         if options.table == QUEUES:
@@ -294,7 +293,7 @@ class RsmqDataSource(DataSource):
 
     @briefly
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what polls the queues, again and again; raises ``SourceError``."""
+        """Return the reader that polls the queues; raises ``SourceError``."""
         options = read_options(self.options)
         if options.table != QUEUES:
             raise SourceError("a stream reads samples: leave option table out, or set it to queues")
@@ -303,7 +302,7 @@ class RsmqDataSource(DataSource):
 
     @briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return what sends rows; raises ``SourceError``."""
+        """Return the writer; raises ``SourceError``."""
         if overwrite:
             raise SourceError('a queue cannot be overwritten, only appended to: use mode("append")')
         options = read_options(self.options)
@@ -316,6 +315,6 @@ class RsmqDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session, and let Spark push filters down to sources written in Python."""
+    """Register the format with a session, and enable filter pushdown for Python data sources."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(RsmqDataSource)

@@ -24,7 +24,7 @@ _BODY: tuple[type[DataType], ...] = (StringType, BinaryType)
 _WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
 _COLUMNS = {"body": _BODY, "queue": _TEXT, "delay_s": _WHOLE}
 _KEPT_COLUMNS = {"id": _TEXT, "due_ms": _WHOLE, "rc": _WHOLE, "fr_ms": _WHOLE}
-# Of the table messages, and of no use to whoever writes them.
+# Columns of the table ``messages`` that are ignored in a write.
 _LEFT_OUT = {"at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "sent_ms", "state", "size"}
 _MARK_BYTES = 12
 
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class Outgoing:
-    """A row: its body, where it goes and when; ``kept`` holds what else is known of a message that is kept as it is."""
+    """A row: its body, its queue and its delay; ``kept`` has the other fields of a message that keeps its id."""
 
     queue: str
     body: str | bytes
@@ -45,7 +45,7 @@ class Outgoing:
 
 
 def check_written(schema: StructType, options: Options) -> None:
-    """Raise ``SourceError`` where rows of that schema cannot be sent."""
+    """Raise ``SourceError`` if rows of that schema cannot be sent."""
     types = {each.name: each.dataType for each in schema}
     known = _COLUMNS | (_KEPT_COLUMNS if options.ids == KEPT else {})
     wanted = [name for name in ("body", "id") if name in known and name not in types]
@@ -66,7 +66,7 @@ def check_written(schema: StructType, options: Options) -> None:
 
 
 def outgoing_rows(batch: pa.RecordBatch, options: Options, refuse: Callable[[int, str], None]) -> Iterator[Outgoing]:
-    """Yield what is to be sent of some rows; ``refuse`` is told of the others. A row's queue wins over the option."""
+    """Yield the rows to send; ``refuse`` is called for the others. A row's queue overrides the option."""
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
     count = batch.num_rows
     nothing = [None] * count
@@ -85,7 +85,7 @@ def outgoing_rows(batch: pa.RecordBatch, options: Options, refuse: Callable[[int
 
 
 def mark_of(row: Outgoing, times: Counter[int]) -> bytes:
-    """Return the mark of a row; ``times`` counts, over all rows of a task, how often each content came."""
+    """Return the mark of a row; ``times`` counts, over all rows of a task, how often each content occurred."""
     body = row.body.encode("utf-8", "surrogatepass") if isinstance(row.body, str) else row.body
     content = blake2b(digest_size=16)
     for part in (name_bytes(row.queue), b"" if row.delay_s is None else b"%d" % row.delay_s):
@@ -98,7 +98,7 @@ def mark_of(row: Outgoing, times: Counter[int]) -> bytes:
 
 
 def stored_of(row: Outgoing) -> StoredMessage:
-    """Return a message that keeps what it has; raises ``RefusedError``."""
+    """Return a message with its id and other fields; raises ``RefusedError``."""
     kept = row.kept or {}
     identity, due_ms, fr_ms = kept["id"], kept["due_ms"], kept["fr_ms"]
     if identity is None or due_ms is None:
@@ -114,13 +114,13 @@ def stored_of(row: Outgoing) -> StoredMessage:
     return StoredMessage(id, body, due_ms, kept["rc"] or 0, fr_ms)
 
 
-# How long the fences of a write are kept when all of it is done: an executor that was taken for dead may live so long.
+# How long fences are kept after a write: an executor that was believed dead may still run this long.
 _AFTER_S = 600
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task did: how many messages it sent, how many had been sent before, how many rows cannot be sent."""
+    """The result of a task: messages sent, messages that had been sent before, rows that cannot be sent."""
 
     fence: str
     sent: int = 0
@@ -136,7 +136,7 @@ class Written(WriterCommitMessage):
 
 
 def check_all_sent(written: Sequence[Written]) -> None:
-    """Raise ``SourceError`` where some rows could not be sent."""
+    """Raise ``SourceError`` if some rows could not be sent."""
     refused = sum(message.refused for message in written)
     if refused:
         sent = sum(message.sent + message.before for message in written)
@@ -146,25 +146,26 @@ def check_all_sent(written: Sequence[Written]) -> None:
 
 
 class QueueWriter(DataSourceArrowWriter):
-    """Sends rows: the column ``body``, and where there are such columns to the row's ``queue``, after its ``delay_s``.
+    """Sends rows: the column ``body``, to the queue ``queue`` with the delay ``delay_s``, if there are such columns.
 
-    What Spark runs again is sent again, unless something keeps it from that. Option ``ids`` says what:
+    Spark may run a task again. Option ``ids`` decides whether its rows are then sent again:
 
-    - ``new``, the default: nothing does. Each row is sent at least once. A task that fails midway is run again from its
-      first row, so that what it had sent is there twice.
+    - ``new``, the default: each row is sent at least once. A task that fails midway is run again from its first row, so
+      that rows it had sent are sent twice.
     - ``once``: each row is sent once, however often its task is run, also where consumers have deleted the messages
-      since. A fence on the server remembers a mark of each row until the write is done: its partition, its content,
-      and which of the equal rows of the partition it is, so that their order does not matter. It takes some 60 bytes a
-      row there, and 100 in the task. Rows have to be the same when a partition is computed again (no ``rand``). With
-      option ``run`` a name, the fences are kept for ``fence_s``, and a write that failed may be repeated under that
-      name, of the same partitions: only what is missing is sent. Without it, that would be another write.
+      since. A fence on the server remembers a mark of each row until the write is done: its partition, its content, and
+      which of the equal rows of the partition it is, so that their order does not matter. It takes about 60 bytes per
+      row on the server, and 100 in the task. Rows must be the same when a partition is computed again (no ``rand``). If
+      option ``run`` names the write, the fences are kept for ``fence_s``, and a failed write of the same partitions can
+      be repeated under that name: only missing rows are sent.
     - ``kept``: rows are messages of the table ``messages``, with their own id, due_ms, rc and fr_ms, and are stored as
-      they were; an id that is in the queue already is left alone. What a consumer has deleted since comes back when a
-      task is run again.
+      they were; an id that is already in the queue is not changed. If a task is run again, messages that consumers
+      deleted meanwhile come back.
 
     Rows go out in their order in a partition, for each queue and delay. A row that cannot be sent (a body that is null
     or longer than the queue takes, a queue that is not there) does not stop the others, and no task is run again for
-    it; the write fails when all is done, and says how many there were. A server that is lost fails the task.
+    it; the write fails at the end, and says how many there were. If the connection to the server is lost, the task
+    fails.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -192,14 +193,14 @@ class QueueWriter(DataSourceArrowWriter):
 
     @briefly
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Let the fences be forgotten; raises ``SourceError`` where rows could not be sent."""
+        """Release the fences; raises ``SourceError`` if rows could not be sent."""
         written = [message for message in messages if isinstance(message, Written)]
         if self._options.ids == ONCE and self._options.run is None:
             self._forget(message.fence for message in written)
         check_all_sent(written)
 
     def _check_server(self) -> None:
-        """Find out before any task is started whether there is a server, and the queue on it."""
+        """Check, before any task starts, that the server answers and has the queue."""
         options = self._options
         address = options.server.address()
         with connect(address, options.ns) as client:
@@ -225,12 +226,12 @@ class QueueWriter(DataSourceArrowWriter):
                 for fence in fences:
                     rsmq.forget_fence(fence, after_s=_AFTER_S)
             except ERRORS:
-                # All is sent; the fences are forgotten later by themselves.
+                # All rows are sent; the fences expire later.
                 return
 
 
 class _Sending:
-    """Sends what one task has, and counts in ``done``."""
+    """Sends the rows of one task, and counts them in ``done``."""
 
     def __init__(self, rsmq: FencedRsmq, options: Options, done: Written) -> None:
         self._rsmq = rsmq
@@ -239,7 +240,7 @@ class _Sending:
         self._times: Counter[int] = Counter()
 
     def send(self, rows: Iterable[Outgoing]) -> None:
-        """Send some rows, those of each queue and delay in their order."""
+        """Send some rows; those of one queue and delay keep their order."""
         groups: dict[tuple[str, int | None], list[Outgoing]] = {}
         for row in rows:
             groups.setdefault((row.queue, row.delay_s), []).append(row)
@@ -255,7 +256,7 @@ class _Sending:
         delay_s: int | None,
         part: list[Outgoing],
     ) -> None:
-        """Send so few rows that they are refused together or not at all; those that are refused are halved."""
+        """Send rows; if one is too long, split them in half until only single rows are refused."""
         try:
             way(queue, delay_s, part)
         except RsmqError as error:

@@ -10,7 +10,7 @@ from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS
 from rsmq_tui.monitor.text import UNKNOWN
 
 DAY = "day"
-"""The column in front of the tables that are kept by day: such as 2031-05-17, UTC."""
+"""The first column of the tables that are kept by day, such as 2031-05-17, UTC."""
 
 _NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
 _NAMES |= {pa.bool_(): "boolean"}
@@ -24,7 +24,7 @@ def columns_of(table: str) -> dict[str, str]:
 
 
 def conform(df: DataFrame, table: str) -> DataFrame:
-    """Return the columns that a table promises, in its order and of its types; raises where one is missing."""
+    """Return the columns of a table's schema, in its order and of its types; raises if one is missing."""
     return df.select(*(sf.col(f"`{name}`").cast(kind).alias(name) for name, kind in columns_of(table).items()))
 
 
@@ -39,22 +39,22 @@ _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def count(number: Column) -> Column:
-    """Say a number of messages, with thousands separators: 38,112."""
+    """Format a number of messages, with thousands separators: 38,112."""
     return sf.coalesce(sf.format_number(number, 0), sf.lit(UNKNOWN))
 
 
 def plural(number: Column, noun: str) -> Column:
-    """Say a number of things: 1 message, 3 messages."""
+    """Format a number with a noun: 1 message, 3 messages."""
     return sf.concat(count(number), sf.when(number == 1, f" {noun}").otherwise(f" {noun}s"))
 
 
 def rate(per_s: Column) -> Column:
-    """Say a rate: 3.4 below ten messages a second, 1,211 from there on."""
+    """Format a rate: 3.4 below ten messages per second, 1,211 from there on."""
     return sf.when(per_s < 10, sf.format_number(per_s, 1)).otherwise(count(per_s))
 
 
 def duration(ms: Column) -> Column:
-    """Say a span of whole milliseconds in its two largest units, as ``monitor.text.duration`` does."""
+    """Format a span of whole milliseconds in its two largest units, as ``monitor.text.duration`` does."""
     days, hours = _whole(ms, _DAY_MS), _whole(ms % _DAY_MS, _HOUR_MS)
     minutes, seconds = _whole(ms % _HOUR_MS, _MINUTE_MS), _whole(ms % _MINUTE_MS, _SECOND_MS)
     return (

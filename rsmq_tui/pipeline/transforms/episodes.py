@@ -8,15 +8,15 @@ from rsmq_tui.pipeline.transforms.columns import conform, count, duration, plura
 from rsmq_tui.pipeline.transforms.samples import GAP_MS, PLACE, QUEUE
 from rsmq_tui.protocol.kinds import KINDS
 
-# Nothing counts what arrives in queues of these kinds.
+# The kinds of queues that do not count arrivals.
 _UNCOUNTED = [kind.name for kind in KINDS.values() if not kind.counts_arrivals]
 
 
 def cause() -> Column:
-    """Return the sentence for an episode, from its columns and ``span_ms``, how long it went on as far as is known.
+    """Return the sentence for an episode, from its columns and ``span_ms``, its known duration.
 
-    It names no queue. Why a place could not be polled or a queue was broken is as the server told: that may be any
-    text, and whoever prints it makes it harmless.
+    It does not name the queue. Reasons for a failed poll or a broken queue may contain untrusted text from the server;
+    the caller must make it printable.
     """
     verdict, is_uncounted = sf.col("verdict"), sf.col("kind").isin(_UNCOUNTED)
     return (
@@ -48,14 +48,14 @@ def _growing() -> Column:
 
 
 def _growing_list() -> Column:
-    """Say by how much a list grew: nothing counts its arrivals and deletes."""
+    """Return the cause for a list, which does not count arrivals and deletes."""
     first, peak = sf.col("first_depth"), sf.col("peak_depth")
     rose = _if(peak > first, _text(": depth rose from "), count(first), _text(" to "), count(peak))
     return sf.concat(_text("more was pushed than taken"), _span(), rose)
 
 
 def _stalled_list() -> Column:
-    """Say that none was taken, or that leases expired: older histories have the same verdict for both."""
+    """Return that no item was taken, or that leases expired: older histories have the same verdict for both."""
     items = sf.concat(plural(_known("peak_ready"), "item"), _text(" ready and none taken"), _span())
     return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(items)
 
@@ -74,7 +74,7 @@ def _poisoned() -> Column:
 
 
 def _span() -> Column:
-    """Say for how long; nothing where it was seen in one sample only."""
+    """Return " for " and the duration; empty if the episode has one sample only."""
     return _if(sf.col("span_ms") > 0, _text(" for "), duration(sf.col("span_ms")))
 
 
@@ -93,26 +93,24 @@ def _text(words: str) -> Column:
 OVER, UNKNOWN, OPEN = "over", "unknown", "open"
 
 _SUMS = ("samples", "arrivals", "deletes", "receives")
-# Of a queue's kind there is one.
+# A queue has only one kind, so max() returns it.
 _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind")
 
 
 def episodes_of(runs: DataFrame) -> DataFrame:
     """Return the episodes, from the runs of all hours.
 
-    Runs of one verdict that follow on each other are one episode. It is over where another run of the queue follows on,
-    which tells when it ended; open where nothing of the queue follows and its place was not polled afterwards; else it
-    is unknown how it ended: a gap follows, an outage, or the queue was gone. It recovered where the queue was next ok,
-    with nothing unknown in between. A queue that is being watched, so that nothing is known to be wrong, is in no
-    episode.
+    Consecutive runs of one verdict are one episode. It is ``over`` if another run of the queue follows directly, whose
+    start is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place after it.
+    Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when the queue
+    was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
 
-    A place that could not be polled was up again, and had recovered, with the next sample of any of its queues, if that
-    came within a minute of the last poll that failed.
+    A place that was down recovered with the next sample of any of its queues, if that is within a minute of the last
+    failed poll.
 
-    ``affected``, the messages that it concerned: of a growing queue those it gained from the first sample to its peak;
-    of a stalled, leaking or aged one the most that were ready, or whose leases had expired; of a poisoned one the most
-    that were received too often; of a broken one all that were in it, at the most. Null of a place that was down:
-    nobody could count.
+    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample to
+    the peak. For a stalled, leaking or aged one: the maximum of ready messages or expired leases. For a poisoned one:
+    the maximum of poison messages. For a broken one: the maximum depth. Null for a place that was down.
     """
     followed = _followed(_joined(runs))
     is_down = sf.col("verdict") == "down"
@@ -133,7 +131,7 @@ def episodes_of(runs: DataFrame) -> DataFrame:
 
 
 def _joined(runs: DataFrame) -> DataFrame:
-    """Return the runs with those joined that follow on each other and have one verdict: across the hours, that is."""
+    """Join consecutive runs of one verdict across hours."""
     by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
     at_peak = sf.when(sf.col("peak_depth").isNotNull(), sf.struct("peak_depth", -sf.col("peak_ms")))
@@ -155,8 +153,8 @@ def _joined(runs: DataFrame) -> DataFrame:
 
 
 def _followed(runs: DataFrame) -> DataFrame:
-    """Return the runs with what comes after each: of the queue, and in its place."""
-    # The latest first: frames that begin at an end cost no more than a pass.
+    """Return the runs with what follows each: of its queue, and in its place."""
+    # The latest first: a window frame that begins at an end takes one pass.
     by_queue = Window.partitionBy(*QUEUE).orderBy(sf.desc("start_ms"))
     later = by_queue.rowsBetween(Window.unboundedPreceding, -1)
     in_chain = Window.partitionBy(*QUEUE, "chain").orderBy(sf.desc("start_ms"))
@@ -173,7 +171,7 @@ def _followed(runs: DataFrame) -> DataFrame:
         "ok_ms",
         sf.min(sf.when(is_ok, sf.col("start_ms"))).over(in_chain.rowsBetween(Window.unboundedPreceding, -1)),
     )
-    # Of a place only the runs are wanted that tell when it was up, and its last sample: both are there in one pass.
+    # For a place, only when it was up and its last sample are needed: one pass computes both.
     return followed.withColumns(
         {
             "up_ms": sf.min(sf.when(is_queue, sf.col("start_ms"))).over(

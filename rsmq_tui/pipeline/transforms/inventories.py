@@ -1,16 +1,17 @@
 """Inventories, the life of messages, and poison messages.
 
-Only whole inventories count: one without its last row was cut short, and a message that is missing from it may have
-been there. Several recorders of a place may take inventories that overlap, and all of them count.
+Only complete inventories count: if the last row is missing, the inventory was cut short, and a message that is not in
+it may have been in the queue. Overlapping inventories of several recorders of a place all count.
 
 The next inventory of a queue is the first that began after this one ended. A message that it does not contain was
 deleted before it ended. If none follows on the same day, the first of the next day is used that began after all
 inventories of this day had ended, and that ended on the day on which it began. So the tables of a day need at most two
 days of rows.
 
-What came and went between two inventories was never seen. Long-lived messages are seen more often than short-lived
-ones, so holding times and shares of expired messages are rather too high. A message that is gone was deleted between
-its last inventory and the end of the next: the middle of the two is taken, which is off by at most half of that time.
+Messages that came and went between two inventories are not recorded. Long-lived messages are recorded more often than
+short-lived ones, so holding times and shares of expired messages tend to be too high. A message that is gone was
+deleted between its last inventory and the end of the next: the middle is used, with an error of at most half of that
+time.
 """
 
 from collections.abc import Sequence
@@ -31,10 +32,10 @@ DAY_NO = "day_no"
 INVENTORY = (*QUEUE, "recorder", "inventory_ms")
 _EPOCH = date(1970, 1, 1)
 
-# What orders the sightings of a message within a day is packed into one number of 63 bits: a number is aggregated by
-# hashing, a struct by sorting, which takes twice as long. When it was seen, from the day's start on: 28 bits, since an
-# inventory has two days; in which inventory: 27 bits; then, should two recorders have read it in the same
-# millisecond, the higher receive count and whether it was ready.
+# The sort key of the sightings of a message within a day is packed into one number of 63 bits: Spark aggregates numbers
+# by hashing, but structs by sorting, which takes twice as long. It holds the time since the start of the day (28 bits,
+# since an inventory may last into the next day), the inventory (27 bits), and, in case two recorders read it in the
+# same millisecond, the receive count and whether it was ready.
 _INVENTORY_STEP = 1 << 8
 _SEEN_STEP = _INVENTORY_STEP << 27
 _RC_STEP = 2
@@ -52,10 +53,10 @@ def day_name(day_no: Column) -> Column:
 
 
 def observed(messages: DataFrame, days: Sequence[str]) -> DataFrame:
-    """Return the rows of inventories that began on one of these days, or on the day after one.
+    """Return the rows of inventories that began on one of these days, or on the day after.
 
-    With ``day_no``, the day that the inventory began on, and ``seen_ms``. What lies more than a day from the
-    beginning of its inventory is left out: no inventory takes so long.
+    Adds ``day_no``, the day on which the inventory began, and ``seen_ms``. Rows more than a day away from the start of
+    their inventory are invalid and left out.
     """
     numbers = day_numbers(days)
     wanted = sorted({*numbers, *(number + 1 for number in numbers)})
@@ -66,7 +67,7 @@ def observed(messages: DataFrame, days: Sequence[str]) -> DataFrame:
 
 
 def inventories(rows: DataFrame) -> DataFrame:
-    """Return the inventories in what ``observed`` returned, also those that were cut short, whose ``end_ms`` is null.
+    """Return the inventories in the rows of ``observed``; ``end_ms`` is null for those that were cut short.
 
     ``next_end_ms`` is the end of the one that follows on the same day; ``is_after`` marks the one that follows the day
     before, and ``after_end_ms`` is the end of the one that follows this day.
@@ -92,13 +93,13 @@ def inventories(rows: DataFrame) -> DataFrame:
 
 
 def _with_next(found: DataFrame) -> DataFrame:
-    """Add ``next_end_ms``: walking back in time, the beginning that was last met before an end is what follows it."""
-    # Of inventories that began together it is not told apart which of them showed a message last.
+    """Add ``next_end_ms``: going back in time, the last start met before an end is the inventory that follows it."""
+    # Inventories that began at the same time are not distinguished.
     together = Window.partitionBy(*QUEUE, DAY_NO, "inventory_ms")
     begins = sf.struct(sf.col("inventory_ms").alias("moment_ms"), sf.lit(False).alias("is_end"))
     ends = sf.struct(sf.coalesce("all_end_ms", "inventory_ms").alias("moment_ms"), sf.lit(True).alias("is_end"))
-    # What begins in the millisecond in which another ends does not follow it; of those that begin together the one
-    # that ends last is met last.
+    # An inventory that begins in the millisecond in which another ends does not follow it; of those that begin at the
+    # same time, the one that ends last is met last.
     walk = (
         Window.partitionBy(*QUEUE, DAY_NO)
         .orderBy(sf.desc("moment_ms"), sf.desc("is_end"), sf.asc_nulls_first("end_ms"))
@@ -116,12 +117,12 @@ def _with_next(found: DataFrame) -> DataFrame:
 
 
 def sightings(rows: DataFrame, found: DataFrame, days: Sequence[str]) -> DataFrame:
-    """Return every message of every one of these days, as the whole inventories that began on it last showed it.
+    """Return every message of each of these days, as last seen in a complete inventory that began on that day.
 
     ``rows`` and ``found`` are what ``observed`` and ``inventories`` return. ``seen_ms`` is when it was last seen, in
-    the inventory ``inventory_ms``; ``goes_on`` tells whether the inventory that follows the day shows it too.
+    the inventory ``inventory_ms``; ``goes_on`` says whether the inventory that follows the day contains it too.
     """
-    # Nearly all inventories are whole, and only one follows a day: what has to be known of the others is small.
+    # Nearly all inventories are complete, and only one follows a day: the exceptions are few.
     special = found.where(sf.col("end_ms").isNull() | sf.col("is_after")).select(
         *INVENTORY, "is_after", sf.col("end_ms").isNull().alias("is_cut")
     )
@@ -149,7 +150,7 @@ def sightings(rows: DataFrame, found: DataFrame, days: Sequence[str]) -> DataFra
 
 
 def _order() -> Column:
-    """Return what puts the sightings of a message within a day in order."""
+    """Return the sort key of the sightings of a message within a day."""
     start_ms = sf.col("begun_no") * DAY_MS
     is_ready = sf.coalesce(sf.col("due_ms") <= sf.col("at_ms"), sf.lit(False))
     rc = sf.least(sf.greatest(sf.coalesce("rc", sf.lit(0)), sf.lit(0)), sf.lit(_RC_MAX))
@@ -162,7 +163,7 @@ def _order() -> Column:
 
 
 def _unpacked() -> tuple[Column, ...]:
-    """Return what the order of the last sighting tells: when it was, in which inventory, and if it was ready."""
+    """Unpack the sort key of the last sighting: its time, its inventory, and whether it was ready."""
     start_ms, order = sf.col(DAY_NO) * DAY_MS, sf.col("order")
     in_day = sf.shiftright(order, 8)
     return (
@@ -177,17 +178,17 @@ def _day_of(name: str) -> Column:
 
 
 SKETCH_K = 1024
-"""The size of the sketches of holding times: up to so many are kept as they are, beyond a rank is off by 0.3 %."""
+"""The size of the sketches of holding times: exact up to this many values, then with a rank error of 0.3 %."""
 
 RC_COUNTS = 11
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
-    """Return what became of each message that ``sightings`` returned; ``found`` are the inventories.
+    """Return the outcome of each message of ``sightings``; ``found`` are the inventories.
 
-    ``waiting_ms`` and ``holding_ms`` are null where they are not known, and where the times contradict each other: a
-    message that was received before it was sent, or after it was seen, or in a unit other than milliseconds.
+    ``waiting_ms`` and ``holding_ms`` are null if they are unknown, or if the times contradict each other: received
+    before it was sent, received after it was seen, or not in milliseconds.
     """
     following = found.groupBy(*QUEUE, DAY_NO, "inventory_ms").agg(
         sf.max("next_end_ms").alias("next_end_ms"), sf.max("after_end_ms").alias("after_end_ms")
@@ -215,9 +216,9 @@ def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
 
 
 def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc: int) -> DataFrame:
-    """Return the table ``lifecycle``: a row for each queue and day with a whole inventory, whether it held any or not.
+    """Return the table ``lifecycle``: a row for each queue and day with a complete inventory, also an empty one.
 
-    ``ends`` are what ``fates`` returned for these days, ``found`` the inventories.
+    ``ends`` is the result of ``fates`` for these days, ``found`` are the inventories.
     """
     rc, is_received, is_expired, is_final = map(sf.col, ("rc", "is_received", "is_expired", "is_final"))
     counts = [sf.count_if(rc == number) for number in range(RC_COUNTS - 1)]
@@ -254,7 +255,7 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
 
 
 def _statistics(name: str) -> tuple[Column, ...]:
-    """Return the statistics of a column; the percentiles are exact, and in one array, since they are of one sorting."""
+    """Return the statistics of a column; the exact percentiles are in one array, which takes a single sort."""
     return (
         *(getattr(sf, how)(name).alias(f"{name}_{how}") for how in STATISTICS if how not in _QUANTILES),
         sf.percentile(name, list(_QUANTILES.values())).alias(f"{name}_percentiles"),
@@ -270,16 +271,16 @@ _FACTS = ("sent_ms", "fr_ms", "rc", "size")
 
 
 def poison_days(rows: DataFrame, found: DataFrame, days: Sequence[str], poison_rc: int) -> DataFrame:
-    """Return the table ``poison_days``: the messages that a whole inventory of a day showed received too often.
+    """Return the table ``poison_days``: the poison messages in complete inventories of a day.
 
-    ``rows`` and ``found`` are what ``observed`` and ``inventories`` return. Everything is as it was when it was last
-    seen received too often.
+    ``rows`` and ``found`` are the results of ``observed`` and ``inventories``. Values are as of the last inventory in
+    which the message was poison.
     """
     cut = found.where(sf.col("end_ms").isNull()).select(*INVENTORY)
     is_meant = (
         sf.col("id").isNotNull() & (sf.col("rc") >= poison_rc) & sf.col(DAY_NO).isin(day_numbers(days))
     )  # fmt: skip
-    # They are few: of these the order may be what reads best.
+    # There are few, so that sorting structs is fast enough.
     last = sf.struct("seen_ms", *_FACTS)
     grouped = (
         rows.where(is_meant)
@@ -310,13 +311,13 @@ def _seen(first: str, last: str) -> tuple[Column, Column]:
 def message_tables(messages: DataFrame, days: Sequence[str], settings: Settings) -> dict[str, DataFrame]:
     """Return ``lifecycle`` and ``poison_days`` of these days, with ``day`` in front.
 
-    ``messages`` are the recorded rows of these days and of the day after each, in which the inventories lie that
-    follow those of the day. Days may be told together or one by one: the tables are the same.
+    ``messages`` are the recorded rows of these days and of the day after each, which has the inventories that follow
+    those of the day. The result is the same if days are computed together or one by one.
 
-    The inventories, a row each, stay in Spark's cache until its owner clears it.
+    The inventories, one row each, stay in Spark's cache until the caller clears it.
     """
     rows = observed(messages, days)
-    # Four places ask for them, and each would read all messages for it.
+    # They are used four times, each of which would read all messages.
     found = inventories(rows).cache()
     ends = fates(sightings(rows, found, days), found)
     return {

@@ -1,8 +1,8 @@
 """The tables over all days: queues, baselines, anomalies, forecasts and advice.
 
-Advice: the visibility timeout that covers how long messages were held. The holding time counts from the first receive
-until the message was deleted. For a message that came back it includes the wait for the next receive, so the advice is
-on the safe side.
+Advice: the visibility timeout that covers the holding times of messages. A holding time is from the first receive until
+the delete. For a message that became visible again it includes the wait for the next receive, so the advice is rather
+too long.
 
 Baselines: the median of a queue's hourly means for each hour of the week, and the median deviation from it. One bad
 hour changes neither. The hours that are judged are among those that the baseline was computed from.
@@ -41,19 +41,19 @@ from rsmq_tui.pipeline.transforms.samples import DAY_MS, MINUTE_MS, PLACE, QUEUE
 
 
 def joined(*parts: Column | str) -> Column:
-    """Return a sentence made of columns and plain words; null where a part is."""
+    """Return a sentence of columns and literal text; null if a part is null."""
     return sf.concat(*(sf.lit(part) if isinstance(part, str) else part for part in parts))
 
 
 def share(value: Column) -> Column:
-    """Say a share of things: 12 %, less than 1 %, none."""
+    """Format a share: 12 %, less than 1 %, none."""
     return (
         sf.when(value <= 0, "none").when(value < 0.01, "less than 1 %").otherwise(joined(count(value * 100), " %"))
     )  # fmt: skip
 
 
 def seconds(value: Column) -> Column:
-    """Say a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    """Format a setting in seconds: 30 s, 15.5 s, 2h 0m."""
     number = sf.when(value == sf.floor(value), sf.floor(value).cast("string")).otherwise(
         sf.round(value, 3).cast("string")
     )  # fmt: skip
@@ -61,17 +61,17 @@ def seconds(value: Column) -> Column:
 
 
 def rounded(value: Column) -> Column:
-    """Return a number as a whole one; null where it does not fit into one."""
+    """Round to an integer; null if it does not fit."""
     return sf.round(value).try_cast("bigint")
 
 
 def per_hour(value: Column) -> Column:
-    """Say a number of messages that come in an hour: 1,204/h, or 3.4/h where they are few."""
+    """Format a number of messages per hour: 1,204/h, or 3.4/h for small ones."""
     return joined(sf.when(value < 10, sf.format_number(value, 1)).otherwise(count(value)), "/h")
 
 
 def minute(at_ms: Column) -> Column:
-    """Say a moment to the minute: 2031-05-17 21:50 UTC, whatever the session's time zone."""
+    """Format a moment to the minute: 2031-05-17 21:50 UTC, whatever the session's time zone."""
     minutes = sf.floor(sf.pmod(at_ms, sf.lit(DAY_MS)) / MINUTE_MS)
     clock = sf.format_string("%02d:%02d", sf.floor(minutes / 60), sf.pmod(minutes, sf.lit(60)))
     return joined(day_name(sf.floor(at_ms / DAY_MS)), " ", clock, " UTC")
@@ -113,7 +113,7 @@ def compared(hours: DataFrame) -> DataFrame:
 
 def baseline(hours: DataFrame) -> DataFrame:
     """Return the table ``baseline``, from ``rollup_1h`` of all days."""
-    # All rows of a group say the same of it.
+    # All rows of a group have the same values.
     same = [sf.max(name).alias(name) for name in ("hours", "median", "mad")]
     return conform(compared(hours).groupBy(*QUEUE, HOUR_OF_WEEK, "metric").agg(*same), BASELINE)
 
@@ -128,21 +128,21 @@ def _baseline_text(metric: str) -> Column:
 
 
 HOURS_MIN = 3
-"""So many hours, each of another week, have to be known before one of them can be called unusual."""
+"""The minimum number of known hours, each of another week, before one of them can be unusual."""
 
 SIGMAS_IN_MAD = 1.4826
-"""The standard deviation of what is normally distributed, in median absolute deviations."""
+"""The standard deviation of a normal distribution, in median absolute deviations."""
 
 SHARE_OF_MEDIAN = 0.05
 FLOORS = {"depth": 1.0, "oldest_ready_age_ms": 5_000.0, "arrivals_s": 0.01, "deletes_s": 0.01, "receives_s": 0.01}
-"""A deviation counts as no smaller than this, nor than that share of the median: a queue that is the same each week
-would else be unusual at its first change by one message."""
+"""The minimum deviation, besides that share of the median. Otherwise a queue that is the same each week would be
+unusual as soon as it changes by one message."""
 
 
 def anomalies(hours: DataFrame, score: float) -> DataFrame:
     """Return the table ``anomalies``, from ``rollup_1h`` of all days: hours that are ``score`` deviations away or more.
 
-    The judged hour is among those that the median is of. That is a median's strength: one of three moves it by little.
+    The median includes the judged hour, which is harmless: one of three values hardly moves it.
     """
     floors = sf.create_map(*chain.from_iterable((sf.lit(metric), sf.lit(floor)) for metric, floor in FLOORS.items()))
     deviation = sf.greatest(
@@ -156,23 +156,23 @@ def anomalies(hours: DataFrame, score: float) -> DataFrame:
 DEPTH, AGE = "depth", "oldest_ready_age_ms"
 
 HOURS = 6
-"""The trend is that of so many hours, as far as they are known."""
+"""The number of hours that the trend is computed from, if they are known."""
 
 R2_MIN = {3: 0.9755, 4: 0.810, 5: 0.649, 6: 0.532}
-"""By the number of known hours, how much of the variance the line has to explain; with fewer hours nothing is said."""
+"""The minimum share of the variance that the line explains, by the number of known hours; fewer hours give no trend."""
 
 GROWTH_MIN_H = {DEPTH: 0.1, AGE: 1_000.0}
-"""What grows by less in an hour does not grow."""
+"""Slower growth, per hour, does not count as growth."""
 
 HORIZON_MS = 365 * 24 * HOUR_MS
-"""Nothing is foretold that is further away."""
+"""Limits that are reached later are not forecast."""
 
 
 def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
     """Return the table ``forecast``, from ``rollup_1h`` of all days.
 
-    It tells of queues that were there in the last hour of their place, or in the one before. Time is that of the last
-    sample: the mean of an hour counts for the middle between the hour's beginning and its last sample.
+    It has the queues that existed in the last hour of their place, or in the one before. Times are relative to the last
+    sample: the mean of an hour counts for the middle between the hour's start and its last sample.
     """
     limits = {DEPTH: settings.depth_limit, AGE: settings.age_limit_ms}
     trends = _trends(_series(hours, {metric: limit for metric, limit in limits.items() if limit is not None}))
@@ -181,7 +181,7 @@ def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
         sf.col("r2") >= sf.lit([R2_MIN.get(hours, 1.0) for hours in range(HOURS + 1)])[sf.col("hours").cast("int")]
     )
     left_ms = (sf.col("limit") - sf.col("intercept")) / sf.col("slope_h") * HOUR_MS
-    # The line may be through before the last sample is.
+    # The line may cross the limit before the last sample does.
     reaches_ms = sf.greatest(sf.col("at_ms") + rounded(left_ms), sf.col("now_ms"))
     found = trends.withColumns(
         {
@@ -197,7 +197,7 @@ def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
 
 
 def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:
-    """Return the hourly means of each metric with a limit, and what all hours of a queue have to tell of them."""
+    """Return the hourly means of each metric with a limit, and aggregates over all hours of a queue."""
     of_queue = Window.partitionBy(*QUEUE)
     queues = hours.where(sf.col("queue").isNotNull())
     newest = queues.groupBy(*PLACE).agg(sf.max("bucket_ms").alias("newest_ms"))
@@ -287,12 +287,12 @@ def queues(hours: DataFrame) -> DataFrame:
 
 
 def last_known(name: str) -> Column:
-    """Return the aggregate that tells a column of ``rollup_1h`` in the last hour that knows it."""
+    """Return the aggregate for a column's value in the last hour of ``rollup_1h`` in which it is known."""
     return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)
 
 
 KNOWN_MIN = 20
-"""With fewer holding times than this nothing is advised."""
+"""The minimum number of holding times for an advice."""
 
 _COVERED = 0.99
 _EXPIRED_MAX = 0.01
@@ -301,8 +301,8 @@ _EXPIRED_MAX = 0.01
 def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories.
 
-    Where hardly any message came back, the vt that is set covers them: no holding time that inventories hours apart
-    tell says it better.
+    If hardly any message became visible again, the current vt is enough: holding times from inventories hours apart are
+    less precise than that.
     """
     attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
     found = (
@@ -325,7 +325,7 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     )
     enough = sf.col("known") >= KNOWN_MIN
     covering_s = sf.ceil(sf.col("holding_ms_p99") / 1000).cast("double")
-    # A holding time may be off by half the time between two inventories, and is never less than that.
+    # A holding time has an error of up to half the time between two inventories, and is never less than that.
     advised_s = sf.when(_is_enough(), sf.least(covering_s, sf.col("vt_s"))).otherwise(covering_s)
     advised = known.withColumn("advised_vt_s", sf.when(enough, advised_s))
     return conform(advised.withColumn("told", _advice_text()), ADVICE)
@@ -353,7 +353,7 @@ def _is_enough() -> Column:
 
 
 def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
-    """Return every table that is not kept by day; ``tables`` are those that are, with all of their days."""
+    """Return the tables over all days; ``tables`` are those by day, with all of their days."""
     hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
     return {
         QUEUES: queues(hours),

@@ -1,8 +1,8 @@
 """Roll-ups, percentile sketches and runs of verdicts: the tables kept by day.
 
-A sketch of a metric can be merged with others, and gives its percentiles. It keeps all values while there are at most
-``SKETCH_K``; percentiles are then exact: the smallest value that so many percent of the values do not exceed. Of more
-values it keeps about twice ``SKETCH_K``, and a percentile is, in 99 of 100 cases, within 1.7 % of its rank.
+Sketches of a metric can be merged, and give its percentiles. Up to ``SKETCH_K`` values are kept completely; percentiles
+are then exact (nearest rank). Of more values, a sketch keeps about twice ``SKETCH_K``, and a percentile is, in 99 of
+100 cases, within 1.7 % of its rank.
 """
 
 from collections.abc import Callable, Collection
@@ -22,29 +22,29 @@ _WHOLE = ("depth", "oldest_ready_age_ms")
 
 
 def sketch_of(metric: str) -> Column:
-    """Aggregate the values of a metric into a sketch; null where there is none."""
+    """Aggregate the values of a metric into a sketch; null if there is none."""
     made = sf.kll_sketch_agg_bigint if metric in _WHOLE else sf.kll_sketch_agg_double
     return sf.when(sf.count(metric) > 0, made(metric, SKETCH_K))
 
 
 def merged(metric: str, sketch: str) -> Column:
-    """Aggregate sketches of a metric into one; null where there is none."""
+    """Aggregate sketches of a metric into one; null if there is none."""
     merge = sf.kll_merge_agg_bigint if metric in _WHOLE else sf.kll_merge_agg_double
     return sf.when(sf.count(sketch) > 0, merge(sketch, SKETCH_K))
 
 
 def percentiles_in(metric: str, sketch: str) -> Column:
-    """Return the ``PERCENTILES`` of a sketch, an array; null where the sketch is."""
+    """Return the ``PERCENTILES`` of a sketch, an array; null if the sketch is."""
     quantiles = sf.kll_sketch_get_quantile_bigint if metric in _WHOLE else sf.kll_sketch_get_quantile_double
     ranks = sf.array(*(sf.lit(percent / 100) for percent in PERCENTILES.values()))
     return sf.when(sf.col(sketch).isNotNull(), quantiles(sketch, ranks))
 
 
 def percentiles_of(values: str) -> Column:
-    """Return the ``PERCENTILES`` of all values, which are sorted in an array; null where there is none."""
+    """Return the ``PERCENTILES`` of a sorted array of all values; null if it is empty."""
     count = sf.size(values)
     picked = [
-        # The first whose rank is so many percent or more, from 0.
+        # The first index, from 0, whose rank is at least the percentage.
         sf.get(values, sf.floor((count * percent + 99) / 100).cast("int") - 1)
         for percent in PERCENTILES.values()
     ]
@@ -52,7 +52,7 @@ def percentiles_of(values: str) -> Column:
 
 
 _SUMS = ("samples", "covered_ms", *RATES)
-# What is averaged, as sum and count, so that roll-ups of roll-ups are right.
+# Means are kept as sum and count, so that roll-ups of roll-ups are correct.
 _MEANS = ("ready", "hidden", *METRICS)
 
 
@@ -64,7 +64,7 @@ def rollup_10s(told: DataFrame) -> DataFrame:
 
 
 def minutes_of(told: DataFrame) -> DataFrame:
-    """Return what the samples of each minute come to, as sums, counts and sketches: roll-ups are made from it."""
+    """Aggregate the samples of each minute to sums, counts and sketches, from which roll-ups are made."""
     facts = sf.struct("at_ms", "depth", "vt_s", "maxsize")
     return _grouped(
         told,
@@ -96,7 +96,7 @@ def rollup_1h(minutes: DataFrame) -> DataFrame:
 
 
 def _grouped(told: DataFrame, table: str, more: dict[str, Column]) -> DataFrame:
-    """Return a row for each queue and bucket, with what all roll-ups need, and more."""
+    """Return a row for each queue and bucket, with the aggregates of all roll-ups, and ``more``."""
     return (
         told.where(sf.col("queue").isNotNull())
         .groupBy(*QUEUE, _bucket(sf.col("at_ms"), table))
@@ -104,7 +104,7 @@ def _grouped(told: DataFrame, table: str, more: dict[str, Column]) -> DataFrame:
             sf.max_by("kind", "at_ms").alias("kind"),
             sf.count(sf.lit(1)).alias("samples"),
             sf.coalesce(sf.sum("covered_ms"), sf.lit(0)).alias("covered_ms"),
-            # A counter may be anything: what is too much to be added is not known.
+            # A counter may be any number: a sum that overflows is unknown.
             *(sf.try_sum(name).alias(name) for name in RATES),
             *(sf.sum(sf.col(name).cast("double")).alias(f"{name}_sum") for name in _MEANS),
             *(sf.count(name).alias(f"{name}_count") for name in _MEANS),
@@ -137,10 +137,10 @@ def _bucket(at_ms: Column, table: str) -> Column:
 
 
 def verdict_runs(told: DataFrame) -> DataFrame:
-    """Return the longest runs of samples of a queue that have one verdict, from ``told_samples``.
+    """Return the maximal runs of samples of a queue with one verdict, from ``annotated_samples``.
 
-    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of polls of a
-    place that failed.
+    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of failed polls
+    of a place.
     """
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     first = sf.when(sf.col("is_start"), sf.struct("continues", "depth", "told"))
@@ -178,7 +178,7 @@ def verdict_runs(told: DataFrame) -> DataFrame:
 
 
 def persisted(rows: DataFrame) -> DataFrame:
-    """Let Spark keep rows once they are worked out, in memory as far as that goes and else on disk."""
+    """Cache rows once they are computed, in memory and, if that is full, on disk."""
     return rows.persist(StorageLevel.MEMORY_AND_DISK)
 
 
@@ -187,10 +187,10 @@ def sample_tables(
 ) -> dict[str, DataFrame]:
     """Return the tables of some hours, each with ``day`` in front.
 
-    ``samples`` are rows of a history: of these hours, and of the hour before each; other rows do no harm. What all four
-    tables are made from goes through ``keep``, so that it is worked out once; whoever asks lets go of it.
+    ``samples`` are rows of a history: of these hours, and of the hour before each; other rows are ignored. The rows
+    that all four tables share go through ``keep``, so that they are computed once; the caller must release them.
     """
-    # Reading, shuffling and sorting the samples is more than half the work of each table.
+    # Reading, shuffling and sorting the samples takes more than half the time of each table.
     told = keep(annotated_samples(samples, hours))
     minutes = minutes_of(told)
     return {

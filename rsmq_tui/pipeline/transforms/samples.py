@@ -1,4 +1,4 @@
-"""From the rows of a history to its samples, each once, with the sample before it, and the rates between them.
+"""From the rows of a history to deduplicated samples, with the rates since the sample before.
 
 The samples are shuffled once, by queue. All tables of samples are computed from that and grouped by queue, so no second
 shuffle is needed.
@@ -13,7 +13,7 @@ from rsmq_tui.history.schema import OK
 from rsmq_tui.pipeline.increment import HOUR_MS
 
 INTERVAL_MAX_MS = 3_600_000
-"""Counters of samples that are further apart tell of no moment in particular."""
+"""Samples that are further apart give no rates."""
 
 RATES = ("arrivals", "deletes", "receives", "redeliveries")
 
@@ -21,16 +21,16 @@ _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 
 
 def with_rates(samples: DataFrame) -> DataFrame:
-    """Return each sample once, with what happened since the row before of its recorder and queue.
+    """Return deduplicated samples, with what happened since the row before of the same recorder and queue.
 
-    Duplicates are dropped. ``follows`` tells whether the recorder saw the queue in the poll before, within an hour;
-    then ``arrivals``, ``deletes``, ``receives`` and ``redeliveries`` are messages since then, and those with ``_s``
-    messages a second; null where a counter is unknown, and where one fell: then the queue was created anew in between.
-    Deletes are what arrived and is not there any more. Each receive hides a message, and a delete or an expiry brings
-    it back to light: what the receives exceed deletes and the growth of ``hidden`` by has expired, and is to be
-    received again. ``covered_ms`` is the time that arrivals are known of.
+    ``follows`` says whether the recorder saw the queue in the poll before, within an hour. Then ``arrivals``,
+    ``deletes``, ``receives`` and ``redeliveries`` are messages since that poll, and the columns with ``_s`` messages
+    per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes are
+    arrivals minus the change of depth. Each receive hides a message; a delete or an expiry ends that. So receives minus
+    deletes minus the change of ``hidden`` is the number of expiries, each of which leads to a redelivery.
+    ``covered_ms`` is the time for which arrivals are known.
 
-    The counters themselves and ``interval_ms`` are not among the columns any more.
+    The counters and ``interval_ms`` are dropped.
     """
     by_time = Window.partitionBy("profile", "server", "ns", "queue", "recorder").orderBy("at_ms")
     lagged = samples.withColumns(
@@ -57,7 +57,7 @@ def with_rates(samples: DataFrame) -> DataFrame:
 
 
 def _change(name: str) -> Column:
-    """By how much a number changed; null where that is no number any more: any client may write any counter."""
+    """The change of a number; null on overflow: clients may write any counter."""
     return sf.try_subtract(name, f"earlier_{name}")
 
 
@@ -71,7 +71,7 @@ QUEUE = (*PLACE, "queue")
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
 GAP_MS = 60_000
-"""Two samples that are further apart, and that no recorder saw follow each other, have a gap in between."""
+"""Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
@@ -85,26 +85,26 @@ def day_of(at_ms: Column) -> Column:
 
 
 def is_within(at_ms: Column, hours: Collection[int]) -> Column:
-    """Tell whether a moment is in one of some hours."""
+    """Return whether a moment is in one of some hours."""
     if not hours:
         return sf.lit(False)
     first, last = min(hours), max(hours)
-    # Files are skipped by this part; and there may be thousands of hours, which are no match for as many conditions.
+    # This condition lets Spark skip files; there may be thousands of hours, too many for a condition each.
     is_near = (at_ms >= first * HOUR_MS) & (at_ms < (last + 1) * HOUR_MS)
     return is_near if last - first < len(set(hours)) else is_near & sf.floor(at_ms / HOUR_MS).isin(sorted(set(hours)))
 
 
 def annotated_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Return the samples of some hours: distinct, of one voice, with rates and with how they follow on.
+    """Return the samples of some hours: distinct, of one recorder at a time, with rates and continuity.
 
-    Added are what ``with_rates`` adds; ``verdict`` is ``down`` where a poll failed, and null in other rows without a
-    queue; ``told`` says why it failed or why the queue was broken; ``continues`` tells whether nothing is unknown
-    between a sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it:
-    where the verdict changes, after a gap, and on the hour. What is told of an hour depends on it and on the hour
-    before, and on nothing else: so any hour may be worked anew by itself.
+    Adds the columns of ``with_rates``. ``verdict`` is ``down`` if a poll failed, and null in other rows without a
+    queue; ``told`` is why it failed or why the queue was broken; ``continues`` says whether nothing is unknown between
+    a sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it: where the
+    verdict changes, after a gap, and on the hour. The result for an hour depends only on it and on the hour before, so
+    any hour can be computed separately.
 
-    A sample continues where its recorder saw the queue in the poll before, or where another sample of the queue is at
-    most a minute older and no poll failed in between. A poll that failed continues only another one that failed.
+    A sample continues if its recorder saw the queue in the poll before, or if another sample of the queue is at most a
+    minute older and no poll failed in between. A failed poll continues only another failed poll.
     """
     rows = samples.where(is_within(sf.col("at_ms"), {read for hour in hours for read in (hour - 1, hour)}))
     is_queue = sf.col("queue").isNotNull()
@@ -118,11 +118,11 @@ def annotated_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
 
 
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
-    """Return the minutes of places about which more is to be known than that one recorder polled, and succeeded.
+    """Return the minutes of places in which not just one recorder polled, and successfully.
 
-    ``teller`` is the recorder that tells of the minute: one whose polls succeeded before one whose polls failed, then
-    the smallest id; null where nothing else is to be told than of the minute before. ``failed_ms`` are the moments
-    of the polls that failed, as told, of this minute and of the one before.
+    ``teller`` is the recorder that is used for the minute: one whose polls succeeded before one whose polls failed,
+    then the smallest id; null if the row is only for failures of the minute before. ``failed_ms`` are the times of its
+    failed polls, of this minute and of the one before.
     """
     rows = samples.where(sf.col("queue").isNull()).select(
         *PLACE, _minute().alias("minute"), "recorder", "at_ms", _is_down().alias("is_down")
@@ -150,14 +150,14 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
 
 
 def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Return the rows of those who tell of their minutes, with ``failed_ms`` where polls failed there and then."""
-    # Few minutes are in doubt, and none as a rule: they go to where the samples are, not the other way round.
+    """Return the rows of the recorder used for each minute, with ``failed_ms`` if polls failed."""
+    # Usually there are few or none of these minutes, so they are broadcast to the samples.
     joined = rows.withColumn("minute", _minute()).join(sf.broadcast(minutes), [*PLACE, "minute"], "left")
     return joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder"))).drop("teller", "minute")
 
 
 def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Return the rows of these hours, and how each follows on the one before of its queue."""
+    """Return the rows of these hours, with how each continues the one before of its queue."""
     at_ms, before_ms = sf.col("at_ms"), sf.col("before_ms")
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms")
     is_near = (at_ms - before_ms <= GAP_MS) & ~sf.coalesce(

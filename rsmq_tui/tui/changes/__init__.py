@@ -1,7 +1,7 @@
-"""From a key to a change: the question, the preview, the progress.
+"""From a key to a change: the form, the preview, the progress.
 
 confirm     the preview: exact numbers, and the button that starts the change
-controller  the sequence: ask, preview, run, report
+controller  the sequence: form, preview, run, report
 forms       the forms of changes of RSMQ queues, and the screen of a form
 list_forms  the fields of these forms that differ for list queues
 """

@@ -28,23 +28,22 @@ if TYPE_CHECKING:
 Look = Callable[[Callable[["Seeing"], None]], Awaitable["Preview"]]
 LookWider = Callable[["Scope", Callable[["Seeing"], None]], Awaitable["Preview"]]
 
-# How long a preview has been on the screen before it can be said yes to: keys that were typed ahead confirm nothing.
+# A preview can be confirmed after it was visible this long: keys that were typed ahead must not confirm it.
 SEEN_S = 0.25
 _SEEING_EVERY_S = 0.1
 _TITLE_MAX = 100
 _VALUE_MAX = 400
 
-# Where messages have leases, these are for those that somebody is working on.
+# If messages have leases, these actions apply to items in processing.
 _OF_PROCESSING = ("requeue", "ack", "hide", "release")
 
 
 class ConfirmScreen(Dialog["Preview"]):
-    """Gives the preview that was said yes to, or None.
+    """Returns the confirmed preview, or None.
 
-    ``look`` makes the preview and tells how far it is; until it is there, there is only Cancel. A change that ends a
-    queue or all its messages wants the queue's name typed as well. ``colour`` marks the server that it is for.
-    ``look_wider`` previews the same change with another scope: where marked messages have changed since they were
-    shown, a button asks for one that includes them.
+    ``look`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or purge
+    a queue, the user must also type its name. ``colour`` marks the server. ``look_wider`` previews the same change with
+    another scope: if marked messages have changed since they were shown, a button includes them.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines")]
@@ -60,7 +59,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self._is_seen = False
 
     def compose(self) -> ComposeResult:
-        """Words, the name to be typed, buttons."""
+        """The text, the input for the queue's name, the buttons."""
         with Vertical(classes="dialog"):
             with ScrolledText(classes="words", can_focus=False):
                 yield Static(markup=False, id="words")
@@ -71,7 +70,7 @@ class ConfirmScreen(Dialog["Preview"]):
                 yield DialogButton(self._verb, id="yes", disabled=True)
 
     def on_mount(self) -> None:
-        """Begin to look; the harmless button has the focus."""
+        """Start the preview, with the focus on Cancel."""
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(f"{self._verb} …")
         if self._colour is not None:
@@ -89,7 +88,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self.run_worker(self._find_out(look), group="preview", exclusive=True)
 
     def on_unmount(self) -> None:
-        """Free what was seen, unless it was said yes to."""
+        """Close the preview, unless it was confirmed."""
         if self._preview is not None:
             self._preview.close()
 
@@ -100,7 +99,7 @@ class ConfirmScreen(Dialog["Preview"]):
     @on(Button.Pressed, "#yes")
     def _say_yes(self) -> None:
         preview, self._preview = self._preview, None
-        # A second press may come before the dialog is gone.
+        # The button may be pressed twice before the dialog is gone.
         if preview is not None:
             self.dismiss(preview)
 
@@ -130,15 +129,15 @@ class ConfirmScreen(Dialog["Preview"]):
             self.dismiss(None)
 
     def action_scroll_lines(self, step: int) -> None:
-        """Scroll the words by lines, where they do not fit."""
+        """Scroll the text by lines."""
         self._words.action_scroll_lines(step)
 
     def action_scroll_pages(self, step: int) -> None:
-        """Scroll the words by what is in sight."""
+        """Scroll the text by screens."""
         self._words.action_scroll_pages(step)
 
     def action_scroll_to_end(self, step: int) -> None:
-        """Scroll to the first words (-1) or to the last (1)."""
+        """Scroll to the first line (-1) or to the last (1)."""
         self._words.action_scroll_to_end(step)
 
     @property
@@ -182,7 +181,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self.call_after_refresh(self._tell_scrolling)
 
     def on_resize(self) -> None:
-        """Tell whether there is more to read than fits."""
+        """Update the scrolling hint."""
         self.call_after_refresh(self._tell_scrolling)
 
     def _tell_scrolling(self) -> None:
@@ -200,7 +199,7 @@ class ConfirmScreen(Dialog["Preview"]):
         preview = self._preview
         if preview is None or not self._is_seen:
             return False
-        # What cannot be shown cannot be typed: then it is what stands for it.
+        # Unprintable characters cannot be typed: then the printable form is accepted.
         names = (preview.action.queue, printable(preview.action.queue))
         return not preview.action.asks_for_name or self.query_one("#typed", Input).value in names
 
@@ -213,7 +212,7 @@ class ConfirmScreen(Dialog["Preview"]):
 
     @property
     def _is_open(self) -> bool:
-        """Whether the words are still there: a dialog may be closed while a server is asked, which may answer later."""
+        """Whether the dialog is still open: it may be closed before the server answers."""
         return bool(self.query("#words"))
 
     def _refuse(self, sentence: str) -> None:
@@ -228,7 +227,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self.query_one("#words", Static).update(Text(words, self._style(token)))
 
     def _table(self, rows: list[tuple[str, str]], notes: list[str]) -> Table:
-        """Set rows out as label and words; rich wraps the words beside their label."""
+        """Lay out rows as label and text; rich wraps the text beside its label."""
         table = Table.grid(padding=(0, 2), expand=True)
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, overflow="fold")

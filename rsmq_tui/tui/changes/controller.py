@@ -1,4 +1,4 @@
-"""From a key to a change: ask, preview, run, and report."""
+"""From a key to a change: form, preview, run, and report."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTold:
-    """What there is to tell: ``words``, and while the change runs how many of the ``planned`` are behind us.
+    """The state of a change: ``words``, and while it runs, how many of the ``planned`` edits were ``handled``.
 
-    ``planned`` is None where there is nothing to count; ``is_alarm`` is set when something failed, or was left out.
-    Told at the end are ``scope``, which messages the change was asked for, ``taken``, how many left their queue,
-    ``change``, its number in the journal, and ``undone``, the number of the change that it took back.
+    ``planned`` is None if there is nothing to count; ``is_alarm`` is set if something failed or was left out. At the
+    end, ``scope`` is the scope of the change, ``taken`` how many messages left their queue, ``change`` its number in
+    the journal, and ``undone`` the number of the change that it undid.
     """
 
     words: str
@@ -52,7 +52,7 @@ class ChangeTold:
     undone: int | None = None
 
 
-# What is told while a change of that name runs.
+# Shown while a change of that name runs.
 DOING = {
     "delete": "deleting",
     "purge": "deleting",
@@ -74,12 +74,12 @@ DOING = {
     "ack": "acking",
 }
 
-# By their names, changes after which a message is no longer in its queue.
+# The names of changes that remove messages from their queue.
 _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
 
 
 def end_of(report: "Report") -> ChangeTold:
-    """Say what a change came to."""
+    """Return the outcome of a change."""
     undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if report.name in _TAKING else 0
@@ -88,7 +88,7 @@ def end_of(report: "Report") -> ChangeTold:
 
 
 def meant_by(scope: "Scope | None") -> str:
-    """Say which messages a form is for; nothing where it is for none in particular."""
+    """Describe the messages that a form applies to; empty if there is no scope."""
     from rsmq_tui.triage.scope import Everything, Marked, Matching  # noqa: PLC0415 - only a change needs it
 
     match scope:
@@ -104,10 +104,10 @@ def meant_by(scope: "Scope | None") -> str:
 
 
 def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
-    """Say what an export wrote, and what it left out."""
+    """Return the outcome of an export: what it wrote, and what it left out."""
     if exported is None:
         return ChangeTold(f"exported {plural(0, 'message')} to {path}")
-    # What could not be matched may not have been wanted: it is no part of the whole.
+    # Messages that could not be searched might not have matched: they are not part of the total.
     whole = exported.written + exported.cut + exported.gone
     some = f"{count(exported.written)} of " if exported.written < whole else ""
     reasons = (
@@ -123,7 +123,7 @@ def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
 
 
 def interrupted(change: "Change", ns: str) -> str:
-    """Say what is known of a change that was interrupted before."""
+    """Describe a change that was interrupted earlier."""
     what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
     if change.ns != ns:
         what += f" (namespace {printable(change.ns, 40)})"
@@ -133,17 +133,18 @@ def interrupted(change: "Change", ns: str) -> str:
     return f"A change was interrupted: {what}{undoes}"
 
 
-# How long the end of a change is told.
+# How long the outcome of a change is shown.
 TOLD_S = 30.0
-# How long quitting waits for what is under way; what is unknown then is found out at the next start.
+# How long quitting waits for the current batch; after that, the next start finds out whether it was executed.
 _QUIT_S = 10.0
 _GIVE_UP_S = 1.0
 
 
 class ChangeController:
-    """Makes the changes that an app's user asks for, one at a time, each on one of its sites.
+    """Runs the changes of an app, one at a time, each on one of its sites.
 
-    ``shown`` returns what is on the screen of a place; ``tell`` is given each of what is ``told``, and None at its end.
+    ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``told``, and None at the
+    end.
     """
 
     def __init__(
@@ -165,8 +166,8 @@ class ChangeController:
 
     @property
     def is_running(self) -> bool:
-        """True while a change is being made."""
-        # One that was only just begun is not what Textual calls running.
+        """Whether a change is running."""
+        # Textual does not call a worker running before its first step.
         return self._worker is not None and not self._worker.is_finished
 
     def ask(
@@ -179,13 +180,14 @@ class ChangeController:
         body: bytes | None = None,
         about: str = "",
     ) -> bool:
-        """Ask for what the action of that name needs, then show what it would do; False where it may not begin.
+        """Show the form of the action, if it has one, then its preview; False if it may not start now.
 
-        ``scope`` says which messages it is for, or ``about`` what; ``body`` is what a message to send begins with.
+        ``scope`` is what it applies to, which ``about`` describes if given; ``body`` is the initial body of a message
+        to send.
         """
         if not self._may_begin(site):
             return False
-        # Imported when first needed, as all that only a change needs.
+        # Imported on first use, like everything that only a change needs.
         from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
 
         form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
@@ -204,19 +206,19 @@ class ChangeController:
         return True
 
     def fix(self, site: WatchedServer, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
-        """Show what mending these findings would do."""
+        """Preview the fix of these findings."""
         if self._may_begin(site):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
             self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
 
     def undo(self, site: WatchedServer, queue: str | None) -> None:
-        """Show what taking back the last change would do."""
+        """Preview the undo of the last change."""
         if self._may_begin(site):
             self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
 
     def retry_skipped(self) -> None:
-        """Show what the last change would do to the messages that it skipped because they were received meanwhile."""
+        """Preview the last change for the messages that it skipped because they were received meanwhile."""
         if self._skipped is None:
             self._app.notify("no skipped message can be retried", severity="warning", markup=False)
             return
@@ -225,7 +227,7 @@ class ChangeController:
             self._preview(site, action, scope)
 
     def export(self, site: WatchedServer, queue: str, scope: "Scope | None") -> None:
-        """Ask for a file, then write messages to it; that changes nothing, and may be done where nothing else may."""
+        """Ask for a file, then write messages to it; this changes nothing, and is allowed on a read-only server."""
         if not site.can_export or self._is_busy() or self._has_dialog or self._is_between(site):
             return
         from rsmq_tui.tui.changes.forms import FormScreen, export_form  # noqa: PLC0415
@@ -246,7 +248,7 @@ class ChangeController:
         self._app.push_screen(screen)
 
     def cancel(self) -> None:
-        """Ask what is running to end soon."""
+        """Stop the running change after its current batch."""
         self._is_stopping = True
         if self._run is not None:
             self._run.cancel()
@@ -254,20 +256,20 @@ class ChangeController:
             self._tell(replace(self.told, is_stopping=True))
 
     async def stop(self) -> None:
-        """Cancel what is running, and wait for the part of it that is under way; raises TimeoutError."""
+        """Cancel the running change, and wait for its current batch; raises TimeoutError."""
         self.cancel()
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
     def recover(self, site: WatchedServer, server: str) -> None:
-        """Once a server is there and shown, find out what became of changes that were interrupted."""
-        # Two namespaces of one server have one journal.
+        """Settle interrupted changes of a server, once, after its first snapshot is shown."""
+        # Namespaces of one server share a journal.
         if site.can_change and site.can_export and server not in self._recovered:
             self._recovered.add(server)
             self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
 
     async def aclose(self) -> None:
-        """Give up what is still running; it is settled at the next start."""
+        """Cancel what is still running; the next start settles it."""
         if self._worker is not None and self.is_running:
             self._worker.cancel()
             with suppress(TimeoutError):
@@ -283,7 +285,7 @@ class ChangeController:
         return not self._is_busy() and not self._has_dialog and not self._is_between(site)
 
     def _is_between(self, site: WatchedServer) -> bool:
-        """Tell, and say, that the screen still shows another namespace than the one that would be changed."""
+        """Return whether the screen still shows another namespace than the one to change; if so, show a toast."""
         snapshot = self._shown(site.place)
         awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
         if snapshot is not None and awaited is not None:
@@ -326,7 +328,7 @@ class ChangeController:
     def _begin(
         self, site: WatchedServer, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
     ) -> None:
-        # Without a change, a form behind it is as it was: what was typed is not lost.
+        # If the preview is cancelled, the form behind it stays with what was typed.
         if preview is None:
             return
         if self._is_busy():

@@ -41,13 +41,13 @@ HIDE_SECONDS = ("30", "300", "3600")
 _NAME_MAX = 60
 _ON = "yes"
 
-# What was typed into each field, by its id; a switch that is on holds "yes", and a body is bytes.
+# The value of each field, by its id; a switch that is on is "yes", and a body is bytes.
 Answers = Mapping[str, str | bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing to ask for; ``choices`` are suggestions, ``hint`` is what an empty field means."""
+    """One field; ``choices`` are suggestions, ``hint`` is the meaning of an empty field."""
 
     id: str
     label: str
@@ -60,7 +60,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[T]):
-    """Fields under a title; ``build`` makes what is asked for of the answers, or raises ValueError or OSError."""
+    """Fields under a title; ``build`` makes the result from the answers, or raises ValueError or OSError."""
 
     title: str
     fields: tuple[Field, ...]
@@ -68,15 +68,15 @@ class Form(Generic[T]):
 
 
 def plain_action(name: str, queue: str) -> Action:
-    """Return the action of that name, which needs nothing but a queue."""
+    """Return the action of that name, which has no fields but the queue."""
     plain = (Delete, Release, Requeue, Ack, Purge, DeleteQueue)
     return next(action for action in plain if action.name == name)(queue=queue)
 
 
 def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
-    """Return the form of the action of that name, or None where there is nothing to ask for."""
+    """Return the form of the action of that name, or None if it has no fields."""
     queues = snapshot.queues if snapshot else ()
-    # Only what can be a queue's name is worth suggesting; nothing else may reach an input either.
+    # Other names cannot be valid targets, and an input would paint them unchanged.
     names = tuple(queue.name for queue in queues if queue.name.isascii() and queue.name.isprintable())
     others = tuple(name for name in names if name != queue)
     shown = printable(queue, _NAME_MAX)
@@ -112,7 +112,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
 
 
 def export_form(queue: str) -> Form[Path]:
-    """Return the form of an export, which gives the path of a file that is not there."""
+    """Return the form of an export; its result is the path of a file that does not exist."""
     safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in queue)
     file = Field("file", "file", f"{safe[:_NAME_MAX]}.jsonl", hint="path of a file to write")
     return Form(f"Export messages of {printable(queue, _NAME_MAX)}", (file,), _new_path)
@@ -167,7 +167,7 @@ def _send(queue: str, got: Answers) -> Send:
 
 
 def sent_body(got: Answers) -> bytes:
-    """Return what is to be sent: a body as it was typed, or a file; raises ValueError or OSError."""
+    """Return the body to send, as typed or from a file; raises ValueError or OSError."""
     body, file = got["body"], _text(got, "file")
     if file and body:
         raise ValueError("either a body or a file, not both")
@@ -184,7 +184,7 @@ def _create(got: Answers) -> CreateQueue:
 
 
 def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
-    # What was not touched is not written: another client may have its reasons for it.
+    # Unchanged values are not written: another client may have changed them meanwhile.
     now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
     changed = {
         name: (_number if name == "maxsize" else _seconds)(got, name)
@@ -231,7 +231,7 @@ def _number(got: Answers, id: str) -> int:
 
 
 def whole_number(got: Answers, id: str, *, least: int) -> int:
-    """Return a number of things; raises ValueError."""
+    """Return a whole number of at least ``least``; raises ValueError."""
     number = _number(got, id)
     if number < least:
         raise ValueError(f"{id} must be a whole number, {least} or more")
@@ -248,9 +248,9 @@ _ABOUT_MAX = 140
 
 
 class FormScreen(Dialog[None], Generic[T]):
-    """Asks for a form's fields and hands what they make to ``go_on``; it stays, so that one can come back to it.
+    """Asks for a form's fields and passes the result to ``go_on``; it stays open, so that the user can return to it.
 
-    ``about`` says what it is for: the screen behind it may not be the one that its reader thinks of.
+    ``about`` describes the messages that it applies to, which the screen behind it may not make clear.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class FormScreen(Dialog[None], Generic[T]):
         self._is_warned = False
 
     def compose(self) -> ComposeResult:
-        """The fields, what is wrong with them, buttons."""
+        """The fields, their error, the buttons."""
         with Vertical(classes="dialog"):
             if self._about:
                 with Horizontal(classes="about"):
@@ -287,7 +287,7 @@ class FormScreen(Dialog[None], Generic[T]):
                 yield DialogButton(self._yes, id="yes")
 
     def on_mount(self) -> None:
-        """Begin in the first field."""
+        """Focus the first field."""
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
         dialog.border_subtitle = Content(self._note)
@@ -305,7 +305,7 @@ class FormScreen(Dialog[None], Generic[T]):
         self.run_worker(self._build(self._answers()), group="form", exclusive=True)
 
     def action_close(self) -> None:
-        """Close; a text that was written is only dropped when it is asked for twice."""
+        """Close; an edited text is discarded only on the second request."""
         written = any(area.is_edited for area in self.query(BodyArea))
         if written and not self._is_warned:
             self._is_warned = True
@@ -315,7 +315,7 @@ class FormScreen(Dialog[None], Generic[T]):
 
     async def _build(self, answers: Answers) -> None:
         try:
-            # It may read a file.
+            # In a thread: it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
         except (ValueError, OSError) as error:
             self._tell(str(error))

@@ -13,7 +13,7 @@ _NAME_MAX = 60
 
 
 def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
-    """Return the form of the action of that name on a list queue, or None where there is nothing to ask for."""
+    """Return the form of the action of that name on a list queue, or None if it has no fields."""
     shown = printable(queue, _NAME_MAX)
     match name:
         case "send":
@@ -34,7 +34,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
         case "move" | "copy":
             form = forms.form_of(name, queue, snapshot, body)
-            # A list is made by its first item, and a queue of RSMQ has attributes that somebody has to choose.
+            # Without the field "create": a list is created by its first item, and an RSMQ queue needs attributes.
             return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
     return forms.form_of(name, queue, snapshot, body)
 

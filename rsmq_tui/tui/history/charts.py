@@ -25,7 +25,7 @@ _RATE_WORDS = {"arrivals_s": "arrivals", "deletes_s": "deletes", "receives_s": "
 
 @dataclass(frozen=True, slots=True)
 class Charted:
-    """A chart: what stands over it, its series and the unit of its axis."""
+    """A chart: its title, its series and the unit of its axis."""
 
     title: str
     series: tuple[Series, ...]
@@ -33,7 +33,7 @@ class Charted:
 
 
 def metric_chart(lines: Lines, of: str) -> Charted:
-    """Return the chart of the metric: its mean, and of one queue also its 95th percentile and what is usual."""
+    """Return the chart of the metric: the mean; for a single queue also the 95th percentile and the usual value."""
     metric = lines.metric.metric
     known = [line.peak[1] for line in (lines.metric, lines.p95) if line is not None and line.peak is not None]
     divisor, unit = _unit(metric, max(known, default=0.0))
@@ -51,7 +51,7 @@ def rates_chart(lines: Lines) -> Charted:
 
 
 def sparks(lines: Lines) -> list[tuple[Series, str]]:
-    """Return the metric and two rates, or three, each with its peak in words."""
+    """Return up to three series, the metric and rates, each with its peak as text."""
     shown = [lines.metric, *(line for line in lines.rates if line.metric != lines.metric.metric)][:3]
     return [(Series(METRIC_WORDS[line.metric], line.points), _peak(line)) for line in shown]
 
@@ -76,7 +76,7 @@ _VALUE_WIDTH = 8
 
 
 class PastSparks(Painted):
-    """Name, sparkline and peak of each series, each to a scale of its own."""
+    """Shows name, sparkline and peak of each series, each on its own scale."""
 
     DEFAULT_CSS = """
     PastSparks { padding: 0 1; height: 3; }
@@ -88,7 +88,7 @@ class PastSparks(Painted):
         self._span = TimeRange(0, 1)
 
     def show(self, series: Sequence[tuple[Series, str]], span: TimeRange) -> None:
-        """Show these series, each with what its peak is called."""
+        """Show these series, each with its peak as text."""
         self._series, self._span = series, span
         self.repaint()
 
@@ -116,7 +116,7 @@ class PastSparks(Painted):
 
 
 class PastCharts(Vertical):
-    """The metric and the rates of some queues, beside each other, or folded."""
+    """The charts of the metric and the rates of some queues, or sparklines if there is little room."""
 
     DEFAULT_CSS = """
     PastCharts { height: auto; }
@@ -130,14 +130,14 @@ class PastCharts(Vertical):
         self.sparks = PastSparks(id="sparks")
 
     def compose(self) -> ComposeResult:
-        """Two charts, and what stands in for them."""
+        """Two charts, and the sparklines that replace them."""
         with Horizontal(id="charts"):
             yield self.metric
             yield self.rates
         yield self.sparks
 
     def show(self, lines: Lines, of: str, span: TimeRange) -> None:
-        """Show these lines ``of`` some queues; the words are harmless already."""
+        """Show these lines ``of`` some queues, a text that must already be printable."""
         for panel, chart in ((self.metric, metric_chart(lines, of)), (self.rates, rates_chart(lines))):
             panel.show(chart.series, span.to_ms, start_ms=span.from_ms, title=chart.title, unit=chart.unit)
         self.sparks.show(sparks(lines), span)
@@ -150,14 +150,14 @@ _LABEL = 10
 
 
 class HeatView(LineView):
-    """Shows a heat map, the newest day first; its legend tells what each shade begins at."""
+    """Shows a heat map, the newest day first; its legend gives the lower bound of each shade."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._heat: HeatMap | None = None
 
     def show_heat(self, heat: HeatMap | None, of: str, empty: str) -> None:
-        """Show a heat map ``of`` some queues, None while it is made; both texts are harmless already."""
+        """Show a heat map ``of`` some queues, None while it is loading; both texts must already be printable."""
         stays = self._heat is not None and heat is not None and len(heat.rows) == len(self._heat.rows)
         self._heat = heat
         title = "" if heat is None else f"{METRIC_WORDS.get(heat.metric, '')} of {of}, by hour, UTC"
@@ -165,7 +165,7 @@ class HeatView(LineView):
         self._draw(empty, stays)
 
     def on_resize(self) -> None:
-        """Draw cells as wide as fits."""
+        """Adapt the width of the cells."""
         super().on_resize()
         self._draw("", True)
 
@@ -200,7 +200,7 @@ class HeatView(LineView):
 
 
 def levels_of(values: Sequence[float]) -> list[float]:
-    """Return what each shade begins at: about as many different values have each."""
+    """Return the lower bound of each shade, such that all have about the same number of distinct values."""
     distinct = sorted(set(values))
     count = min(len(_SHADES), len(distinct))
     return [distinct[index * len(distinct) // count] for index in range(count)]

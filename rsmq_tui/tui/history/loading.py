@@ -41,9 +41,9 @@ _BETWEEN = re.compile(r"\s*(?:–|—|\.\.+|\bto\b|\s-\s)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Where the answers of the past lie: an ``analysis``, and the ``history`` that it was made of, to replay.
+    """Where to find an ``analysis``, and the ``history`` that it was computed from, for replays.
 
-    Both are paths or URLs. Without ``history``, the one is meant that the analysis names.
+    Both are paths or URLs. Without ``history``, the one that the analysis names is used.
     """
 
     analysis: str
@@ -51,31 +51,31 @@ class Past:
 
 
 def last(length_ms: int | None, whole: TimeRange) -> TimeRange:
-    """Return the last part of that length, or the whole."""
+    """Return the end of ``whole``, of that length, or all of it."""
     if length_ms is None or length_ms >= whole.length_ms:
         return whole
     return TimeRange(whole.to_ms - length_ms, whole.to_ms)
 
 
 def shifted(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
-    """Return the range half its length later (``step`` 1) or earlier (-1), as far as the whole reaches."""
+    """Return the range half its length later (``step`` 1) or earlier (-1), within ``whole``."""
     return _within(span.from_ms + step * span.length_ms // 2, span.length_ms, whole)
 
 
 def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
-    """Return the middle half of the range (``step`` 1), or one twice as long (-1), at least a minute."""
+    """Return the middle half of the range (``step`` 1), at least a minute, or one twice as long (-1)."""
     length_ms = max(LEAST_MS, span.length_ms // 2 if step > 0 else span.length_ms * 2)
     return _within(span.from_ms + (span.length_ms - length_ms) // 2, length_ms, whole)
 
 
 def said(span: TimeRange) -> str:
-    """Say a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
+    """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
     with_seconds = span.length_ms < 10 * LEAST_MS
     return f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)} UTC, {duration(span.length_ms)}"
 
 
 def moment(at_ms: int | None, with_seconds: bool = False) -> str:
-    """Say a moment without its year: 05-17 09:00."""
+    """Format a moment without its year: 05-17 09:00."""
     words = clock(at_ms, date=True)
     return words if len(words) < 19 else words[5 : 19 if with_seconds else 16]
 
@@ -88,9 +88,9 @@ def _within(from_ms: int, length_ms: int, whole: TimeRange) -> TimeRange:
 
 
 def read_range(text: str, whole: TimeRange) -> TimeRange:
-    """Read a range as people write it: 05-17 09:00 – 11:00 with the year before it, 09:00 .. 11:00, -2h.
+    """Parse a range: 2031-05-17 09:00 – 11:00, 09:00 .. 11:00, -2h.
 
-    One moment alone is where it begins. Raises ``MomentError``.
+    A single moment is the start of the range. Raises ``MomentError``.
     """
     first, *others = _BETWEEN.split(text.strip(), maxsplit=1)
     from_ms = read_moment(first, whole.to_ms)
@@ -110,10 +110,10 @@ MISSING = "to read an analysis, install the extra `history`: pip install 'rsmq-t
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be shown: a range, None for the last day, and the queues that charts are of, None for all.
+    """What to load: a range (None for the last day) and the queues of the charts (None for all).
 
-    ``points`` is how many of them a line should have; a heat map is made only where it ``is_heat``. A greater ``look``
-    asks for a newer run.
+    ``points`` is the number of points of a line; a heat map is loaded only if ``is_heat``. A changed ``look`` asks for
+    a newer run.
     """
 
     span: TimeRange | None = None
@@ -127,7 +127,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What there is in a range, of all queues."""
+    """The rows of the pages for a range, of all queues."""
 
     span: TimeRange | None = None
     queues: tuple[QueueFacts, ...] = ()
@@ -140,7 +140,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The charts of some queues: a metric, its 95th percentile and what is usual, where it is of one, and the rates."""
+    """The lines of the charts: a metric and the rates; for a single queue also its 95th percentile and usual values."""
 
     metric: Line
     p95: Line | None
@@ -150,7 +150,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is known by now, and for which wish; ``failure`` says why nothing is."""
+    """What was loaded for ``wanted``; ``failure`` says why nothing was."""
 
     wanted: Wanted
     label: str = ""
@@ -166,7 +166,7 @@ class Shown:
 
 
 class Loader:
-    """Reads the analysis at ``out``; used by one thread at a time. It opens it when it is first asked."""
+    """Reads the analysis at ``out``, opened on the first load; used by one thread at a time."""
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -176,9 +176,9 @@ class Loader:
         self._failed: list[str] = []
 
     def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
-        """Return what is wanted; ``default`` chooses a range where none is. What goes wrong is in the answer.
+        """Load what is wanted; ``default`` chooses the range if none is given. Errors are in the result.
 
-        A part that cannot be read is missing, and one of the problems; the others are there.
+        A part that cannot be read is missing and listed in ``problems``; the others are there.
         """
         self._failed = []
         try:
@@ -188,7 +188,7 @@ class Loader:
         except HistoryError as error:
             return Shown(wanted, failure=str(error))
         except Exception as error:
-            # What a damaged file holds may be anything, and filesystems have errors of their own.
+            # A damaged file or a filesystem may raise any exception.
             return Shown(wanted, failure=f"{self._label} cannot be shown: {_why(error)}")
 
     @property
@@ -246,14 +246,14 @@ class Loader:
         )
 
     def _part(self, name: str, make: Callable[[], T], none: T) -> T:
-        """Make a part, or say why it cannot be shown."""
+        """Load a part, or note why it cannot be shown."""
         try:
             return make()
         except HistoryError:
-            # That is of all of it.
+            # The whole analysis cannot be read.
             raise
         except Exception as error:
-            # Whatever is wrong with one table, the others are shown.
+            # An error in one table must not hide the others.
             self._failed.append(f"{name} cannot be shown: {_why(error)}")
             return none
 
@@ -264,7 +264,7 @@ class Loader:
         failed = len(self._failed)
         made = make()
         if len(self._failed) == failed:
-            # Otherwise it may do better the next time.
+            # After a failure, the next load tries again.
             self._kept[name] = key, made
         return made
 

@@ -28,16 +28,16 @@ METRIC_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class PastContext:
-    """What the cells of the history's tables need besides their row."""
+    """What the cells of the history's tables show besides their row."""
 
     several: bool = False
     ascii_only: bool = False
     marked: Set[QueueRef] = frozenset()
-    # Which verdict an episode of a queue that ended then went over into.
+    # The verdict of the episode of a queue that starts at a time: the one before it, which ended then, became that.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:
-        """Return a queue's name, with its place where there are several."""
+        """Return a queue's name, with its place if there are several."""
         return f"{ref.queue} · {self.place(ref.place)}" if self.several else ref.queue
 
     def place(self, place: Place) -> str:
@@ -47,7 +47,7 @@ class PastContext:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue, and what it went through in the range."""
+    """A queue, and a summary of its episodes in the range."""
 
     facts: QueueFacts
     worst: str
@@ -56,7 +56,7 @@ class QueueRow:
 
 
 def trouble_words(verdict: str, ascii_only: bool) -> str:
-    """Return a verdict's sign and word; the word comes from a file, and may be any."""
+    """Return a verdict's sign and word; an unknown word from a file is kept."""
     try:
         return verdict_words(Verdict(verdict), ascii_only)
     except ValueError:
@@ -64,17 +64,17 @@ def trouble_words(verdict: str, ascii_only: bool) -> str:
 
 
 def trouble_token(verdict: str) -> str:
-    """Return the style of a verdict; that of a place that is down is one of them too."""
+    """Return the style of a verdict, or of "down"."""
     return f"verdict-{verdict}" if verdict in tuple(Verdict) else "verdict-broken"
 
 
 def rank(verdict: str) -> int:
-    """Return how bad a verdict is; 0 is the worst."""
+    """Return the severity rank of a verdict; 0 is the worst."""
     return list(Verdict).index(Verdict(verdict)) if verdict in tuple(Verdict) else 0
 
 
 def metric_value(metric: str, value: float | None) -> str:
-    """Say a value of a metric."""
+    """Format a value of a metric."""
     if value is None:
         return UNKNOWN
     return duration(value) if metric == AGE else rate(value) if metric.endswith("_s") else compact(value)
@@ -209,7 +209,7 @@ _INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. Of each row, ``ref`` names the queue, ``at_ms`` a moment to replay, ``told`` what is said of it."""
+    """One page. For a row, ``ref`` returns its queue, ``at_ms`` the moment to replay, ``told`` its text in full."""
 
     id: str
     title: str
@@ -223,7 +223,7 @@ class Page:
 
 
 def queue_rows(lists: Lists) -> list[QueueRow]:
-    """Return the queues, those first that were longest in the worst trouble."""
+    """Return the queues, by the worst verdict, then by the time in trouble."""
     of_queue: dict[QueueRef, list[Episode]] = {}
     for episode in lists.episodes:
         if episode.ref is not None:
@@ -302,7 +302,7 @@ PAGES = (
 
 
 def key_of(page: Page, row: Any) -> str:
-    """Return what tells a row from the others of its page."""
+    """Return the unique key of a row in its page."""
     if page.id == "queues":
         return repr(row.facts.ref)
     parts = (getattr(row, name, None) for name in ("place", "queue", "ref", "verdict", "start_ms", "id", "metric"))
@@ -310,9 +310,9 @@ def key_of(page: Page, row: Any) -> str:
 
 
 def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: int) -> list[Piece]:
-    """Write the pages with their numbers, and what is told of the chosen one.
+    """Return the tabs of the pages with their numbers, and ``told``, texts about the chosen one.
 
-    Where not all fit, the chosen one says which of them it is.
+    If not all tabs fit, only the chosen one is shown, with its number among them.
     """
     numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]

@@ -53,7 +53,7 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 
 
 class RangeScreen(Dialog[TimeRange]):
-    """Gives the range that was chosen of the ``whole``, or None."""
+    """Returns the range that was chosen within ``whole``, or None."""
 
     def __init__(self, whole: TimeRange) -> None:
         super().__init__()
@@ -64,14 +64,14 @@ class RangeScreen(Dialog[TimeRange]):
         self._told = TextLine(id="told")
 
     def compose(self) -> ComposeResult:
-        """The usual ranges, and a line to type one."""
+        """The preset ranges, and an input for others."""
         with Vertical():
             yield OptionList(*(Content(words) for words, _ in PRESETS), markup=False)
             yield self._entry
             yield self._told
 
     def on_mount(self) -> None:
-        """Begin in the list; what is typed goes to the line."""
+        """Focus the list; typed characters go to the input."""
         box = self.query_one(Vertical)
         box.border_title = "Time range, UTC"
         box.border_subtitle = Content("enter selects · or type a range")
@@ -79,10 +79,10 @@ class RangeScreen(Dialog[TimeRange]):
         self.query_one(OptionList).focus()
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed in the list begins a range."""
+        """Move typed characters from the list to the input."""
         character = event.character or ""
         begins = character.isdigit() or character in {"-", "–"}
-        # What was typed before the line had the focus belongs to it too.
+        # Characters typed before the input had the focus belong to it too.
         goes_on = bool(self._entry.value) and event.is_printable
         if self._entry.has_focus or not (begins or goes_on):
             return
@@ -113,21 +113,21 @@ _NARROW = 60
 
 
 def source_pieces(shown: Shown, out: str) -> list[Piece]:
-    """Say which analysis is shown, that it is not live, and what is missing in it."""
+    """Return which analysis is shown, that it is not live, and what is missing in it."""
     made = "" if shown.made_ms is None else f"   created {clock(shown.made_ms, date=True)[:16]} UTC"
     pieces: list[Piece] = [
         (" rsmq-tui  ", "strong"),
         (f"HISTORY (read-only) · {printable(shown.label or out, 60)}", ""),
         (made, "muted"),
     ]
-    # Each begins with where the analysis is, which is said already.
+    # Each begins with the location of the analysis, which is shown already.
     problems = [printable(problem.removeprefix(f"{shown.label}/"), 120) for problem in shown.problems]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return [*pieces, *((f"   ! {problem}{more}", "alarm") for problem in problems[:1])]
 
 
 def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only: bool) -> list[Piece]:
-    """Say which range is shown, and what is marked."""
+    """Return which range is shown, and what is marked."""
     back = "<" if ascii_only else "◀"
     head = f" {back} history  " if width >= _NARROW else f" {back} "
     return [
@@ -138,14 +138,14 @@ def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only:
 
 
 def queues_words(refs: Sequence[QueueRef], known: int, context: PastContext) -> str:
-    """Name a queue, or say how many of the ``known`` ones are meant."""
+    """Name a single queue, or count the queues; ``known`` is the number of all."""
     if len(refs) == 1:
         return printable(context.name(refs[0]), 60)
     return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
 
 
 def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
-    """Say in full what a row of a page cuts off; nothing where there is none."""
+    """Return the full text of a row, which the table may cut off; empty if there is no row."""
     if row is None:
         return []
     pieces: list[Piece] = [(" ", "")]
@@ -156,7 +156,7 @@ def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
 
 
 def why_empty(shown: Shown, page: Page, typed: str, width: int, of: str = "") -> list[Piece]:
-    """Say why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
+    """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
     told = _why_empty(shown, page, typed, of)
     return [(f"  {line}", style) for words, style in told for line in _wrapped(words, width)]
 
@@ -184,9 +184,9 @@ def _wrapped(words: str, width: int) -> list[str]:
 
 
 class PastChoice:
-    """The marks, the queues of the row that was last under the cursor, and what is left out.
+    """The marked queues, the queues of the last row under the cursor, and the filters.
 
-    That is what does not match the words that are ``typed``, and the episodes of others than the ``only`` queue.
+    Rows must match the words ``typed``; if ``only`` is set, episodes must be of that queue.
     """
 
     def __init__(self) -> None:
@@ -197,12 +197,12 @@ class PastChoice:
         self._before: tuple[Page, dict[QueueRef, None]] | None = None
 
     def narrow(self, ref: QueueRef, page: Page) -> None:
-        """Look at the episodes of one queue, from that page."""
+        """Show the episodes of one queue only, coming from that page."""
         self._before = page, self.marked
         self.only, self.marked = ref, {ref: None}
 
     def widen(self) -> Page | None:
-        """Look at all again, with the marks of before; return the page that one came from, None where it is so."""
+        """Show all queues again, with the earlier marks; return the page before ``narrow``, None if not narrowed."""
         before, self._before, self.only = self._before, None, None
         if before is None:
             return None
@@ -210,21 +210,21 @@ class PastChoice:
         return page
 
     def rows(self, page: Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
-        """Return the rows of a page that are looked at, and pass the filter by their queue's ``name``."""
+        """Return the rows of a page that pass the filters; ``name`` returns the name of a queue."""
         return [row for row in page.rows(lists) if self._holds(row) and self.passes(page.ref(row), name)]
 
     def passes(self, ref: QueueRef | None, name: Callable[[QueueRef], str]) -> bool:
-        """Tell whether a queue, or what is of none, passes the filter."""
+        """Return whether a queue, None for a row without one, passes the filter."""
         shown = "" if ref is None else name(ref).lower()
         return passes(self.typed, shown.__contains__)
 
     def _holds(self, row: Any) -> bool:
-        """Tell whether an episode is of the queue that is looked at, or of all queues of its place."""
+        """Return whether a row is of the ``only`` queue, or of its whole place."""
         only = self.only
         return only is None or row.ref == only or (row.ref is None and row.place == only.place)
 
     def follow(self, page: Page, row: Any, queues: Iterable[QueueFacts]) -> tuple[QueueRef, ...]:
-        """Return the queues that charts are of, now that this row is under the cursor; None is no row."""
+        """Return the queues to chart: the marked ones, else those of the row under the cursor, None for no row."""
         refs = tuple(self.marked)
         if not refs and row is not None:
             ref = page.ref(row)
@@ -236,19 +236,19 @@ class PastChoice:
         return self.refs
 
     def toggle(self, ref: QueueRef) -> None:
-        """Mark a queue, or take the mark off."""
+        """Mark or unmark a queue."""
         if ref in self.marked:
             del self.marked[ref]
         else:
             self.marked[ref] = None
 
     def toggle_all(self, refs: Sequence[QueueRef], name: Callable[[QueueRef], str]) -> None:
-        """Mark those that pass the filter and no other; take all marks off where these are marked already."""
+        """Mark exactly the queues that pass the filter; if they are marked already, unmark all."""
         refs = [ref for ref in refs if self.passes(ref, name)]
         self.marked = {} if set(refs) == set(self.marked) else dict.fromkeys(refs)
 
     def begin_with(self, wanted: tuple[str, str, str], shown: Shown) -> bool:
-        """Mark a queue by its server, namespace and name, or one of that name elsewhere; tell whether there is one."""
+        """Mark a queue by server, namespace and name, or one of that name elsewhere; return whether one exists."""
         server, ns, queue = wanted
         found = [facts.ref for facts in shown.lists.queues if facts.ref.queue == queue]
         here = [ref for ref in found if (ref.server, ref.ns) == (server, ns)] or found[:1]
@@ -256,15 +256,15 @@ class PastChoice:
         return bool(found)
 
 
-# Nobody asks for it.
+# Differs from everything that the screen loads.
 _NOTHING = Wanted(points=0)
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
 class HistoryScreen(DashboardScreen):
-    """Charts, episodes, a heat map, and what else an analysis holds.
+    """Shows an analysis: charts, episodes, a heat map and the other tables.
 
-    ``queue`` names one to begin with: its server, namespace and name.
+    ``queue`` is the queue to mark first, as (server, namespace, name).
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("history", "table")
@@ -294,7 +294,7 @@ class HistoryScreen(DashboardScreen):
         }
 
     def compose(self) -> ComposeResult:
-        """Where the numbers come from, the range, charts, pages, hints."""
+        """Source, range, charts, tabs, page, hints."""
         yield self._where
         yield self._title
         yield self.charts
@@ -306,11 +306,11 @@ class HistoryScreen(DashboardScreen):
         yield KeyHints("table", "history", "app")
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Start loading."""
         self._turn_to(self._page)
 
     def on_resize(self) -> None:
-        """Let lines have as many points as there is room for."""
+        """Load lines with as many points as fit."""
         self._ask()
 
     def rest(self) -> None:
@@ -318,20 +318,20 @@ class HistoryScreen(DashboardScreen):
         self._ask(look=self._asked.look + 1)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Polls tell nothing of the past."""
+        """Ignore polls."""
 
     def leads_somewhere(self, action: str) -> bool:
-        """Tell whether a key's action does more here than to say why it does nothing."""
+        """Return whether the action has an effect here; otherwise its key hint is not shown."""
         return action != "history"
 
     @property
     def can_change(self) -> bool:
-        """Nothing of the past can be changed."""
+        """Always False."""
         return False
 
     @property
     def span(self) -> TimeRange | None:
-        """The range that is asked for, or else shown."""
+        """The requested range, or else the one that is shown."""
         return self._asked.span or self._shown.span
 
     @on(RowTable.Moved)
@@ -382,16 +382,16 @@ class HistoryScreen(DashboardScreen):
             entry.display = False
             self._focus_page()
         elif len(self.app.screen_stack) > 1:
-            # Alone it is left by q: escape must not end the program.
+            # If this is the only screen, only q closes it: escape must not end the program.
             self.app.call_later(self.app.run_action, "leave")
 
     def action_shift(self, step: int) -> None:
-        """Show an earlier or later time."""
+        """Shift the range by half its length."""
         if self._shown.whole is not None and self.span is not None:
             self._ask(span=shifted(self.span, step, self._shown.whole))
 
     def action_zoom(self, step: int) -> None:
-        """Show less time, or more."""
+        """Halve or double the range."""
         if self._shown.whole is not None and self.span is not None:
             self._ask(span=zoomed(self.span, step, self._shown.whole))
 
@@ -405,7 +405,7 @@ class HistoryScreen(DashboardScreen):
             self._ask(span=span)
 
     def action_mark(self) -> None:
-        """Mark the queue of the row, or take the mark off."""
+        """Mark or unmark the queue of the row."""
         ref = None if self._row is None else self._page.ref(self._row)
         if ref is None:
             return
@@ -415,7 +415,7 @@ class HistoryScreen(DashboardScreen):
             self.tables[self._page.id].action_cursor(1)
 
     def action_mark_all(self) -> None:
-        """Mark all queues that pass the filter; take all marks off where they are marked already."""
+        """Mark all queues that pass the filter; if they are marked already, unmark all."""
         self._choice.toggle_all([facts.ref for facts in self._shown.lists.queues], self._cells.name)
         self._marks_changed()
 
@@ -429,7 +429,7 @@ class HistoryScreen(DashboardScreen):
         self._ask(metric=CHARTED[(CHARTED.index(self._asked.metric) + 1) % len(CHARTED)])
 
     def action_weekly(self) -> None:
-        """Fold the heat map by day, or by weekday."""
+        """Switch the heat map between days and weekdays."""
         self._ask(is_weekly=not self._asked.is_weekly)
         if self._page.id != HEAT:
             self._turn_to(next(page for page in PAGES if page.id == HEAT))
@@ -464,11 +464,11 @@ class HistoryScreen(DashboardScreen):
         self._chart_cursor()
 
     def _chart_cursor(self) -> None:
-        """Let the charts be of what is marked, or else of what is under the cursor."""
+        """Chart the marked queues, or else the row under the cursor."""
         self._ask(refs=self._choice.follow(self._page, self._row, self._shown.lists.queues))
 
     def _ask(self, **news: Any) -> None:
-        """Let something else be read; what was asked before and is not read yet is not read any more."""
+        """Request something else; earlier requests that have not started are dropped."""
         points = max(_FEWEST_POINTS, min(_MOST_POINTS, self.size.width))
         self._asked = replace(self._asked, points=points, **news)
         if not self._is_loading and self._asked != self._shown.wanted:
@@ -487,7 +487,7 @@ class HistoryScreen(DashboardScreen):
             self._tell()
 
     def _show(self) -> None:
-        """Show what has been read."""
+        """Show what was loaded."""
         shown = self._shown
         self._mark_wanted()
         self._show_rows()
@@ -500,7 +500,7 @@ class HistoryScreen(DashboardScreen):
             self.heat.show_heat(heat, words, printable(shown.failure or self._page.empty, 300))
 
     def _show_rows(self) -> None:
-        """Show the rows of the page, unless they are there already."""
+        """Show the rows of the page, unless they are shown already."""
         page, shown = self._page, self._shown
         self._tell()
         if page.id == HEAT:
@@ -519,7 +519,7 @@ class HistoryScreen(DashboardScreen):
         self._tell_row()
 
     def _mark_wanted(self) -> None:
-        """Begin with the queue that the screen was opened for."""
+        """Mark the queue for which the screen was opened."""
         if self._wanted_queue is None or not self._shown.lists.queues:
             return
         wanted, self._wanted_queue = self._wanted_queue, None
@@ -528,16 +528,16 @@ class HistoryScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
 
     def _words_of(self, refs: Sequence[QueueRef]) -> str:
-        """Name some queues."""
+        """Name or count these queues."""
         return queues_words(refs, len(self._shown.lists.queues), self._cells)
 
     @property
     def _of(self) -> str:
-        """The queue whose episodes are listed; empty where all are."""
+        """The name of the queue whose episodes are listed; empty if all are."""
         return "" if self._choice.only is None else self._words_of((self._choice.only,))
 
     def _tell(self) -> None:
-        """Say where the numbers come from, of which time they are, and what is still being read."""
+        """Show the source of the numbers, their range, and whether something is loading."""
         shown = self._shown
         self._where.show(source_pieces(shown, self._past.analysis))
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
@@ -548,5 +548,5 @@ class HistoryScreen(DashboardScreen):
         self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
-        """Say in full what the row under the cursor cuts off."""
+        """Show the full text of the row under the cursor."""
         self._told.show(row_pieces(self._page, self._row, ascii_only=self.dashboard.ascii_only))

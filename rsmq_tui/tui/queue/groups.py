@@ -1,4 +1,4 @@
-"""The messages of a queue in groups."""
+"""The dialog that counts the messages of a queue in groups."""
 
 import json
 from contextlib import aclosing
@@ -24,13 +24,13 @@ _CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """What the cells of the group table need besides their group."""
+    """What the cells of the group table show besides their group."""
 
     at_ms: int
     total: int
 
     def share(self, group: Group) -> str:
-        """Say how much of the whole a group is: 12.5%."""
+        """Return a group's share of all messages: 12.5%."""
         return f"{100 * group.count / self.total:.1f}%" if self.total else ""
 
 
@@ -46,15 +46,15 @@ GROUP_COLUMNS: tuple[Column[Group, GroupContext], ...] = (
 
 
 def term_of(label: str, path: JsonPath | None, labels: frozenset[str]) -> str | None:
-    """Return the filter that finds the messages of a group; None where none does exactly that.
+    """Return the filter that matches exactly the messages of a group; None if there is no such filter.
 
-    ``labels`` are those of all groups: unquoted, 42 finds the text "42" too.
+    ``labels`` are those of all groups: an unquoted 42 also matches the text "42".
     """
     if path is None or label == OTHER:
         return None
     place = f"json{path_text(path)}"
     if label == f"(no {printable(path_text(path)).removeprefix('.')})":
-        # What is not JSON has no such place either.
+        # The negated term also matches bodies that are not JSON.
         return f"!{place}" if "(not JSON)" not in labels else None
     if label[:1] in ("(", "{", "[") or label.endswith(_CUT) or label != _as_it_was(label):
         return None
@@ -75,7 +75,7 @@ def _is_json(label: str) -> bool:
 
 
 def _as_it_was(label: str) -> str:
-    """Return the label without what may stand for something that cannot be shown."""
+    """Return the label, or "" if a character in it may stand for an unprintable one."""
     return "" if "\\" in label or any("\u2400" <= character <= "\u2421" for character in label) else label
 
 
@@ -85,7 +85,7 @@ _FIRST = "json.type"
 
 
 class GroupScreen(Dialog[str]):
-    """Asks what to group by, and counts what matches; gives the filter of the group that was chosen, or None."""
+    """Asks what to group by, and counts the matches; returns the filter of the chosen group, or None."""
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()
@@ -101,14 +101,14 @@ class GroupScreen(Dialog[str]):
         self._shown_total = -1
 
     def compose(self) -> ComposeResult:
-        """What to group by, how far the count is, and the groups."""
+        """The input, the progress, and the groups."""
         with Vertical():
             yield self._entry
             yield self._told
             yield self.table
 
     def on_mount(self) -> None:
-        """Ask first."""
+        """Focus the input."""
         box = self.query_one(Vertical)
         of = f" of what matches {self._wanted.text}" if self._wanted.text else ""
         box.border_title = Content(printable(f"Group {self._queue}{of} by", 80))
@@ -133,7 +133,7 @@ class GroupScreen(Dialog[str]):
         groups = self._groups
         if groups is None:
             return
-        # All labels, not only those in sight.
+        # All labels, not only the visible ones.
         labels = frozenset(group.label for group in groups.top(groups.total))
         term = term_of(group.label, groups.path, labels)
         if term is None:

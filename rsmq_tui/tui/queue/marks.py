@@ -1,4 +1,4 @@
-"""Marks of messages, and the actions on those that are marked."""
+"""Marked messages, and the actions on them."""
 
 from collections.abc import Iterable, Sequence, Set
 from typing import ClassVar
@@ -15,10 +15,10 @@ from rsmq_tui.tui.screen import DashboardScreen
 
 
 class Marks:
-    """Marks by id, each with what was shown when it was made; or everything that matches, and no marks.
+    """Marked messages by id, as they were shown when marked; or a mark on everything that matches.
 
-    A range is open from ``start_range`` until its end is marked: rows between are told by ``ranged``. Once everything
-    was marked and no longer is, an action is for nothing until there are marks, or ``clear`` begins anew.
+    A range is open from ``start_range`` until its end is marked; ``ranged`` returns its rows. After ``end_all``, an
+    action has no scope until a message is marked or ``clear`` is called.
     """
 
     def __init__(self) -> None:
@@ -28,12 +28,12 @@ class Marks:
         self.is_all = self.is_all_ended = False
 
     def __len__(self) -> int:
-        """How many messages are marked one by one."""
+        """The number of messages marked individually."""
         return len(self._shown)
 
     @property
     def ids(self) -> Set[str]:
-        """The ids of those that are marked."""
+        """The ids of the marked messages."""
         return self._shown.keys()
 
     @property
@@ -42,7 +42,7 @@ class Marks:
         return self._range is not None
 
     def toggle(self, row: MessageRow) -> None:
-        """Mark a message, or take its mark away."""
+        """Mark or unmark a message."""
         self.is_all = self.is_all_ended = False
         if self._shown.pop(row.id, None) is None:
             self._shown[row.id] = shown(row)
@@ -56,7 +56,7 @@ class Marks:
             self._elsewhere.discard(row.id)
 
     def mark_or_clear(self, rows: Sequence[MessageRow]) -> None:
-        """Mark messages, or take their marks away when all of them are marked."""
+        """Mark messages; if all of them are marked, unmark them."""
         if rows and all(row.id in self._shown for row in rows):
             for row in rows:
                 del self._shown[row.id]
@@ -64,12 +64,12 @@ class Marks:
             self.mark(rows)
 
     def mark_all(self) -> None:
-        """Mark everything that matches, in the whole queue; marks on single messages end."""
+        """Mark everything that matches, in the whole queue, in place of individual marks."""
         self.clear()
         self.is_all = True
 
     def end_all(self) -> bool:
-        """Mark nothing where everything was marked, and tell whether it was: nobody knows what is left to be meant."""
+        """End a mark on everything, after which nothing is marked; return whether there was one."""
         if not self.is_all:
             return False
         self.is_all, self.is_all_ended = False, True
@@ -80,11 +80,11 @@ class Marks:
         self._shown.pop(id, None)
 
     def keep(self, id: str) -> None:
-        """Remember that a message is still in the queue, though not where it was when it was marked."""
+        """Remember that a message is still in the queue, but at another position."""
         self._elsewhere.add(id)
 
     def follow(self, before: Sequence[MessageRow], now: Sequence[MessageRow]) -> None:
-        """Go with items of lists that have moved between two looks: their ids say where they lay."""
+        """Move the marks of list items that moved between two reads: their ids contain their positions."""
         ids = {row.id for row in now}
         moved = [row.id for row in before if row.id in self._shown and row.id not in ids]
         for id, row in follow_items(moved, [row for row in now if row.id not in self._shown]) if moved else ():
@@ -93,7 +93,7 @@ class Marks:
             self._shown[row.id] = shown(row)
 
     def clear(self) -> bool:
-        """Take all marks away, and tell whether there were any."""
+        """Remove all marks, and return whether there were any."""
         had_any = bool(self._shown) or self.is_all or self.is_all_ended
         self._shown.clear()
         self._elsewhere.clear()
@@ -106,12 +106,12 @@ class Marks:
         self._range = id, index
 
     def end_range(self) -> bool:
-        """Close the range without marking it, and tell whether one was open."""
+        """Close the range without marking it, and return whether one was open."""
         was_open, self._range = self._range is not None, None
         return was_open
 
     def ranged(self, rows: Sequence[MessageRow], keys: Sequence[str], cursor: int) -> Sequence[MessageRow]:
-        """Return the rows from the start of the range to the cursor; where the start has left, its place counts."""
+        """Return the rows from the start of the range, or its old index if that row is gone, to the cursor."""
         if self._range is None:
             return ()
         start_id, place = self._range
@@ -119,7 +119,7 @@ class Marks:
         return rows[min(start, cursor) : max(start, cursor) + 1]
 
     def missing(self, page: Page) -> list[str]:
-        """Return the ids of those that should be on that page, by what was shown of them, and are not."""
+        """Return the marked ids that should be on that page, by their scores when marked, but are not."""
         here = {row.id for row in page.rows}
         if len(page.rows) == page.depth:
             return [id for id in self._shown if id not in here]
@@ -135,7 +135,7 @@ class Marks:
         ]
 
     def scope(self, wanted: Filter, row: MessageRow | None) -> Scope | None:
-        """Return what an action is for: the marks, else all that match, else the row under the cursor."""
+        """Return the scope of an action: the marks, else all that match, else the row under the cursor."""
         if self._shown:
             return Marked(tuple(self._shown.values()))
         if self.is_all:
@@ -143,7 +143,7 @@ class Marks:
         return None if row is None or self.is_all_ended else Marked((shown(row),))
 
     def words(self, wanted: Filter, known: int | None, *, is_final: bool) -> str:
-        """Say what is marked, if anything: ``known`` of all that match are known, more may come."""
+        """Describe what is marked, if anything; ``known`` matches were counted so far, all of them if ``is_final``."""
         if self.is_all:
             what = "in the queue" if wanted.is_empty else "matching"
             number = "" if known is None else f"{count(known)}{'' if is_final else '+'} "
@@ -154,12 +154,12 @@ class Marks:
 
 
 def all_of(wanted: Filter) -> Scope:
-    """Return all that matches, in the whole queue."""
+    """Return the scope of everything that matches, in the whole queue."""
     return Everything() if wanted.is_empty else Matching(wanted)
 
 
 def shown(row: MessageRow) -> Shown:
-    """Return what a row shows of its message."""
+    """Return the state of a message that its row shows."""
     return Shown(row.id, row.score, row.rc or 0)
 
 
@@ -171,15 +171,15 @@ def _place(seen: Shown) -> tuple[float, bytes]:
         return float("inf"), order
 
 
-# These are for messages; any other change is for the queue.
+# These apply to messages; all other changes apply to the queue.
 _FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive", "requeue", "ack")
 
 
 class ActingScreen(DashboardScreen):
     """A screen of the messages of one queue.
 
-    ``scope`` says which of them a change is for, and ``chosen_id`` which one a key for a single message is for;
-    ``asked`` is the scope of the last change that was asked for from here.
+    ``scope`` is what a change applies to, and ``chosen_id`` the message that a key for a single message applies to;
+    ``asked`` is the scope of the last change that was started here.
     """
 
     NOTHING_TO_COPY: ClassVar[str] = "there is no message to copy here"
@@ -191,12 +191,12 @@ class ActingScreen(DashboardScreen):
 
     @property
     def scope(self) -> Scope | None:
-        """What a change is for; None where there is nothing."""
+        """The messages that a change applies to; None if there are none."""
         raise NotImplementedError
 
     @property
     def chosen_id(self) -> str | None:
-        """The one message that is meant; None where there is none."""
+        """The id of the message under the cursor, or the one shown; None if there is none."""
         raise NotImplementedError
 
     @property
@@ -210,39 +210,39 @@ class ActingScreen(DashboardScreen):
         return None if self.snapshot is None else (self.snapshot.server, self.snapshot.ns, self.queue)
 
     def action_change(self, name: str) -> None:
-        """Ask for a change of what is meant here, or of the queue."""
+        """Start a change of the scope, or of the queue."""
         scope = self.scope if name in _FOR_MESSAGES else None
         if name in _FOR_MESSAGES and scope is None:
             self.notify(self.why_nothing, severity="warning", markup=False)
             return
-        # One that is refused must not stand for the one that is under way.
+        # A refused change must not replace the scope of the running one.
         if self.dashboard.changes.ask(self.site, name, self.queue, scope):
             self.asked = scope
 
     def action_edit(self) -> None:
-        """Edit a copy of the one message."""
+        """Edit a copy of the chosen message."""
         if self.chosen_id is None:
             self.notify(self.NOTHING_TO_COPY, severity="warning", markup=False)
         else:
             self._edit(self.chosen_id)
 
     def action_undo(self) -> None:
-        """Take the last change of this queue back."""
+        """Preview the undo of the last change of this queue."""
         self.dashboard.changes.undo(self.site, self.queue)
 
     def action_retry_skipped(self) -> None:
-        """Ask again for what the last change skipped because it was received meanwhile."""
+        """Preview the last change again, for the messages that it skipped because they were received."""
         self.dashboard.changes.retry_skipped()
 
     def action_copy_id(self) -> None:
-        """Copy the id of the one message."""
+        """Copy the id of the chosen message."""
         if self.chosen_id is not None:
             self.dashboard.copy_text(self.chosen_id, "the id")
 
     @work(group="edit", exclusive=True)
     async def _edit(self, id: str) -> None:
         body = await self.body_of(id)
-        # Whoever has gone on to something else meanwhile is not disturbed there.
+        # If the user has opened another screen meanwhile, do not interrupt there.
         if body is not None and self.is_active:
             self._edit_body(id, body)
 
@@ -251,7 +251,7 @@ class ActingScreen(DashboardScreen):
         self.dashboard.changes.ask(self.site, "send", self.queue, body=body, about=about)
 
     async def body_of(self, id: str) -> bytes | None:
-        """Read a body whole; say why where there is none."""
+        """Read a whole body; if there is none, show why and return None."""
         try:
             view = await self.site.source.read(self.queue, id)
         except PeekError as error:

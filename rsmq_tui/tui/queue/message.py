@@ -28,12 +28,12 @@ _VIEWS = tuple(View)
 
 
 class MessageScreen(ActingScreen):
-    """Shows a message, and what is known of it as of the last poll: a change is for that, and for nothing else.
+    """Shows a message and its state as of the last poll; a change applies to it in exactly that state.
 
-    It is read whole when it is opened and by ``r``. All but its body is read again with each poll, after each change,
-    and when whatever lay over it has closed. Where it has left its queue the body stays, unless a change from here took
-    it: of a list, another item with the same bytes would be found in its place, so only the undo of that change brings
-    it back.
+    The whole message is read on opening and by ``r``; everything but the body is read again at each poll, after each
+    change, and when a dialog above has closed. If the message leaves the queue, its body stays, unless a change from
+    this screen removed it. A removed item of a list is not read again before that change is undone: a read would find
+    another item with the same bytes.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
@@ -73,7 +73,7 @@ class MessageScreen(ActingScreen):
         self._fetch()
 
     def on_screen_resume(self) -> None:
-        """Read the message again: a dialog was in front, and something may have become of it."""
+        """Read the message again: it may have changed while a dialog was open."""
         self._read_again()
 
     def rest(self) -> None:
@@ -87,7 +87,7 @@ class MessageScreen(ActingScreen):
             self._show_body(stay=True)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Tell the message's state as of now, and offer the keys that go with it."""
+        """Show the message's current state, and the keys that are available for it."""
         if self._ns not in (None, snapshot.ns):
             # A queue of the same name in another namespace is another queue.
             self._message, self._is_taken = None, False
@@ -97,15 +97,15 @@ class MessageScreen(ActingScreen):
         self._ns, self._read_for_ms = snapshot.ns, snapshot.at_ms
         back = " < " if self.dashboard.ascii_only else " ◀ "
         self._title.show([(f"{back}{printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
-        # What it was is no news: what is told is of the moment that it was read at, but for a recording, which goes on.
+        # Ages count to when the message was read; in a replay, to the moment that is shown.
         message = self._message if self._shown_in is None else None
         self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
         self._hints.repaint()
 
     def leads_somewhere(self, action: str) -> bool:
-        """Tell whether a key's action does more here than to say why it does nothing."""
+        """Return whether the action has an effect here; otherwise its key hint is not shown."""
         if self._message is None and self._error is None:
-            # It is being read.
+            # Not read yet.
             return super().leads_somewhere(action)
         name = action.partition("(")[0]
         if name == "change":
@@ -113,7 +113,7 @@ class MessageScreen(ActingScreen):
         return self._body is not None if name in ("edit", "copy_body", "view") else super().leads_somewhere(action)
 
     def action_view(self, step: int) -> None:
-        """Look at the body in another way."""
+        """Show the body in the next or previous view."""
         self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
         self._show_body()
 
@@ -134,13 +134,13 @@ class MessageScreen(ActingScreen):
 
     @property
     def scope(self) -> Scope | None:
-        """The message, as it is shown."""
+        """The message, in the state that is shown."""
         row = self._row
         return None if row is None else Marked((shown(row),))
 
     @property
     def chosen_id(self) -> str | None:
-        """The message."""
+        """The id of the message."""
         return self.message_id
 
     @property
@@ -155,7 +155,7 @@ class MessageScreen(ActingScreen):
 
     @property
     def _body(self) -> bytes | None:
-        """The body that is shown; None where there is none, or where a change from here took it."""
+        """The body that is shown; None if there is none, or if a change from here removed the message."""
         return None if self._message is None or self._is_taken else self._message.body
 
     @property
@@ -164,7 +164,7 @@ class MessageScreen(ActingScreen):
 
     def _follow_change(self, told: ChangeTold) -> None:
         if told.taken and told.scope is not None and told.scope is self.asked:
-            # What was read before is old.
+            # A read that started before the change is outdated.
             self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
             self._show_body()
@@ -176,14 +176,14 @@ class MessageScreen(ActingScreen):
             self._read_again()
 
     def _follow(self) -> None:
-        """Read it again for a poll: no question while one is under way, nor while a change may be taking an item."""
+        """Read again for a poll, unless a read is under way or a running change may be removing an item."""
         told = self.dashboard.changes.told
         is_changing = self._is_item and told is not None and told.is_running
         if not is_changing and (self._reading is None or self._reading.is_finished):
             self._read_again()
 
     def _read_again(self) -> None:
-        """Read anew what has become of it; of a list's item that was gone, only what has its bytes could be found."""
+        """Read the state again, unless a list item is gone: a read would find another item with the same bytes."""
         message, source = self._message, self.site.source
         is_gone = message is not None and self._row is None
         if message is not None and isinstance(source, ReadsAgain) and not (is_gone and self._is_item):
@@ -193,7 +193,7 @@ class MessageScreen(ActingScreen):
         self._begin(lambda: self.site.source.read(self.queue, self.message_id))
 
     def _begin(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
-        # One that takes its place may come before it has begun.
+        # It may be replaced before it has started.
         self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
 
     async def _read(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
@@ -206,13 +206,13 @@ class MessageScreen(ActingScreen):
                 self._error = self._problem
         else:
             self._error = self._problem = None
-            # An item of a list may lie elsewhere by now.
+            # An item of a list may be at another position by now.
             self.message_id = found.id
-            # The id of a message is its own for ever.
+            # The id of an RSMQ message is never reused.
             self._is_taken = was_taken and (found.row is None or self._is_item)
             if found.body is not None and (before is None or before.body is None):
                 self._view = first_view(found.body)
-        # Setting a long body out takes a while.
+        # Laying out a long body takes a while.
         if self._laid_out != self._body_facts:
             self._show_body(stay=before is not None)
         self.refresh_words()
@@ -234,7 +234,7 @@ class MessageScreen(ActingScreen):
 
     @property
     def _body_facts(self) -> tuple[object, ...]:
-        """What tells how the body is shown, or why there is none."""
+        """The facts that decide how the body is shown, or why there is none."""
         message = self._message
         known = () if message is None else (message.body, message.size, message.row is None)
         return (*known, self._is_taken, self._error)
@@ -280,7 +280,7 @@ class MessageScreen(ActingScreen):
 
 
 def _receives(row: MessageRow) -> tuple[str, ...]:
-    """Say how often a message was received; nothing where nobody counts."""
+    """Describe how often a message was received; empty for a kind that does not count."""
     if row.rc is None:
         return ()
     first = f"received {plural(row.rc, 'time')}, first {clock(row.fr_ms, date=True)}"
@@ -288,7 +288,7 @@ def _receives(row: MessageRow) -> tuple[str, ...]:
 
 
 def _lease(row: MessageRow, at_ms: int) -> str:
-    """Say where an item of a list is, and until when."""
+    """Describe where an item of a list is, and until when."""
     if row.state is MessageState.READY:
         return "waiting for a consumer"
     if row.state is MessageState.UNLEASED:

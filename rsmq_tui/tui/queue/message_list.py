@@ -36,15 +36,15 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 
 
 class Pager:
-    """The page of one queue that is read again at each poll, from its first message on.
+    """The shown page of one queue, which is read again at each poll, starting at its first message.
 
-    So it stays where it is while messages before it come and go. A reply to an older question is dropped. A question
-    that failed leaves the last page, with the sentence why, and it is that page which is asked for next.
+    So it stays in place while messages before it come and go. A reply to an older request is dropped. A failed request
+    leaves the last page, with the error, and that page is requested next.
     """
 
     def __init__(self, queue: str) -> None:
         self._queue = queue
-        # Nothing is asked for before it is known how many rows are in sight.
+        # Nothing is requested before the number of visible rows is known.
         self.request = PageRequest(queue, count=0)
         self.page: Page | None = None
         self.error: str | None = None
@@ -53,12 +53,12 @@ class Pager:
 
     @property
     def is_stale(self) -> bool:
-        """True when the page could not be read again."""
+        """Whether the page could not be read again."""
         return self.page is not None and self.error is not None
 
     @property
     def place(self) -> str:
-        """Where in its part of the queue the page is: 1–20 of 3,021."""
+        """The position of the page in its part of the queue: 1–20 of 3,021."""
         page = self.page
         if page is None or not page.rows:
             return ""
@@ -68,13 +68,13 @@ class Pager:
         return f"{count(first)}–{count(first + len(page.rows) - 1)} of {count(high - low)}"
 
     def staleness(self, now_ms: int) -> str:
-        """Say for how long the page could not be read again, and why; nothing where it could."""
+        """Describe how long the page could not be read again, and why; empty if it could."""
         if self.page is None or self.error is None:
             return ""
         return f"stale {max(0, now_ms - self.page.at_ms) / 1000:.0f} s: {self.error}"
 
     def ask(self, request: PageRequest, rows: int) -> PageRequest:
-        """Return the question for so many rows of a page; answers to older ones do not count any more."""
+        """Return the request for a page of ``rows`` rows; replies to older requests are dropped from now on."""
         self.request = self.pending = replace(request, count=rows)
         return self.pending
 
@@ -83,7 +83,7 @@ class Pager:
         return PageRequest(self._queue, part)
 
     def turned(self, step: int) -> PageRequest | None:
-        """Return the request for the next page or the one before; None where there is none."""
+        """Return the request for the next page or the one before; None if there is none."""
         page = self.page
         if page is None or not page.rows or (page.is_last if step > 0 else page.is_first):
             return None
@@ -92,7 +92,7 @@ class Pager:
         return replace(self.request, where="before", anchor=page.rows[0].anchor)
 
     def take(self, request: PageRequest, page: Page) -> bool:
-        """Take a page; False when something else was asked meanwhile."""
+        """Take a page; False if it is the reply to an older request."""
         if not self._is_answered(request):
             return False
         self.error, self.page = None, page
@@ -104,7 +104,7 @@ class Pager:
         return True
 
     def fail(self, request: PageRequest, error: str) -> bool:
-        """Take a failure; False when something else was asked meanwhile."""
+        """Take a failure; False if it belongs to an older request."""
         if not self._is_answered(request):
             return False
         self.error = error
@@ -113,7 +113,7 @@ class Pager:
         return True
 
     def _is_answered(self, request: PageRequest) -> bool:
-        """Take an answer; False when something else was asked meanwhile, for a cancelled worker may come this far."""
+        """Clear the pending request; False if another one is pending: a cancelled worker may still get here."""
         if self.pending is not request:
             return False
         self.pending = None
@@ -121,7 +121,7 @@ class Pager:
 
 
 class ListHead(Vertical):
-    """Two lines, of which the second is there only while a filter is typed or something was searched for."""
+    """The line of the tabs, and below it the filter or the state of a search."""
 
     DEFAULT_CSS = """
     ListHead { height: auto; }
@@ -142,7 +142,7 @@ class ListHead(Vertical):
         yield self._told
 
     def show_tabs(self, chosen: Tab, numbers: Mapping[str, str], marked: str, place: str = "", stale: str = "") -> None:
-        """Show the tabs; what is ``stale`` says so in place of the other tabs, to be seen on a narrow screen too."""
+        """Show the tabs; a ``stale`` text replaces the other tabs, to be visible on a narrow screen too."""
         if not stale:
             self._tabs.show(tab_pieces(self.tabs, chosen, numbers, marked, place, self.size.width))
             return
@@ -152,27 +152,27 @@ class ListHead(Vertical):
         self._tabs.show([alone, *told, (f" {cross} {printable(stale, 230)}", "alarm")])
 
     def show_search(self, hits: Hits, typed: str, noun: str, now_ms: int) -> None:
-        """Show how a search stands, whose matches go by that noun."""
+        """Show the state of a search, whose matches are called ``noun``."""
         self._told.display = not self.filter_line.is_open
         ascii_only, width = self._told.ascii_only, self.size.width
         self._told.show(search_pieces(hits, typed, noun, now_ms, width, ascii_only=ascii_only))
 
     def hide_search(self) -> None:
-        """Show no search."""
+        """Hide the state of the search."""
         self._told.display = False
 
 
-# While a search runs, the screen follows it so often.
+# How often the screen is updated while a search runs.
 _FOLLOW_S = 0.1
-# Each of those that are missed is looked for in a round trip of its own.
+# Each missing message is looked up in its own round trip.
 _MISSING_MAX = 20
 
 
 class MessageList(Vertical):
-    """Shows a tab of a queue: in pages that are read again at each poll, or, filtered, what a search of it found.
+    """Shows a tab of a queue: pages that are read again at each poll or, with a filter, the results of a search.
 
-    A search costs much, and is made again only by ``search_again``, or where it failed by the next poll that succeeds.
-    Each tab keeps what was found for it until the filter changes.
+    A search is expensive: it is repeated only by ``search_again``, or after a failure by the next successful poll. Each
+    tab keeps its results until the filter changes.
     """
 
     def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
@@ -199,25 +199,25 @@ class MessageList(Vertical):
         yield self.table
 
     def on_mount(self) -> None:
-        """Begin in the table, and be ready to follow a search."""
+        """Focus the table."""
         self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
         self.table.empty_text = [("  Reading …", "muted")]
         self.table.focus()
 
     @property
     def wanted(self) -> Filter:
-        """The filter for what this tab shows."""
+        """The filter of this tab, including what was typed."""
         return wanted_in(self._tab, self.typed)
 
     def search_again(self) -> None:
-        """Search anew where a search was made; until it has ended, what was found before is shown."""
+        """Repeat the search, if there is one; until it has ended, the earlier results are shown."""
         if self._is_search:
             self._search()
 
     def end_search(self) -> bool:
-        """Stop searching, keep what was found, and tell whether that stopped a search.
+        """Stop searching, keep the results, and return whether a search was stopped.
 
-        One that has not yet got over a failure looks failed, and stays so.
+        A repeated search that has not received a reply since a failure counts as failed.
         """
         hits = self._found
         if hits is None or not hits.is_running:
@@ -228,7 +228,7 @@ class MessageList(Vertical):
         return hits.stage is Stage.STOPPED
 
     def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
-        """Tell the time that has passed, and read the page again."""
+        """Update the ages, and read the page again."""
         before = self._snapshot
         is_elsewhere = before is not None and snapshot.ns != before.ns
         self._snapshot, self._state = snapshot, state
@@ -240,7 +240,7 @@ class MessageList(Vertical):
             self._searches = Searches()
             self.apply(self.typed)
         self.show()
-        # A poll does not ask again while a reply is under way: on a slow link none would ever come in.
+        # A poll does not send a request while one is pending: on a slow link no reply would ever be accepted.
         is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
         if is_news and self._pager.request.count and not self._is_search:
             self._read(self._pager.request)
@@ -270,14 +270,14 @@ class MessageList(Vertical):
         self._begin()
 
     def apply(self, typed: Filter) -> None:
-        """Show only what matches; an empty filter shows all."""
+        """Apply a filter; an empty one shows all."""
         self.end_search()
         self.typed = typed
         self._searches.forget()
         self._begin()
 
     def turn(self, step: int) -> None:
-        """Turn to the next page or the one before; an open range goes on there."""
+        """Show the next page or the one before; an open range continues there."""
         if self._is_search:
             self.table.action_page(step)
             return
@@ -306,7 +306,7 @@ class MessageList(Vertical):
             self._show_head()
 
     def _begin(self) -> None:
-        """Show what another tab or filter asks for; marks stay, but all that matches is something else now."""
+        """Load another tab or filter; individual marks stay, a mark on everything is removed."""
         self.marks.end_range()
         if self.marks.is_all:
             self.marks.clear()
@@ -317,7 +317,7 @@ class MessageList(Vertical):
         self.show()
 
     def _forget_later(self, at_ms: int) -> None:
-        """Forget what was read of a later time than that: nothing of it was there yet."""
+        """In a replay, forget everything that was read for a later moment."""
         page, part = self._pager.page, self._tab.part
         self._searches.forget_later(at_ms)
         if self._is_search and self._found is None:
@@ -327,7 +327,7 @@ class MessageList(Vertical):
             self._read(self._pager.of_part(part))
 
     def _read(self, request: PageRequest, cursor: int | None = None) -> None:
-        """Ask for a page, and where its cursor then goes; the worker of an older question is cancelled."""
+        """Request a page, and place the cursor when it arrives; the worker of an older request is cancelled."""
         self._read_for_ms = self._snapshot.at_ms if self._snapshot else None
         self._fetch(self._pager.ask(request, self.table.visible_rows), cursor)
 
@@ -338,7 +338,7 @@ class MessageList(Vertical):
         except PeekError as error:
             if self._pager.fail(request, str(error)):
                 if self._pager.page is not None and not self._is_search:
-                    # It is still that of another tab.
+                    # The page is still that of another tab.
                     self._tab = next(tab for tab in self.head.tabs if tab.part == self._pager.request.part)
                 self.show()
             return
@@ -364,10 +364,10 @@ class MessageList(Vertical):
         self._show_rows(listed.rows, listed.keys, hits.at_ms, listed.gone, listed.unknown)
 
     def _follow_found(self) -> None:
-        """Ask what has become of the found messages in sight; no question while one is under way."""
+        """Read the visible results again, unless a read is under way."""
         hits = self._found
         gone: Set[str] = frozenset() if hits is None else hits.listed.gone
-        # In place of an item that is gone, another one with the same bytes would be found.
+        # For a list item that is gone, another one with the same bytes would be found.
         rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
         source = self._dashboard.site(self._place).source
         at_ms = self._now_ms(0)
@@ -381,7 +381,7 @@ class MessageList(Vertical):
         try:
             again = await source.rows_again(self._queue, rows)
         except PeekError:
-            # The status line says what is wrong with the server, and the next poll asks again.
+            # The status line shows the error, and the next poll tries again.
             return
         finally:
             self._is_following = False
@@ -423,7 +423,7 @@ class MessageList(Vertical):
         )
         self.table.show(rows, keys, context)
         if marks.has_range:
-            # Its end is where the cursor is among these rows.
+            # The range ends at the cursor's index among these rows.
             ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
             self.table.show(rows, keys, replace(context, ranged=ranged))
 
@@ -436,7 +436,7 @@ class MessageList(Vertical):
         known = {"all": depth, "ready": ready}
         numbers |= {name: number_text(number, is_sure=is_sure) for name, number in known.items()}
         if state is not None:
-            # What a page counted is of another moment than the poll: all tabs are to be of one.
+            # The page was counted at another moment than the poll: all tabs must agree.
             read = state if now is None else state._replace(depth=depth, ready=ready, hidden=now.depth - now.ready)
             numbers |= known_numbers(read, numbers, is_sure=is_sure)
         if self._unleased is not None:
@@ -476,7 +476,7 @@ class MessageList(Vertical):
         return self._searches.found(self._tab.name) if self._is_search else None
 
     def _search_after_failure(self, snapshot: Snapshot) -> None:
-        """Search again what could not be searched, once a poll since then has got an answer."""
+        """Repeat a failed search after a newer poll has succeeded."""
         hits = self._found
         if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
             return
@@ -507,7 +507,7 @@ class MessageList(Vertical):
         self.show()
 
     def _note_search(self) -> None:
-        """Remember the poll that a search was last begun or failed at."""
+        """Remember the poll at which a search last started or failed."""
         self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
 
     def _take_found(self, hits: Hits, before: Hits | None) -> None:
@@ -528,7 +528,7 @@ class MessageList(Vertical):
 
     @work(group="missing", exclusive=True)
     async def _look_for(self, ids: list[str]) -> None:
-        """Let those lose their marks that have left the queue; others have only moved in it."""
+        """Look these ids up, and unmark those that have left the queue."""
         for id in ids:
             try:
                 view = await self._dashboard.site(self._place).source.read(self._queue, id)

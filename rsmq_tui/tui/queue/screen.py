@@ -41,7 +41,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 def title_pieces(
     queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds, *, ascii_only: bool
 ) -> list[Piece]:
-    """Say the queue's name, its verdict and why."""
+    """Return the queue's name, its verdict and the reason."""
     pieces: list[Piece] = [(" < " if ascii_only else " ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
@@ -53,7 +53,7 @@ def title_pieces(
 
 
 def fact_pieces(state: QueueState | None) -> list[Piece]:
-    """Say its attributes and counters, and what is odd about it."""
+    """Return its attributes and counters, and what is unusual about it."""
     if state is None:
         return []
     pieces: list[Piece] = [(f" {' · '.join(_facts(state))}", "muted")]
@@ -84,7 +84,7 @@ def _facts(state: QueueState) -> Iterator[str]:
 def past_series(
     points: Iterable[QueuePoint], *, counts_arrivals: bool = True
 ) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
-    """Return what was in it, and what came and went a second; where nobody counts it, what is left of both."""
+    """Return the series of depths and of rates per second; for a kind without counters, of the net rate."""
     known = list(points)
     counts = series_of(known, ready="ready", hidden="hidden")
     if not counts_arrivals:
@@ -99,7 +99,7 @@ def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
 
 
 def present_numbers(state: QueueState | None) -> dict[str, float | None]:
-    """Return the present value of each line of the past."""
+    """Return the current value of each sparkline."""
     if state is None:
         return {}
     return {
@@ -114,7 +114,7 @@ def present_numbers(state: QueueState | None) -> dict[str, float | None]:
 
 
 async def waiters_text(source: Source, queue: str) -> str:
-    """Say how many consumers are blocked on a list, or on all lists of a server, or why that is not known."""
+    """Describe how many consumers are blocked on a list or on all lists of a server, or why that is unknown."""
     if not isinstance(source, KnowsWaiters):
         return "only consumers of Redis lists can be blocked"
     try:
@@ -133,7 +133,7 @@ _CHART_STEP_MS = 5_000
 
 
 class QueueScreen(ActingScreen):
-    """Attributes, charts and messages of one queue, and the keys that mark messages and ask for changes."""
+    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes."""
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
@@ -175,13 +175,13 @@ class QueueScreen(ActingScreen):
         self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
-        # What does not fit is cut off at the right, and that must not be when they were there.
+        # What does not fit is cut off at the right, which must not be the time of the messages.
         self._facts.show([*recorded, *fact_pieces(state)])
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
 
     def rest(self) -> None:
-        """Search again, where a search was made."""
+        """Repeat the search, if there is one."""
         self.messages.search_again()
 
     def _open(self, message: MessageRow) -> None:
@@ -197,7 +197,7 @@ class QueueScreen(ActingScreen):
         self.messages.choose_tab(step)
 
     def action_turn(self, step: int) -> None:
-        """Turn to the next page or the one before."""
+        """Show the next page or the one before."""
         self.messages.turn(step)
 
     def action_filter(self) -> None:
@@ -208,7 +208,7 @@ class QueueScreen(ActingScreen):
         messages.show()
 
     def action_clear(self) -> None:
-        """Undo one step: what is typed, the search under way, the range, the marks, the filter; then go back."""
+        """Clear the first of these: typed text, running search, range, marks, filter; if there is none, go back."""
         messages = self.messages
         if messages.head.filter_line.is_open:
             self._close_filter()
@@ -222,7 +222,7 @@ class QueueScreen(ActingScreen):
             self.app.pop_screen()
 
     def action_mark(self) -> None:
-        """Mark the message under the cursor, or take its mark off, and go on to the next; or end a range."""
+        """Mark or unmark the message under the cursor and go to the next; or end a range."""
         messages, table = self.messages, self.messages.table
         if messages.marks.end_all():
             messages.show()
@@ -234,7 +234,7 @@ class QueueScreen(ActingScreen):
             table.action_cursor(1)
 
     def action_range(self) -> None:
-        """Begin a range, or mark all from there on."""
+        """Start a range, or mark it."""
         marks, table = self.messages.marks, self.messages.table
         if marks.end_all():
             pass
@@ -246,7 +246,7 @@ class QueueScreen(ActingScreen):
         self.messages.show()
 
     def action_mark_page(self) -> None:
-        """Mark all rows that are here, or take their marks off."""
+        """Mark or unmark all rows of the page."""
         if not self.messages.marks.end_all():
             self.messages.marks.mark_or_clear(self.messages.table.rows)
         self.messages.show()
@@ -257,7 +257,7 @@ class QueueScreen(ActingScreen):
         self.messages.show()
 
     def action_export(self) -> None:
-        """Write what is marked, or else all that matches, to a file: that takes nothing away."""
+        """Export the marked messages, or else all that match; this removes nothing."""
         marks, wanted = self.messages.marks, self.messages.wanted
         self.dashboard.changes.export(self.site, self.queue, marks.scope(wanted, None) or all_of(wanted))
 
@@ -276,12 +276,12 @@ class QueueScreen(ActingScreen):
 
     @property
     def scope(self) -> Scope | None:
-        """What is marked, or all that matches, or the message under the cursor."""
+        """The marked messages, or all that match, or the message under the cursor."""
         return self.messages.marks.scope(self.messages.wanted, self.messages.table.cursor_row)
 
     @property
     def chosen_id(self) -> str | None:
-        """The message under the cursor."""
+        """The id of the message under the cursor."""
         return self.messages.table.cursor_key
 
     @property
@@ -291,7 +291,7 @@ class QueueScreen(ActingScreen):
         return "nothing is marked: space marks a message, esc starts over" if left else "there is no message here"
 
     def _narrow(self, term: str | None) -> None:
-        """Filter by a group too."""
+        """Add the term of a group to the filter."""
         if term is not None:
             text = f"{self.messages.typed.text} {term}".strip()
             self.messages.apply(parse_filter(text, self.site.source.thresholds.poison_rc))
@@ -302,7 +302,7 @@ class QueueScreen(ActingScreen):
         self.messages.show()
 
     def _follow_change(self, told: ChangeTold) -> None:
-        # What was asked for has been done to what was marked, and what was found is not what it was.
+        # The marked messages were changed, and the results of a search may be outdated.
         if told.scope is not None and told.scope is self.asked:
             self.asked = None
             self.messages.marks.clear()
@@ -316,12 +316,12 @@ class QueueScreen(ActingScreen):
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
-        """Count the consumers that wait on this list, or on all lists of the server."""
+        """Show how many consumers are blocked on this list, or on all lists of the server."""
         self.notify(await waiters_text(self.site.source, self.queue), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._sparks.tell(present_numbers(state))
-        # As for pages: no question while one is under way.
+        # As for pages: no request while one is pending.
         if snapshot.at_ms != self._due_for_ms and not self._is_counting:
             self._due_for_ms, self._is_counting = snapshot.at_ms, True
             self._count_due(snapshot.at_ms)

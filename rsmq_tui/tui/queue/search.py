@@ -28,7 +28,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 
 
 def wanted_in(tab: Tab, typed: Filter) -> Filter:
-    """Return the filter for what is in a tab and matches what was typed."""
+    """Return the filter of a tab combined with what was typed."""
     if not tab.term:
         return typed
     own = parse_filter(tab.term, typed.poison_rc)
@@ -37,7 +37,7 @@ def wanted_in(tab: Tab, typed: Filter) -> Filter:
 
 
 def nothing_in(tab: Tab, typed: Filter) -> str:
-    """Say that a tab is empty, and what to do."""
+    """Return the text for an empty tab."""
     if typed.is_empty:
         return (
             f"There are no {tab.name} messages in this queue." if tab.term else "There are no messages in this queue."
@@ -46,12 +46,12 @@ def nothing_in(tab: Tab, typed: Filter) -> str:
 
 
 def number_text(number: float | None, *, is_sure: bool) -> str:
-    """Say how much a tab holds; about so much, where it is not sure that it still does."""
+    """Format the number of messages in a tab, marked as approximate unless ``is_sure``."""
     return compact(number) if is_sure or number is None else f"~{compact(number)}"
 
 
 def shown_numbers(page: Page, at_ms: int, poison_rc: int) -> dict[str, int]:
-    """Count what tabs hold where a page shows the whole queue, as its rows say at that time; else nothing."""
+    """Count the messages of tabs from the rows of a page that shows the whole queue; otherwise return {}."""
     rows = page.rows
     if not rows or page.request.part != "all" or len(rows) != page.depth:
         return {}
@@ -60,15 +60,14 @@ def shown_numbers(page: Page, at_ms: int, poison_rc: int) -> dict[str, int]:
         return {"expired": states[MessageState.EXPIRED], "no lease": states[MessageState.UNLEASED]}
     poison = sum(row.rc is not None and row.rc >= poison_rc for row in rows)
     in_flight, delayed = states[MessageState.IN_FLIGHT], states[MessageState.DELAYED]
-    # A page is read again at each poll; until then its ready number would contradict what has become due since.
+    # Until the page is read again, its own ready number would not count messages that became due since.
     return {"ready": states[MessageState.READY], "in flight": in_flight, "delayed": delayed, "poison": poison}
 
 
 def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool) -> dict[str, str]:
-    """Say how much tabs hold of which a poll tells: nothing is hidden in parts where nothing is hidden at all.
+    """Format the numbers of tabs that follow from a poll: if nothing is hidden, nothing is in flight or delayed.
 
-    Of messages received often a poll sees some: at least so many there are, unless more were ``found`` or all were
-    looked at.
+    A poll knows only a minimum of poison messages until all messages were checked; a number in ``found`` wins.
     """
     if kind_named(state.kind).has_leases:
         numbers: dict[str, float | None] = {"processing": state.hidden, "expired": state.expired}
@@ -87,9 +86,9 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
 def tab_pieces(
     tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int
 ) -> list[Piece]:
-    """Write the tabs with their numbers, what is marked, and where in the queue one is; what matters least goes first.
+    """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
 
-    Where not all tabs fit, the chosen one says which of them it is.
+    If not all tabs fit, only the chosen one is shown, with its number among them.
     """
     full, place_of_tab = _words(tabs, numbers), tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
@@ -107,7 +106,7 @@ def tab_pieces(
 
 
 def alone_pieces(tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
-    """Write the chosen tab, and which of them it is."""
+    """Return the chosen tab, with its number among them."""
     return tab_alone(_words(tabs, numbers), tabs.index(chosen))
 
 
@@ -123,7 +122,7 @@ _Place = tuple[float, bytes]
 
 
 class Stage(Enum):
-    """How a search stands."""
+    """The stage of a search."""
 
     RUNNING = auto()
     STOPPED = auto()
@@ -132,12 +131,12 @@ class Stage(Enum):
 
 
 class Hits:
-    """The first ROWS_MAX matches by due time; those beyond are only counted, so that memory stays bounded.
+    """The first ROWS_MAX matches by due time; later ones are only counted, so that memory stays bounded.
 
-    ``rows`` and ``keys`` are the same objects until something was found that belongs among them, or something became
-    of a row. ``before`` is what the same search found earlier, ``gone`` the ids of rows that have left the queue since,
-    ``unknown`` those of items that were not found again, and ``error`` why it failed: until the server has answered, it
-    is as failed as that.
+    ``rows`` and ``keys`` stay the same objects until a row is added or changes. ``before`` has the earlier results of
+    the same search, ``gone`` the ids of rows that have left the queue since, ``unknown`` those of items that were not
+    found again, and ``error`` the reason of a failure. A repeated search keeps the error of the earlier one until the
+    server has answered.
     """
 
     def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
@@ -151,13 +150,13 @@ class Hits:
         self.keys: tuple[str, ...] = ()
         self.gone: set[str] = set()
         self.unknown: set[str] = set()
-        # Rows as they are now, by the ids that they were found with.
+        # The current rows, by the ids under which they were found.
         self._again: dict[str, MessageRow] = {}
         self._kept: list[_Kept] = []
         self._arranged = True
 
     def add(self, progress: Progress) -> None:
-        """Take what was found since the last time."""
+        """Add the matches of one step of the search."""
         self.error = ""
         self.at_ms, self.depth = progress.at_ms, progress.depth
         self.scanned, self.matched = progress.scanned, progress.matched
@@ -166,14 +165,14 @@ class Hits:
             self._keep(progress)
 
     def arrange(self) -> None:
-        """Bring ``rows`` and ``keys`` up to date."""
+        """Update ``rows`` and ``keys``."""
         if not self._arranged:
             self._arranged = True
             self.rows = tuple(self._again.get(each.row.id, each.row) for each in self._kept)
             self.keys = tuple(row.id for row in self.rows)
 
     def take_again(self, again: RowsAgain) -> None:
-        """Take what has become of some of the rows since they were found; their order stays, and so do those gone."""
+        """Update some rows that were read again; the order stays, and rows that are gone stay listed."""
         self.arrange()
         for each, row in zip(self._kept, self.rows, strict=True):
             if (now := again.rows.get(row.id)) is not None:
@@ -183,11 +182,11 @@ class Hits:
         self._arranged = False
         keys = self.keys
         self.arrange()
-        # The same object says that the rows are the same ones.
+        # The same object signals that the rows have not changed.
         self.keys = keys if keys == self.keys else self.keys
 
     def end(self, stage: Stage, error: str = "") -> None:
-        """Say how it ended; what ends first counts. What is stopped before it got over a failure has failed."""
+        """End the search; the first end counts. A stopped search that still has an error counts as failed."""
         if self.stage is Stage.RUNNING:
             is_as_failed = stage is Stage.STOPPED and self.error
             self.stage, self.error = (Stage.FAILED, self.error) if is_as_failed else (stage, error)
@@ -196,27 +195,27 @@ class Hits:
 
     @property
     def is_running(self) -> bool:
-        """True while more may be found."""
+        """Whether more matches may be found."""
         return self.stage is Stage.RUNNING
 
     @property
     def is_stale(self) -> bool:
-        """True when what is listed could not be found again."""
+        """Whether the listed results could not be refreshed."""
         return bool(self.error and self.listed.at_ms)
 
     def is_of_now(self, now_ms: int) -> bool:
-        """Tell whether what was found is not even a second old."""
+        """Return whether the results are less than a second old."""
         return now_ms - self.at_ms < _NOW_MS
 
     @property
     def listed(self) -> "Hits":
-        """What to list: until the same search has come to an end again, what it found earlier."""
+        """The results to list: the earlier ones until a repeated search has ended."""
         if self.before is not None and self.stage in (Stage.RUNNING, Stage.FAILED):
             return self.before
         return self
 
     def _keep(self, progress: Progress) -> None:
-        """Keep those that belong among the first; all may be found in the opposite order."""
+        """Keep the first matches; they may be found in the opposite order."""
         last = self._kept[-1].place if len(self._kept) == ROWS_MAX else None
         found = [(_place(message), message) for message in progress.messages]
         belonging = [_Kept(place, message, progress) for place, message in found if last is None or place < last]
@@ -228,7 +227,7 @@ class Hits:
 
 
 class _Kept:
-    """A match among the first; its row is made when it is looked at, for by then most have been ousted."""
+    """A match among the first; its row is made on demand, since most are displaced by earlier ones before that."""
 
     __slots__ = ("_at", "_message", "_row", "place")
 
@@ -236,7 +235,7 @@ class _Kept:
         self.place = place
         self._row: MessageRow | None = None
         if progress.age is None:
-            # Of its body only what is shown is kept.
+            # Only the part of the body that is shown is kept.
             body = message.body and message.body[:PREVIEW_BYTES]
             self._at, self._message = progress.at_ms, message._replace(body=body)
         else:
@@ -256,7 +255,7 @@ def _place(message: RawMessage) -> _Place:
 
 
 class Searches:
-    """What was found for each tab, by its name, and how much those held that were searched without a filter."""
+    """The results for each tab, by its name, and the number of messages in tabs that were searched without a filter."""
 
     def __init__(self) -> None:
         self._hits: dict[str, Hits] = {}
@@ -264,15 +263,15 @@ class Searches:
 
     @property
     def numbers(self) -> dict[str, str]:
-        """How much tabs hold: about, for it was counted some time ago."""
+        """The approximate numbers of messages in tabs, as counted earlier."""
         return {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
 
     def found(self, tab: str) -> Hits | None:
-        """Return what was found for a tab."""
+        """Return the results for a tab."""
         return self._hits.get(tab)
 
     def begin(self, tab: str, wanted: Filter) -> Hits:
-        """Begin to search for a tab, anew where that was done or is under way."""
+        """Start a search for a tab; an earlier one is stopped."""
         before = self._hits.get(tab)
         hits = self._hits[tab] = Hits(wanted, before)
         if before is not None:
@@ -280,15 +279,15 @@ class Searches:
         return hits
 
     def count(self, tab: str, number: int) -> None:
-        """Take how much a tab holds."""
+        """Remember the number of messages in a tab."""
         self._counted[tab] = number
 
     def forget(self) -> None:
-        """Forget what was found: another filter asks for something else."""
+        """Forget all results: the filter has changed."""
         self._hits.clear()
 
     def forget_later(self, at_ms: int) -> None:
-        """Forget what was found, or is looked for, at a later time than that."""
+        """Forget running searches, and results of a later time than that."""
         self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
         self._counted.clear()
 
@@ -296,7 +295,7 @@ class Searches:
 def search_pieces(
     hits: Hits, text: str, noun: str, now_ms: int, width: int, *, ascii_only: bool = False
 ) -> list[Piece]:
-    """Say what is searched for, how much was found, and how far the search has come, in so many cells."""
+    """Return the filter, the number of matches, and the progress, in at most ``width`` cells."""
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == _MATCH else f"{count(number)} {noun}"
@@ -315,7 +314,7 @@ def search_pieces(
 
 
 def nothing_found(hits: Hits) -> str:
-    """Say that a search ended early and had found nothing until then; nothing where it searched all."""
+    """Return the text for a search that was stopped before it found anything; empty if it searched all."""
     if hits.stage is not Stage.STOPPED:
         return ""
     if not hits.at_ms:
@@ -338,7 +337,7 @@ def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
 
 
 def _staleness(listed: Hits, now_ms: int) -> str:
-    """Say how old what is listed is, and where it is not all that there was; nothing where there is nothing."""
+    """Describe how old the listed results are, and how far an incomplete search got; empty if nothing is listed."""
     if not listed.at_ms:
         return ""
     part = "" if listed.stage is Stage.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"

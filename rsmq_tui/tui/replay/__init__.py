@@ -1,7 +1,7 @@
-"""Replays in the dashboard.
+"""Replay in the dashboard.
 
-banner    the line that says that this is not live
-controls  what the keys of a replay do: play, and move in time
-screens   two times side by side, and the dialog that asks for a time
+banner    the line with time and speed, which marks the screen as not live
+controls  the actions of the replay keys: play, and move in time
+screens   the comparison of two times, and the dialog that asks for a time
 session   a replay: its player, its servers, and the marked time
 """

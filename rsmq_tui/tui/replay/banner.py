@@ -1,4 +1,4 @@
-"""The line of a replay: its time and speed, and that it is not live."""
+"""The banner of a replay: its time, its speed, and that it is not live."""
 
 from typing import TYPE_CHECKING
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 _CHANGES_TOLD = 2
-# What is nearer than this to the speed that was asked for is that speed.
+# From this share of the requested speed on, the actual speed is not shown.
 _AS_ASKED = 0.95
 
 
 def moment_words(at_ms: int) -> str:
-    """Say a moment: 2031-05-17 21:50:05 UTC."""
+    """Format a moment: 2031-05-17 21:50:05 UTC."""
     return f"{clock(at_ms, date=True)[:19]} UTC"
 
 
 def span_words(replaying: "ReplaySession") -> str:
-    """Say what was recorded: of 2031-05-10 08:00 … 2031-05-18 12:00."""
+    """Format the recorded span: of 2031-05-10 08:00 … 2031-05-18 12:00."""
     span = replaying.span
     return f"of {clock(span.from_ms, date=True)[:16]} … {clock(span.to_ms, date=True)[:16]}"
 
 
 def speed_words(player: "Player") -> str:
-    """Say how fast it plays: x60, and how fast really where that is slower."""
+    """Format the speed: x60, with the actual speed if that is slower."""
     words, real = f"x{player.speed:g}", player.real_speed
     return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
 def outcome_words(replaying: "ReplaySession") -> str:
-    """Say what changed at the moment that was gone to, or what was left out; nothing where there is nothing to say."""
+    """Describe the changes found by a seek, or the gap that was skipped; empty if there is nothing to say."""
     told = replaying.told
     if told.looking_ms is not None:
         return f"searching for a change at {clock(told.looking_ms, date=True)[:16]} …"
@@ -57,10 +57,10 @@ def outcome_words(replaying: "ReplaySession") -> str:
 
 
 def freshness(snapshot: Snapshot, replaying: "ReplaySession", *, ascii_only: bool) -> Piece:
-    """Say how the numbers of a recorded poll are to be taken."""
+    """Return how often was recorded, or why the numbers are old."""
     link = snapshot.link
     if not snapshot.at_ms:
-        # One of several places, which was recorded later only.
+        # This place was recorded only later.
         return "nothing was recorded here before this time ", "alarm"
     if link.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
@@ -69,7 +69,7 @@ def freshness(snapshot: Snapshot, replaying: "ReplaySession", *, ascii_only: boo
 
 
 def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
-    """Say that the numbers are not of the moment that is shown, since when, and why."""
+    """Describe how old the numbers are, and why."""
     link = snapshot.link
     why = printable(link.failure.sentence if link.failure else "", 80)
     if link.failure is not None and link.failure.kind == "gap":
@@ -80,7 +80,7 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
 
 
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
-    """Say why a replay shows no queue."""
+    """Return why a replay shows no queue."""
     if snapshot.link.failure is not None:
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
@@ -90,7 +90,7 @@ def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
 
 
 def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list[Piece]:
-    """Say of when the messages are that are listed; nothing where none are."""
+    """Return the time of the listed messages; empty if none are listed."""
     at_ms = replaying.inventory_ms(place, queue)
     if at_ms is None:
         return []
@@ -99,7 +99,7 @@ def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list
 
 
 def problem_words(problems: list[str]) -> str:
-    """Say that files were left out."""
+    """Return how many files were left out; empty if none were."""
     return f"{plural(len(problems), 'file')} left out" if problems else ""
 
 
@@ -115,9 +115,9 @@ _TICK_S = 0.25
 
 
 class ReplayBanner(Painted):
-    """Shows ``REPLAY 2031-05-17 21:50:05 UTC · x60 · playing · of …`` on a ground that nothing live has.
+    """Shows ``REPLAY 2031-05-17 21:50:05 UTC · x60 · playing · of …`` on a background that no live screen has.
 
-    What does not fit goes from the right; that it is a replay, and of when, always stays.
+    If the line is too narrow, parts are dropped from the right, but never the time.
     """
 
     DEFAULT_CSS = """
@@ -125,7 +125,7 @@ class ReplayBanner(Painted):
     """
 
     def on_mount(self) -> None:
-        """Follow what is shown, and a search, which shows nothing while it looks."""
+        """Repaint for each snapshot, and regularly for a search, which makes no snapshots."""
         self.watch(self.app, "snapshot", self.repaint)
         self.set_interval(_TICK_S, self.repaint)
 

@@ -1,4 +1,4 @@
-"""What the keys of a replay do: play, and move in time."""
+"""The actions of the replay keys: play, and move in time."""
 
 from textual.app import App
 
@@ -9,7 +9,7 @@ _JUMP_MS = 60_000
 
 
 def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> None:
-    """Do what a key of that name is for; ``direction`` is 1 forward and -1 back. Nothing where no replay is shown."""
+    """Run a replay action; ``direction`` is 1 forward and -1 back. Does nothing if no replay is shown."""
     replay = dashboard.replay
     if replay is None:
         return
@@ -20,7 +20,7 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
         case "step":
             player.step(direction)
         case "verdict":
-            # On a queue's screen, of that queue.
+            # On a queue's screen, search for changes of that queue.
             queue, place = getattr(app.screen, "queue", None), getattr(app.screen, "place", None)
             wanted = None if queue is None or place is None else (replay.place(place), str(queue))
             player.go_to_change(direction, wanted)

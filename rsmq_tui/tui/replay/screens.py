@@ -1,4 +1,4 @@
-"""The screens of a replay: two times side by side, and the dialog that asks for a time."""
+"""The screens of a replay: the comparison of two times, and the dialog that asks for a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,14 +27,14 @@ _LEAST_NAME, _MOST_NAME = 10, 40
 
 @dataclass(frozen=True, slots=True)
 class DiffContext:
-    """What the cells need besides their queue: what each server is called, and whether only ASCII may be drawn."""
+    """What the cells show besides their queue: the title of each server by place, and whether to use only ASCII."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     ascii_only: bool = False
 
 
 def delta(change: int | None) -> str:
-    """Say a difference in at most seven characters: +211, -1,204, 0."""
+    """Format a difference in at most seven characters: +211, -1,204, 0."""
     if change is None:
         return UNKNOWN
     return f"{'+' if change > 0 else '-'}{compact(abs(change))}" if change else "0"
@@ -83,10 +83,10 @@ _SERVER: Column[QueueDiff, DiffContext] = Column(
 
 
 def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, DiffContext], ...]:
-    """Return the columns; with several servers, each queue's stands before it.
+    """Return the columns; with several servers, there is one for the server.
 
-    ``names`` is how wide the names are, and ``room`` how wide the screen is: of the other columns, only the verdicts,
-    the depths and the ready messages are worth more than the end of a name.
+    ``names`` is the width of the longest name, and ``room`` that of the screen: only the columns of verdict, depth and
+    ready take precedence over a full name.
     """
     left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *((_SERVER,) if servers > 1 else ())))
     width = max(_LEAST_NAME, min(names, left - 1, _MOST_NAME))
@@ -106,7 +106,7 @@ _NAME_MAX = 160
 
 
 class DiffScreen(DashboardScreen):
-    """The instant that was marked and the one that is shown, queue by queue; it follows while the replay goes on."""
+    """Compares the marked time with the current one, queue by queue; it follows the replay."""
 
     WHERE: ClassVar[tuple[Where, ...]] = ("diff", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
@@ -120,7 +120,7 @@ class DiffScreen(DashboardScreen):
         self._why = TextLine(id="why")
 
     def compose(self) -> ComposeResult:
-        """Status, the two instants, the sums, the queues, the name under the cursor, hints."""
+        """Status, the two times, the sums, the queues, the name under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self._sums
@@ -129,11 +129,11 @@ class DiffScreen(DashboardScreen):
         yield KeyHints("table", "diff", "app")
 
     def on_mount(self) -> None:
-        """Begin in the table."""
+        """Focus the table."""
         self.table.focus()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Compare with what is shown now."""
+        """Compare the marked snapshot with this one."""
         replaying = self.dashboard.replay
         if replaying is None or replaying.marked is None:
             return
@@ -151,13 +151,13 @@ class DiffScreen(DashboardScreen):
 
     @on(RowTable.Resized)
     def _lay_out(self) -> None:
-        """Give the names the room that there is; where there is little, the line below has the one under the cursor."""
+        """Fit the columns to the width."""
         self.table.columns = diff_columns(len(self.dashboard.sites), self._names, self.size.width)
         self.table.repaint()
 
     @on(RowTable.Moved)
     def _tell_row(self) -> None:
-        """Say the name of the queue under the cursor in full."""
+        """Show the full name of the queue under the cursor."""
         queue = self.table.cursor_row
         if queue is None:
             self._why.show([])
@@ -175,7 +175,7 @@ class DiffScreen(DashboardScreen):
     def _instants(self, diff: Diff) -> list[Piece]:
         back = " < " if self.dashboard.ascii_only else " ◀ "
         now = clock(diff.now_ms, date=True)[:19]
-        # The date of the later one is said where it is another.
+        # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
         instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} UTC"
         told = [
@@ -200,7 +200,7 @@ _NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in UTC"
 
 
 def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
-    """Return a dialog that goes to the time that is typed."""
+    """Return a dialog that asks for a time and goes there."""
     span = replaying.span
     ends = tuple(clock(at_ms, date=True)[:19] for at_ms in span)
     field = Field("time", "time", hint="21:50 or -10m", choices=("-10m", "+10m", "-1h", "+1h", *ends))
@@ -215,16 +215,16 @@ def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
 
 
 def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
-    """Return the time that was typed; raises ``ValueError`` for one of which nothing was recorded."""
+    """Parse the time; raises ``ValueError`` if it is outside of the recorded span."""
     text, now_ms, span = str(answers["time"]).strip(), replaying.position_ms, replaying.span
     if text in ("now", "end"):
         return span.to_ms
     if text[:1] in ("-", "+"):
-        # As far as there is something.
+        # Clamped to the recorded span.
         return max(span.from_ms, min(read_moment(text, now_ms), span.to_ms))
-    # A time of day is that of the day that is shown.
+    # A time of day is on the day that is shown.
     at_ms = read_moment(text, now_ms // _DAY_MS * _DAY_MS + _DAY_MS - 1)
-    # Whoever types the last minute means the last poll in it.
+    # The last minute, written without seconds, means the last poll in it.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
         raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """An instant to compare with: what was shown at that moment."""
+    """A marked time to compare with, and the snapshot that was shown then."""
 
     at_ms: int
     snapshot: Snapshot
 
 
 class ReplaySession:
-    """What the app and its screens know of a replay: its player, its sites, and the instant that was marked.
+    """What the app and its screens know of a replay: its player, its sites, and the marked time.
 
-    ``source_of`` makes what screens ask of a place.
+    ``source_of`` makes the source of a place.
     """
 
     def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
@@ -36,15 +36,15 @@ class ReplaySession:
         self.marked: Marked | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
-        # By all the labels that they ever had: screens that are open may know an older one.
+        # By all labels that they ever had: open screens may still have an older one.
         self._places: dict[str, Place] = {}
         self._sources: dict[Place, ReplaySource] = {}
         self.follow()
 
     def follow(self) -> bool:
-        """Take in places that were found meanwhile, and tell whether there were some.
+        """Add places that were found meanwhile, and return whether there were any.
 
-        One that was alone has a label from then on.
+        A place that was alone then gets a label.
         """
         labels = self.player.replay.labels
         if labels is self._labels:
@@ -63,12 +63,12 @@ class ReplaySession:
         return True
 
     def label_of(self, label: str) -> str:
-        """Return what a place is called by now that was called so; raises ``LookupError``."""
+        """Return the current label of the place that has or had this label; raises ``LookupError``."""
         return self._labels[self._places[label]]
 
     @property
     def sites_by_label(self) -> "dict[str, WatchedServer]":
-        """The sites by what they are called, and were."""
+        """The sites by their current and earlier labels."""
         by_label = {site.place: site for site in self.sites}
         return {label: by_label[self.label_of(label)] for label in self._places}
 
@@ -79,12 +79,12 @@ class ReplaySession:
 
     @property
     def span(self) -> "Span":
-        """What was recorded."""
+        """The recorded span."""
         return self.player.replay.span
 
     @property
     def told(self) -> "SeekOutcome":
-        """What there is to say besides what is shown."""
+        """The outcome of the last seek, for the banner."""
         return self.player.told
 
     @property
@@ -93,20 +93,20 @@ class ReplaySession:
         return self.player.replay.timeline.history.problems
 
     def mark(self, snapshot: Snapshot) -> None:
-        """Remember what is shown, without its past."""
+        """Mark the current time with what is shown, without its trend."""
         parts = tuple(replace(part, trend=Trend()) for part in snapshot.parts)
         self.marked = Marked(self.position_ms, replace(snapshot, trend=Trend(), parts=parts))
 
     def place(self, label: str) -> "Place":
-        """Return the recorded place that a screen knows by that label; raises ``LookupError``."""
+        """Return the recorded place of a current or earlier label; raises ``LookupError``."""
         return self._places[label]
 
     def inventory_ms(self, place: str, queue: str) -> int | None:
-        """Return when the messages were written down that were last looked at in a queue; None where none were."""
+        """Return the time of the last inventory that was read for a queue; None if none was."""
         return self._sources[self._places[place]].seen.get(queue)
 
     def close(self) -> None:
-        """End it."""
+        """End the replay."""
         self.player.close()
 
 
@@ -119,7 +119,7 @@ def replaying_of(
     playing: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> ReplaySession:
-    """Replay a history that is open; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
+    """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
     from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
     from rsmq_tui.history.replay.replay import Replay  # noqa: PLC0415
@@ -131,5 +131,5 @@ def replaying_of(
 
 
 def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
-    """Return the snapshot of a place that is called so."""
+    """Return the snapshot with that label as its place."""
     return replace(snapshot, place=label, queues=tuple(queue._replace(place=label) for queue in snapshot.queues))

@@ -16,9 +16,9 @@ _LEAST_SPAN_MS = 60_000
 
 
 class ChartPanel(Painted):
-    """Series over a range of time, the last ten minutes unless another one is shown; drawn anew when they change.
+    """Shows series over a range of time, by default the last ten minutes; redrawn when they change.
 
-    ``waiting`` stands where nothing was shown yet, ``nothing`` where fewer than ``least`` points are known.
+    ``waiting`` is the text before the first data, ``nothing`` the one for fewer than ``least`` known points.
     """
 
     DEFAULT_CSS = """
@@ -46,7 +46,7 @@ class ChartPanel(Painted):
     def show(
         self, series: Sequence[Series], end_ms: int, *, start_ms: int | None = None, title: str = "", unit: str = ""
     ) -> None:
-        """Show these series up to that moment; a new title is harmless already."""
+        """Show these series up to ``end_ms``; a new title must already be printable."""
         if title:
             self.border_title = Content(title)
         self._series, self._unit = series, unit
@@ -54,7 +54,7 @@ class ChartPanel(Painted):
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Draw the chart; where there is nothing to draw, plotext need not be loaded."""
+        """Draw the chart; plotext is loaded only if there is something to draw."""
         if self._span_ms is None or len(set(_known_ms(self._series)[:3])) < self._least:
             words = self._waiting if self._span_ms is None else self._nothing
             return [Strip([]), self.line([(f"  {words}", "muted")])]
@@ -73,7 +73,7 @@ class ChartPanel(Painted):
 
 
 def series_of(points: Iterable[QueuePoint | TotalsPoint], **labels: str) -> tuple[Series, ...]:
-    """Return a series of each of these attributes of points, with its label."""
+    """Return a series for each attribute of the points in ``labels``, with its label."""
     known = list(points)
     return tuple(
         Series(label, [(point.at_ms, getattr(point, name)) for point in known]) for name, label in labels.items()
@@ -81,7 +81,7 @@ def series_of(points: Iterable[QueuePoint | TotalsPoint], **labels: str) -> tupl
 
 
 class BarPanel(Painted):
-    """Labelled numbers with bars."""
+    """Shows labelled numbers with bars."""
 
     DEFAULT_CSS = """
     BarPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
@@ -105,7 +105,7 @@ class BarPanel(Painted):
 
 
 def first_shown_ms(series: Iterable[Series], end_ms: int) -> int:
-    """Return where the time axis begins: with the data, at least a minute ago, until ten minutes are known."""
+    """Return the start of the time axis: at the first point, but one to ten minutes before ``end_ms``."""
     first_ms = min(_known_ms(series), default=end_ms)
     return max(end_ms - CHART_SPAN_MS, min(first_ms, end_ms - _LEAST_SPAN_MS))
 
@@ -119,9 +119,9 @@ _WITH_PEAKS = 60
 
 
 class SparkPanel(Painted):
-    """Name, sparkline, highest and current value of each series; those of one group are drawn to the same scale.
+    """Shows name, sparkline, highest and current value of each series; series of a group share a scale.
 
-    Where it is narrow, the highest value is left out.
+    A narrow panel leaves out the highest value.
     """
 
     DEFAULT_CSS = """
@@ -139,13 +139,13 @@ class SparkPanel(Painted):
         self.styles.height = len(self._names)
 
     def show(self, series: Sequence[Series], end_ms: int) -> None:
-        """Show the past of these series, in the order of the names, up to that moment."""
+        """Show these series, in the order of the names, up to ``end_ms``."""
         self._series, self._end_ms = series, end_ms
         self._drawn = (0, [])
         self.repaint()
 
     def tell(self, values: Mapping[str, float | None]) -> None:
-        """Say what each is now, by name; that changes more often than the past does."""
+        """Show the current values, by name; they change more often than the sparklines."""
         self._values = values
         self.repaint()
 
@@ -169,11 +169,11 @@ class SparkPanel(Painted):
         ]
 
     def _peaks(self) -> list[str]:
-        """Say how high each series was, and is: that is what its bars are to be compared with."""
+        """Return the highest value of each series, including the current one: the scale of its bars."""
         start_ms = first_shown_ms(self._series, self._end_ms)
         peaks: list[str] = []
         for name, series in zip(self._names, self._series, strict=True):
-            # The past is drawn less often than the present value is told, which may be higher than all of it.
+            # The current value is updated more often than the series, and may be higher than all of it.
             shown = [*(value for at_ms, value in series.points if at_ms >= start_ms), self._values.get(name)]
             highest = max((value for value in shown if value is not None), default=None)
             peaks.append("" if highest is None else f" max {_told(name, highest):<6}")

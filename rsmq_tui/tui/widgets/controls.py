@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Dialog(ModalScreen[T | None]):
-    """A dialog that gives an answer, or None where it is closed without one."""
+    """A dialog that returns an answer, or None if it is closed without one."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
@@ -28,7 +28,7 @@ class Dialog(ModalScreen[T | None]):
 
 
 class ScrolledText(VerticalScroll):
-    """Scrolls what it holds by the actions of the keys of lines."""
+    """Scrolls its content with the keys of the group "lines"."""
 
     def action_scroll_lines(self, step: int) -> None:
         """Scroll by lines."""
@@ -44,7 +44,7 @@ class ScrolledText(VerticalScroll):
 
 
 class DialogButton(Button):
-    """A button of one line, ready to be pressed again at once; its words are never markup."""
+    """A button of one line without an active effect; its label is never markup."""
 
     def __init__(self, words: str, *, id: str, disabled: bool = False) -> None:
         super().__init__(Content(words), id=id, disabled=disabled, compact=True)
@@ -52,7 +52,7 @@ class DialogButton(Button):
 
 
 class TickBox(Checkbox, inherit_bindings=False):
-    """A checkbox that is told from its opposite without colours too; enter means what it means in other fields."""
+    """A checkbox whose state is also visible without colours; enter submits the form, as in other fields."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "toggle_button", "Toggle", show=False)]
 
@@ -60,16 +60,16 @@ class TickBox(Checkbox, inherit_bindings=False):
         """Enter was pressed."""
 
     def render(self) -> Content:
-        """Draw the sign and the label."""
+        """Draw the check mark and the label."""
         return Content("[x] " if self.value else "[ ] ") + self.label
 
     def key_enter(self) -> None:
-        """Go on with the form."""
+        """Submit the form."""
         self.post_message(self.Submitted())
 
 
 class ChoiceInput(Input):
-    """Takes any text, and suggests those ``choices`` that hold what was typed."""
+    """Accepts any text, and suggests the ``choices`` that contain what was typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("choice")
 
@@ -80,12 +80,12 @@ class ChoiceInput(Input):
         self._typed = ""
 
     def on_input_changed(self) -> None:
-        """Remember what was typed: suggestions hold it."""
+        """Remember what was typed, for the suggestions."""
         if self.value != self._chosen:
             self._chosen, self._typed = None, self.value
 
     def action_choose(self, step: int) -> None:
-        """Take the next suggestion."""
+        """Insert the next suggestion."""
         choices = [choice for choice in self._choices if self._typed.lower() in choice.lower()]
         if not choices:
             return
@@ -98,13 +98,13 @@ _EDITABLE_BYTES = 200_000
 
 
 class BodyArea(TextArea):
-    """Edits a body; one that is not touched, or cannot be edited as text without a change, keeps its every byte."""
+    """Edits a body; an unedited one, or one that is not editable text, keeps its exact bytes."""
 
     def __init__(self, body: bytes, *, id: str) -> None:
         self._original = body
         text = _editable(body)
         super().__init__(text or "", id=id, compact=True, tab_behavior="focus")
-        # A text area has its own mind about line ends: what comes out as it went in can be edited.
+        # A text area may change line ends: only a body that survives a round trip can be edited.
         self._is_kept = text is None or self.text != text
         if self._is_kept:
             self.load_text("")
@@ -114,16 +114,16 @@ class BodyArea(TextArea):
 
     @property
     def is_edited(self) -> bool:
-        """True when something was written."""
+        """Whether the text was edited."""
         return self.text != self._before
 
     @property
     def body(self) -> bytes:
-        """The body as it is now."""
+        """The current body."""
         return self.text.encode() if self.is_edited else self._original
 
     def get_line(self, line_index: int) -> Text:
-        """Show a line; characters that a terminal would act upon are shown as others, one for one."""
+        """Return a line in which each unprintable character is replaced by a printable one."""
         line = super().get_line(line_index)
         if printable(line.plain) != line.plain:
             line.plain = "".join(map(_one_for_one, line.plain))

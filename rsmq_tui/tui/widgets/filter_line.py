@@ -18,7 +18,7 @@ _LINES_MAX = 3
 
 
 class FilterProblem(Painted):
-    """Points at what is wrong in the line above, and says what it is."""
+    """Points at the error in the line above, and describes it."""
 
     DEFAULT_CSS = """
     FilterProblem { height: auto; display: none; background: $panel; }
@@ -29,23 +29,23 @@ class FilterProblem(Painted):
         self._start, self._length, self._words = 0, 0, ""
 
     def show(self, start: int, length: int, words: str) -> None:
-        """Point at so many cells from there on, and say these words."""
+        """Point at ``length`` cells from ``start``, and show the text."""
         self._start, self._length, self._words = start, length, printable(words)
         self.display = True
         self._make_room()
         self.repaint_all()
 
     def hide(self) -> None:
-        """Say nothing."""
+        """Hide the error."""
         self.display = False
 
     def paint(self) -> list[Strip]:
-        """Paint the pointer, then the words."""
+        """Paint the pointer, then the text."""
         pointer = " " * (self._start + 1) + "^" * self._length
         return [self.clipped([(line, "alarm")]) for line in (pointer, *self._wrapped())]
 
     def on_resize(self) -> None:
-        """Wrap the words anew."""
+        """Wrap the text again."""
         self._make_room()
 
     def _make_room(self) -> None:
@@ -58,14 +58,14 @@ class FilterProblem(Painted):
 
 
 class FilterLine(Vertical):
-    """Takes a filter and says ``Applied``; it is not there until it is opened."""
+    """Accepts a filter and posts ``Applied``; hidden until it is opened."""
 
     DEFAULT_CSS = """
     FilterLine { height: auto; display: none; }
     """
 
     class Applied(Message):
-        """A filter was typed, and it is a filter."""
+        """A valid filter was entered."""
 
         def __init__(self, wanted: Filter) -> None:
             super().__init__()
@@ -83,24 +83,24 @@ class FilterLine(Vertical):
         self._problem = FilterProblem()
 
     def compose(self) -> ComposeResult:
-        """The line, and the words below it."""
+        """The input, and the error below it."""
         yield self._entry
         yield self._problem
 
     @property
     def is_open(self) -> bool:
-        """True while a filter can be typed."""
+        """Whether the input is shown."""
         return bool(self.display)
 
     def open(self, text: str) -> None:
-        """Let a filter be typed, at once: what is typed next must not reach the table."""
+        """Show and focus the input at once: what is typed next must not reach the table."""
         self.display = True
         self._entry.value = text
         self._entry.cursor_position = len(text)
         self.screen.set_focus(self._entry)
 
     def close(self) -> None:
-        """Put the line away."""
+        """Hide the input."""
         self.display = False
 
     @on(Input.Changed)
@@ -120,7 +120,7 @@ class FilterLine(Vertical):
         try:
             wanted = parse_filter(text) if self.poison_rc is None else parse_filter(text, self.poison_rc)
         except FilterError as error:
-            # What does not fit into the line is scrolled out of it.
+            # A long input scrolls, and the error must be in its visible part.
             start = max(0, cell_len(text[: error.start]) - int(self._entry.scroll_offset.x))
             self._problem.show(start, max(1, cell_len(text[error.start : error.end])), error.message)
             return None

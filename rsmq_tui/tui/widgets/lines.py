@@ -20,7 +20,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Say how old the numbers of a server are that does not answer."""
+    """Describe how old the numbers of a server that does not answer are."""
     fresh_s = part.link.fresh_at_s
     if fresh_s is None:
         return "no data yet"
@@ -30,12 +30,12 @@ def age_words(part: Snapshot, dashboard: Dashboard) -> str:
 
 
 def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Say how old the numbers of a server are that does not answer, when it is asked again, and why."""
+    """Describe how old the numbers of a server that does not answer are, when the next attempt is, and why."""
     if dashboard.replay is not None:
         return outage_words(part, dashboard.replay)
     failure, age = part.link.failure, age_words(part, dashboard)
     if len({each.server for each in part.parts}) > 1:
-        # Each of them has its own age and its own reason, which its queues tell.
+        # Each server has its own age and reason, which are shown for its queues.
         return f"no server answers · {age} or more · {_retry_words(part, dashboard)}"
     if failure is not None and failure.kind == ENDED:
         return f"{age} · {printable(failure.sentence, 80)}: {printable(failure.hint, 80)}"
@@ -43,7 +43,7 @@ def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
 
 
 def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Say when a server that does not answer is asked again."""
+    """Describe when the next attempt is."""
     if part.paused:
         return "paused"
     link = part.link
@@ -53,7 +53,7 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
 
 
 def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
-    """Say why there is no row, ``typed`` being what is looked for, and what to do next."""
+    """Return why there are no rows, with the filter ``typed``, and what to do next."""
     failure, replay = snapshot.link.failure, dashboard.replay
     if replay is not None and not (typed and snapshot.queues):
         return empty_words(snapshot, replay)
@@ -78,9 +78,9 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
 
 
 class StatusLine(Painted):
-    """Left: what is watched. Right: round trip, cost, interval, and whether the numbers are live.
+    """Shows what is watched on the left; round trip, cost, interval and freshness of the numbers on the right.
 
-    Stale data is said in words that count on while nothing comes: ``stale 12 s · reconnecting in 4 s: …``.
+    The age of stale data counts up while no reply arrives: ``stale 12 s · reconnecting in 4 s: …``.
     """
 
     DEFAULT_CSS = """
@@ -89,15 +89,15 @@ class StatusLine(Painted):
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
     def on_mount(self) -> None:
-        """Look at the clock twice a second; nothing is sent unless the words change."""
+        """Repaint regularly; nothing is sent unless the text changes."""
         self.set_interval(0.5, self.repaint)
 
     def watch_snapshot(self) -> None:
-        """Show the news."""
+        """Repaint for a new snapshot."""
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Paint the line; what does not fit is dropped from the middle outwards, the freshness never."""
+        """Paint the line; what does not fit is dropped from the middle outwards, but never the freshness."""
         snapshot = self.snapshot
         if snapshot is None:
             return [self.line([(" rsmq-tui   connecting …", "muted")])]
@@ -172,7 +172,7 @@ class StatusLine(Painted):
 
     @property
     def _sites(self) -> Sequence[WatchedServer]:
-        """The servers that the screen shows; in a replay, those that were there at its moment."""
+        """The servers that the screen shows; in a replay, those that are in the snapshot."""
         dashboard, place = dashboard_of(self.app), getattr(self.screen, "place", None)
         if place is not None:
             return (dashboard.site(place),)
@@ -183,7 +183,7 @@ class StatusLine(Painted):
 
 
 class TextLine(Painted):
-    """Shows pieces on one line, or on as many as they need and may have; what is too long is cut off, and says so."""
+    """Shows pieces on one line, or on several up to a limit; text that is too long is cut off with …."""
 
     DEFAULT_CSS = """
     TextLine { height: 1; }
@@ -215,7 +215,7 @@ class TextLine(Painted):
         return lines[:height]
 
     def _wrapped(self) -> list[Strip]:
-        """Set the pieces out on lines; those after the first begin where the words of the first do."""
+        """Wrap the pieces into lines; later lines are indented like the text of the first."""
         text = Text.assemble(*((words, self.token(tokens)) for words, tokens in self._pieces))
         first, *others = text.wrap(self.app.console, max(10, self.size.width - 1)) or [Text()]
         lines = [first, *(Text(" ", self.token("")) + line for line in others)]
@@ -223,7 +223,7 @@ class TextLine(Painted):
 
 
 def tab_line(words: Sequence[str], chosen: int) -> list[Piece]:
-    """Write tabs beside each other."""
+    """Return tabs beside each other."""
     tabs = (
         (f"[ {text} ]", "strong") if index == chosen else (f"  {text}  ", "muted") for index, text in enumerate(words)
     )
@@ -231,7 +231,7 @@ def tab_line(words: Sequence[str], chosen: int) -> list[Piece]:
 
 
 def tab_alone(words: Sequence[str], chosen: int) -> list[Piece]:
-    """Write the chosen tab, and which of them it is."""
+    """Return the chosen tab, with its number among them."""
     return [(f" [ {words[chosen]} ]", "strong"), (f" {chosen + 1}/{len(words)}", "muted")]
 
 
@@ -239,7 +239,7 @@ _BAR_CELLS = 20
 
 
 class ChangeLine(Painted):
-    """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc cancels``, then a sentence; else it is not there."""
+    """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc cancels``, then the outcome; otherwise hidden."""
 
     DEFAULT_CSS = """
     ChangeLine { height: 1; background: $panel; }
@@ -250,7 +250,7 @@ class ChangeLine(Painted):
         self._told: ChangeTold | None = None
 
     def tell(self, told: ChangeTold | None) -> None:
-        """Show this; nothing takes the line away."""
+        """Show this state; None hides the line."""
         self._told = told
         self.display = told is not None
         self.repaint()
@@ -285,7 +285,7 @@ _WIDE = 100
 
 
 class KeyHints(Painted):
-    """The hints of some places, as many as fit; those that are pinned come last and always."""
+    """Shows the hints of key groups, as many as fit; pinned ones come last and are always shown."""
 
     DEFAULT_CSS = """
     KeyHints { height: 1; background: $panel; }
@@ -297,7 +297,7 @@ class KeyHints(Painted):
         self._usable: Usable | None = None
 
     def follow(self, usable: Usable) -> None:
-        """Show other keys where others have a use by now."""
+        """Update which keys are available."""
         if usable != self._usable:
             self.repaint()
 
@@ -310,9 +310,9 @@ class KeyHints(Painted):
         leads_somewhere = getattr(self.screen, "leads_somewhere", lambda _: True)
         hints = [key for key in keys if key.hint and leads_somewhere(key.action)]
         pinned = [key for key in hints if key.pinned]
-        # Where it is narrow, more words are worth more than the room between them.
+        # On a narrow screen, more hints are worth more than wide gaps.
         gap = 2 if self.size.width < _WIDE else 3
-        # Behind the last there is none.
+        # There is no gap after the last.
         left = self.size.width - 1 + gap - sum(_width(key, gap) for key in pinned)
         shown = []
         for key in hints:
@@ -329,7 +329,7 @@ class KeyHints(Painted):
 
 
 def cells_of(pieces: Iterable[Piece]) -> int:
-    """Return how wide pieces are."""
+    """Return the width of pieces, in cells."""
     return sum(cell_len(text) for text, _ in pieces)
 
 

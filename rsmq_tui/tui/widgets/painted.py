@@ -1,4 +1,4 @@
-"""The base of the dashboard's widgets: lines of styled cells, of which only the changed ones are sent again.
+"""The base of the dashboard's widgets: lines of styled cells, of which only changed ones are sent again.
 
 A stock widget repaints itself whole: 17 KB for one changed number on a 160 x 48 table, which stutters over a slow SSH
 link. Here a widget paints all its lines, which is cheap, and the base compares them with those on the screen, piece by
@@ -22,8 +22,8 @@ from rsmq_tui.charts import Palette
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theme import palette
 
-# A piece of a line: its text, which fits where it is put, and the tokens of its style: "verdict-stalled cursor". A
-# token that is a colour, #rrggbb, lies behind the text.
+# A piece of a line: its text and the tokens of its style, such as "verdict-stalled cursor". A token that is a colour,
+# #rrggbb, is the background.
 Piece = tuple[str, str]
 VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
 
@@ -33,12 +33,12 @@ TOKENS = (
     *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark", "spark-high"),
     *("json-key", "json-string", "json-number", "json-word"),
 )
-# Textual works out the style of each component class for every widget that declares it: the app does so for all.
+# Textual computes the style of a component class for every widget that declares it, so only the app declares them.
 TOKEN_CLASSES = {f"token--{token}" for token in TOKENS}
 
 
 def token_style(app: App[Any], token: str) -> Style:
-    """Return what a token adds to the style under it; ``app`` declares ``TOKEN_CLASSES``."""
+    """Return what a token adds to the style below it; ``app`` declares ``TOKEN_CLASSES``."""
     return app.get_component_styles(f"token--{token}").partial_rich_style
 
 
@@ -52,14 +52,14 @@ class Painted(Widget):
         self._token_styles: dict[str, Style] = {}
 
     def paint(self) -> list[Strip]:
-        """Return the lines of the visible area, each as wide as it."""
+        """Return the lines of the visible area, each as wide as the area."""
         raise NotImplementedError
 
     def repaint(self) -> None:
         """Paint again, and send what differs from the screen."""
         before = self._lines
         if not self.size:
-            # It has no place on the screen yet, and is painted when it gets one.
+            # It has no region on the screen yet, and is painted when it gets one.
             return
         if before is None:
             self._send()
@@ -78,13 +78,13 @@ class Painted(Widget):
             self._send(*regions)
 
     def _send(self, *regions: Region) -> None:
-        """Send these regions, or everything, from behind whatever dialogs there are."""
+        """Send these regions, or everything, even if dialogs are open above."""
         self.refresh(*regions)
         stack = self.app.screen_stack
         if len(stack) < 3 or not self.is_attached or self.screen not in stack[:-2]:
             return
-        # Textual lets the screen in front show what has changed behind it. One in between, such as the form behind a
-        # preview, keeps the picture that it has of the screen behind itself.
+        # Textual lets the top screen show changes behind it. A screen in between, such as the form behind a preview,
+        # keeps its own cached picture of what is behind.
         within = self.content_region
         for screen in stack[stack.index(self.screen) + 1 : -1]:
             screen.refresh(*(region.translate(within.offset) for region in regions or (within.reset_offset,)))
@@ -95,11 +95,11 @@ class Painted(Widget):
         self._send()
 
     def line(self, pieces: Iterable[Piece], base: str = "") -> Strip:
-        """Make a line of pieces; ``base`` is a token that lies under all of them."""
+        """Make a line of pieces; ``base`` is a token below all of their tokens."""
         return Strip([Segment(text, self.token(f"{base} {tokens}")) for text, tokens in pieces if text])
 
     def clipped(self, pieces: Sequence[Piece]) -> Strip:
-        """Make a line of pieces that ends in … where it does not fit."""
+        """Make a line of pieces that ends in … if it does not fit."""
         line, width = self.line(pieces), self.size.width
         if line.cell_length <= width:
             return line
@@ -115,7 +115,7 @@ class Painted(Widget):
         ]
 
     def token(self, tokens: str) -> Style:
-        """Return the style of these tokens, one upon the other."""
+        """Return the combined style of these tokens; later ones win."""
         style = self._token_styles.get(tokens)
         if style is None:
             style = self.rich_style
@@ -128,14 +128,14 @@ class Painted(Widget):
         return style
 
     def _upon(self, colour: str) -> Style:
-        """Return a style that is legible on that colour, or stands out where there are no colours."""
+        """Return a style with that background and legible text; without colours, reverse video."""
         if self.app.native_ansi_color or self.app.no_color:
             return Style(reverse=True, bold=True)
         behind = Color.parse(colour)
         return Style(color=behind.get_contrast_text(1.0).rich_color, bgcolor=behind.rich_color, bold=True)
 
     def palette(self, names: Sequence[str]) -> Palette:
-        """Return the theme's colours of these series, for a chart."""
+        """Return the theme's colours of these series."""
         return palette(
             self.app.theme_variables,
             names,
@@ -154,22 +154,22 @@ class Painted(Widget):
         return lines[y] if y < len(lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_hide(self) -> None:
-        """Forget what was painted: nothing is painted until it is on the screen again."""
+        """Forget what was painted."""
         self._painted = None
 
     def notify_style_update(self) -> None:
-        """Forget styles: the theme or a class changed."""
+        """Forget cached styles: the theme or a class changed."""
         self._token_styles.clear()
         self._painted = None
         super().notify_style_update()
 
     @property
     def _lines(self) -> list[Strip] | None:
-        """The lines that were painted last; None where they are of another size."""
+        """The last painted lines; None if the size has changed."""
         return self._painted if self._painted_size == self.size else None
 
     def _fill(self) -> list[Strip]:
-        """Paint lines that fill the visible area."""
+        """Paint, and pad the lines to fill the visible area."""
         self._painted_size = self.size
         width, height = self.size
         blank = self.rich_style
@@ -181,8 +181,8 @@ class Painted(Widget):
 def _differences(old: Strip, new: Strip, width: int) -> list[tuple[int, int]]:
     """Return the runs of cells, (start, end), in which two lines differ.
 
-    Lines whose pieces are as long are compared piece by piece; of others, what lies between the pieces that are the
-    same at both ends differs.
+    Lines whose pieces have the same lengths are compared piece by piece. In others, everything between the common start
+    and the common end counts as different.
     """
     if old == new:
         return []
@@ -201,6 +201,6 @@ def _differences(old: Strip, new: Strip, width: int) -> list[tuple[int, int]]:
 
 
 def _alike(before: Iterable[Segment], after: Iterable[Segment]) -> int:
-    """Return how many cells are in the pieces that are the same from the start on."""
+    """Return the number of cells in the leading pieces that are equal."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
     return sum(piece.cell_length for piece, _ in same)

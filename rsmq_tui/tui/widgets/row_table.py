@@ -20,13 +20,13 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R, C]):
-    """One column: ``cell`` makes what it shows of a row from the row and the table's context.
+    """One column: ``cell`` makes the content from the row and the table's context.
 
-    That is a text with its style token, or several that are ``width`` wide together. Columns of the highest ``drop``
-    leave first when the table is narrow; 0 always stays. What room there is then goes to those that can use more than
-    their ``width``, in the order of ``drop``: up to ``most`` cells, or as many as the texts that were in sight need in
-    one that may ``grow``. What nobody needs is the last column's. What does not fit is cut off at its end, or in the
-    ``middle``. A title leaves room for the mark that tells the order.
+    The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
+    with the highest ``drop`` are left out first; 0 always stays. Free width goes to the columns that can use it, in the
+    order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts shown so far need. The last column
+    gets the rest. Text that does not fit is cut off at its end, or in the ``middle``. A title leaves room for the mark
+    of the sort order.
     """
 
     id: str
@@ -43,9 +43,8 @@ class Column(Generic[R, C]):
 class RowTable(Painted, Generic[R, C], can_focus=True):
     """Rows of one kind, with a header line and a cursor.
 
-    Until the cursor is moved it stays on the first row; then it follows its row wherever that goes. ``on_open`` is
-    called with the row under the cursor when that is opened, by Enter or by a click: at once, so that neither a poll
-    nor a key that was typed ahead comes in between.
+    Until the cursor is moved it stays at the top; then it follows its row. Enter or a click calls ``on_open`` with the
+    row under the cursor, synchronously, so that no poll or key that was typed ahead comes in between.
     """
 
     BINDINGS = bindings_of("table")
@@ -61,7 +60,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             self.step = step
 
     class Resized(Message):
-        """Another number of rows may be in sight."""
+        """The number of visible rows may have changed."""
 
     class HeadClicked(Message):
         """The title of a column was clicked."""
@@ -89,7 +88,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._cursor = 0
         self._cursor_key: str | None = None
         self._top = 0
-        # How wide the widest text in a column that may grow has been so far: widths never jump back and forth.
+        # The widest text so far in each column that may grow, so that widths do not jump back and forth.
         self._widest: dict[str, int] = {}
 
     @property
@@ -99,7 +98,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     @property
     def cursor_index(self) -> int:
-        """The place of the row under the cursor."""
+        """The index of the row under the cursor."""
         return self._cursor
 
     @property
@@ -114,11 +113,11 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     @property
     def rows_in_sight(self) -> Sequence[R]:
-        """The rows that are on the screen."""
+        """The visible rows."""
         return self.rows[self._top : self._top + self.visible_rows]
 
     def show(self, rows: Sequence[R], keys: Sequence[str], context: C) -> None:
-        """Show these rows in this order; ``keys`` names them, one each."""
+        """Show these rows in this order; ``keys`` are their unique keys."""
         self.context, self.rows = context, rows
         if keys is not self.keys:
             self._follow(keys)
@@ -126,14 +125,14 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self.repaint()
 
     def place_cursor(self, index: int) -> None:
-        """Put the cursor on a row, as the user would."""
+        """Move the cursor to a row, as the user would."""
         self._cursor = max(0, min(index, len(self.keys) - 1))
         self._cursor_key = self.cursor_key
         self._scroll_into_view()
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Paint the header and the rows in sight, or why there are none."""
+        """Paint the header and the visible rows, or why there are none."""
         self._measure(self.rows_in_sight)
         columns = self._fitting()
         lines = [self._head(columns)]
@@ -157,7 +156,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._move_to(self._cursor + step * self.visible_rows)
 
     def action_top(self) -> None:
-        """Move to the first row, and stay on whatever is first."""
+        """Move to the first row, and stay at the top."""
         self._move_to(0)
         self._cursor_key = None
 
@@ -202,7 +201,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._move_to(self._cursor - 3)
 
     def on_resize(self) -> None:
-        """Keep the cursor in sight."""
+        """Keep the cursor visible."""
         self._scroll_into_view()
         self.post_message(self.Resized())
 
@@ -212,7 +211,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             self.post_message(self.Moved())
 
     def _follow(self, keys: Sequence[str]) -> None:
-        """Keep the cursor on its row and that row at its place on the screen; a row that is gone leaves its place."""
+        """Keep the cursor on its row and that row at its line on the screen; if it is gone, keep the index."""
         self.keys = keys
         if self._cursor_key is None:
             self._cursor = 0
@@ -262,7 +261,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         return [(column, widths[column.id]) for column in columns]
 
     def _measure(self, rows: Sequence[R]) -> None:
-        """Note how much room the texts of these rows need in the columns that may grow."""
+        """Update the widest text of the columns that may grow."""
         for column in self.columns:
             if not column.grow:
                 continue
@@ -271,7 +270,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
                 cell = column.cell(row, self.context)
                 text = cell[0] if isinstance(cell, tuple) else "".join(text for text, _ in cell)
                 if len(text) > widest or not text.isascii():
-                    # What is beyond the table's width needs no measuring.
+                    # Text beyond the table's width need not be measured.
                     widest = max(widest, cell_len(printable(text[: self.size.width])))
             self._widest[column.id] = widest
 
@@ -304,8 +303,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
 
 def fit(text: str, width: int, *, right: bool = False, middle: bool = False) -> str:
-    """Make text exactly as wide as its place, harmless on a terminal whatever it holds; … says that it was cut."""
-    # What is beyond this many characters cannot be in sight, and a name may be long.
+    """Make text printable and exactly ``width`` cells wide; … marks a cut."""
+    # Characters beyond this cannot be visible, and a name may be long.
     reach = 16 * width
     is_long = middle and len(text) > 2 * reach
     text = printable(text[:reach] + text[-reach:] if is_long else text[: 2 * reach if middle else reach])
@@ -320,7 +319,7 @@ def fit(text: str, width: int, *, right: bool = False, middle: bool = False) -> 
 
 
 def _end_of(text: str, width: int) -> str:
-    """Return as much of the end of a text as fits into so many cells."""
+    """Return as much of the end of a text as fits into ``width`` cells."""
     start = len(text)
     while start and cell_len(text[start - 1 :]) <= width:
         start -= 1

@@ -1,4 +1,4 @@
-"""Scrollable text whose lines are made when they become visible, and message bodies as lines.
+"""Scrollable text whose lines are made on demand, and message bodies as lines.
 
 A body is shown as JSON, indented and coloured, as text, or in hex. JSON is formatted token by token, not through Python
 values, so numbers, escapes and duplicate keys stay as they were sent.
@@ -35,7 +35,7 @@ class Lines(Protocol):
 
 
 class LineView(Painted, can_focus=True):
-    """Shows lines and scrolls through them; its border says which are in sight."""
+    """Shows lines and scrolls through them; its border says which are visible."""
 
     BINDINGS = bindings_of("lines")
     DEFAULT_CSS = """
@@ -43,7 +43,7 @@ class LineView(Painted, can_focus=True):
     """
 
     class Resized(Message):
-        """The lines may have to be wrapped anew."""
+        """The lines may have to be wrapped again."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -51,7 +51,7 @@ class LineView(Painted, can_focus=True):
         self._top = 0
 
     def show(self, content: Lines, *, stay: bool = False) -> None:
-        """Show these lines from the first on, or from about where one was, when they are the same but wrapped anew."""
+        """Show these lines from the first; ``stay`` keeps the relative position, for text that was wrapped again."""
         top = self._top * len(content) // max(1, self._length) if stay else 0
         self._content = content
         self._scroll_to_line(top)
@@ -69,7 +69,7 @@ class LineView(Painted, can_focus=True):
         self._scroll_to_line(0 if step < 0 else self._length)
 
     def paint(self) -> list[Strip]:
-        """Paint the lines in sight."""
+        """Paint the visible lines."""
         content = self._content
         if content is None:
             return []
@@ -106,18 +106,18 @@ class LineView(Painted, can_focus=True):
         self.border_subtitle = f"{count(self._top + 1)}–{count(last)} of {count(length)} lines" if length else ""
 
 
-# Setting out takes up to half a second per megabyte.
+# Formatting takes up to half a second per megabyte.
 PRETTY_BYTES_MAX = 1_000_000
-# How wide a character is takes a microsecond to tell; in longer texts every character that is not ASCII counts as wide.
+# Measuring a character takes a microsecond; in longer texts every non-ASCII character counts as wide.
 _MEASURED_CHARACTERS_MAX = 1_000_000
-# So many rows of text, or more where they are short, are made at once.
+# The number of rows that are made at once; more if they are short.
 _BLOCK_ROWS = 400
 _HEX_ROW = 16
 _INDENT = 2
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _SCALAR = rf'{_STRING}|[^\s{{}}\[\],:"]++'
 _TOKEN = re.compile(rf"{_SCALAR}|[{{}}\[\],:]")
-# One line of JSON that is set out: a scalar or an empty container (1), or a bracket that opens (2) or closes (3) one.
+# One line of formatted JSON: a scalar or an empty container (1), or an opening (2) or closing (3) bracket.
 _LINE = re.compile(rf"\s*(?:{_STRING}\s*:\s*)?(?:({_SCALAR}|\{{\s*\}}|\[\s*\])|([{{\[])|([}}\]]))\s*,?")
 _OPENS, _CLOSES = 2, 3
 
@@ -131,7 +131,7 @@ class View(StrEnum):
 
 
 class PieceLines:
-    """Lines that are ready made."""
+    """Lines that were made in advance."""
 
     def __init__(self, lines: Sequence[Sequence[Piece]]) -> None:
         self._lines = lines
@@ -146,7 +146,7 @@ class PieceLines:
 
 
 class TextLines:
-    """Text, wrapped; only where its blocks begin is kept, and the rows of a block are made when they are looked at."""
+    """Wrapped text; only the starts of blocks are kept, and the rows of a block are made on demand."""
 
     def __init__(self, text: str, width: int) -> None:
         self._text, self._width = text.replace("\r\n", "\n"), width
@@ -177,7 +177,7 @@ class TextLines:
         return limit if limit >= len(self._text) else self._text.rfind("\n", start, limit) + 1 or limit
 
     def _count(self, start: int) -> int:
-        """Count a block's rows; where no line needs anything done to it, that takes a hundredth of making them."""
+        """Count a block's rows; if no line has to be changed, this takes a hundredth of the time of making them."""
         end = self._end(start)
         if self._too_long.search(self._text, start, end):
             return len(self._rows(start))
@@ -196,7 +196,7 @@ class TextLines:
 
 
 class JsonLines:
-    """JSON set out and wrapped; only where its lines begin is kept, and a line is made when it is looked at."""
+    """Formatted and wrapped JSON; only the starts of lines are kept, and a line is made on demand."""
 
     def __init__(self, text: str, width: int) -> None:
         self._text, self._width = text, width
@@ -226,7 +226,7 @@ class JsonLines:
         return self._rows(index)[number - self._first_rows[index]]
 
     def _is_short(self, start: int, end: int, depth: int) -> bool:
-        """Tell cheaply that a line needs no wrapping; its colon may become wider by a space."""
+        """Return whether a line certainly needs no wrapping; formatting may add a space after its colon."""
         length = depth * _INDENT + end - start + 1
         return length <= self._width and self._text[start:end].isascii()
 
@@ -277,7 +277,7 @@ def first_view(body: bytes) -> View:
 
 
 def is_json(body: bytes) -> bool:
-    """Tell whether a body is JSON, and short enough to be set out."""
+    """Return whether a body is JSON, and short enough to be formatted."""
     if len(body) > PRETTY_BYTES_MAX:
         return False
     try:
