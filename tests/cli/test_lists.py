@@ -230,7 +230,7 @@ def test_between_the_kinds(command: Command, client: Redis) -> None:
         (["queues", "create", LISTED], "is for RSMQ queues"),
         (["queues", "delete", LISTED, "--yes"], "purge it"),
         (["messages", "delete", "list:queue:none", "--all"], "there is no list queue with that key"),
-        (["messages", "delete", LISTED, "--id", "nonsense"], "like q:0:SHA1"),
+        (["messages", "delete", LISTED, "--id", "nonsense"], "as in q:0:SHA1"),
         (["messages", "move", LISTED, "--all", "--to", "rsmq:none"], "does not exist"),
         (["messages", "pop", LISTED, "--yes", "--read-only"], "read-only"),
     ],

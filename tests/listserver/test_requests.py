@@ -138,7 +138,7 @@ def fuzz(port: int, *, count: int, seed: int) -> None:
 
 def test_malformed_requests_end_their_own_connections_and_nothing_else() -> None:
     with ListServer() as server:
-        fuzz(server.port, count=2000, seed=1)
+        fuzz(server.port, count=600, seed=1)
         client = Connection(server.port)
         while server.do(lambda: len(server.engine.clients)) > 1:
             assert client.call("PING") == b"PONG"

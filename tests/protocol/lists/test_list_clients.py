@@ -48,7 +48,7 @@ async def test_what_is_no_item_is_refused_before_anything_is_sent(queue: Either)
         await queue.push()
     with pytest.raises(ValueError, match="count must be at least 0"):
         await queue.pop_many(-1)
-    with pytest.raises(TypeError, match="many queues"):
+    with pytest.raises(TypeError, match="a list of queues"):
         await queue.pop_blocking(1, others="other")
     assert await queue.length() == 0
 
