@@ -12,6 +12,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Usable, Where, can_be_used
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
+from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -35,6 +36,7 @@ class DashboardScreen(Screen[None]):
         super().__init__()
         self.place = place
         self._shown_in: ReplaySession | None = None
+        self._banner: Painted | None = None
         self.is_following = False
 
     def on_mount(self) -> None:
@@ -43,7 +45,8 @@ class DashboardScreen(Screen[None]):
         if self._shown_in is not None:
             from rsmq_tui.tui.replay.banner import ReplayBanner  # noqa: PLC0415 - live screens need none
 
-            self.mount(ReplayBanner(), before=0)
+            self._banner = ReplayBanner()
+            self.mount(self._banner, before=0)
         self.is_following = True
         self.take(self.dashboard.snapshot)
         self.tell_change(self.dashboard.changes.told)
@@ -105,6 +108,8 @@ class DashboardScreen(Screen[None]):
         if self.dashboard.replay is not self._shown_in:
             # A replay was opened or closed above this screen.
             return
+        if self._banner is not None:
+            self._banner.repaint()
         if self._shown_in is not None and self.place is not None:
             # The only place of a replay gets a label when another one appears.
             self.place = self._shown_in.label_of(self.place)

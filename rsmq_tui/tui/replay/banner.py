@@ -125,8 +125,7 @@ class ReplayBanner(Painted):
     """
 
     def on_mount(self) -> None:
-        """Repaint for each snapshot, and regularly for a search, which makes no snapshots."""
-        self.watch(self.app, "snapshot", self.repaint)
+        """Repaint regularly: a search makes no snapshots. For each of those the screen has it repainted."""
         self.set_interval(_TICK_S, self.repaint)
 
     def paint(self) -> list[Strip]:
