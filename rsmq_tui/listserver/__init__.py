@@ -16,24 +16,18 @@ session_commands     HELLO, AUTH, transactions, CLIENT
 store                databases, keys and values
 """
 
-from rsmq_tui.listserver import (
-    collection_commands,
-    key_commands,
-    list_commands,
-    scripting_commands,
-    server_commands,
-    session_commands,
-)
-from rsmq_tui.listserver.server import ListServer
+from typing import TYPE_CHECKING, Any
 
-# Imported because they register commands.
-_COMMANDS = (
-    collection_commands,
-    key_commands,
-    list_commands,
-    scripting_commands,
-    server_commands,
-    session_commands,
-)
+if TYPE_CHECKING:
+    from rsmq_tui.listserver.server import ListServer
 
 __all__ = ["ListServer"]
+
+
+def __getattr__(name: str) -> Any:
+    # pytest loads the plugin of this package wherever it is installed: the server is imported when it is used.
+    if name == "ListServer":
+        from rsmq_tui.listserver.server import ListServer  # noqa: PLC0415
+
+        return ListServer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

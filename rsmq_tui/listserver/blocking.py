@@ -120,9 +120,10 @@ class Blocking:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def place(self, client: Waiter, key: ListKey) -> int:
-        """Return the place of a client in a list's queue, from 1."""
-        return list(self.queues[key]).index(client) + 1
+    def places(self, clients: Iterable[Waiter]) -> dict[tuple[Waiter, ListKey], int]:
+        """Return the place, from 1, of each client in the queue of each list that one of these waits for."""
+        keys = {(each.index, key) for each in clients if each.blocked for key in each.blocked.keys}
+        return {(waiter, key): place for key in keys for place, waiter in enumerate(self.queues[key], 1)}
 
     def waiting(self) -> Iterable[tuple[ListKey, int, int]]:
         """Yield each list that clients wait for, the number of clients, and since when the first waits, in ms."""

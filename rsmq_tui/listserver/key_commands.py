@@ -112,25 +112,23 @@ def _keys(client: Client, pattern: bytes) -> Reply:
 def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[bytes]]) -> tuple[bytes, list[bytes]]:
     """Execute SCAN, HSCAN, SSCAN or ZSCAN; return the next cursor and the names that match."""
     cursor = integer(words[0], "invalid cursor", least=0, most=2**64 - 1)
-    matches: Callable[[bytes], object] = lambda name: True  # noqa: E731
-    count = 10
+    pattern, kind, count = b"*", "", 10
     options = Words(words[1:])
     for option in options:
         value = options.next()
         if option == "MATCH":
-            matches = matcher(value)
+            pattern = value
         elif option == "COUNT":
             count = integer(value)
             if count < 1:
                 raise SYNTAX_ERROR
         elif option == "TYPE":
             kind = value.lower().decode("latin-1")
-            pattern = matches
-            matches = lambda name: pattern(name) and _type(client, name) == kind  # noqa: E731, B023
         else:
             raise SYNTAX_ERROR
     rest, page = client.server.cursors.page(cursor, names, count)
-    return b"%d" % rest, [name for name in page if matches(name)]
+    matches = matcher(pattern)
+    return b"%d" % rest, [name for name in page if matches(name) and (not kind or _type(client, name) == kind)]
 
 
 @command("SCAN", -2, "readonly")
@@ -227,7 +225,7 @@ def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
     if not stays:
         client.db.put(key, value, client.db.expires_ms.get(key) if "KEEPTTL" in given else expires_ms)
     if "GET" in given:
-        return old  # type: ignore[no-any-return, unused-ignore]
+        return old
     return None if stays else "OK"
 
 

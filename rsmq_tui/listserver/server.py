@@ -5,14 +5,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rsmq_tui.listserver.engine import Client, Engine
 from rsmq_tui.listserver.faults import Fault
 
 T = TypeVar("T")
+
+# Each enters its commands into the table.
+for _group in ("collection", "key", "list", "scripting", "server", "session"):
+    import_module(f"rsmq_tui.listserver.{_group}_commands")
 
 
 class ListServer:
@@ -131,9 +136,9 @@ class ListServer:
         self.do(self.engine.clock.start)
 
     @contextmanager
-    def fault(self, kind: str, **limits: object) -> Iterator[Fault]:
+    def fault(self, kind: str, **limits: Any) -> Iterator[Fault]:
         """Inject a fault for the duration of a ``with`` block; the arguments are those of ``Fault``."""
-        fault = Fault(kind, **limits)  # type: ignore[arg-type]
+        fault = Fault(kind, **limits)
         self.do(lambda: self.engine.faults.append(fault))
         try:
             yield fault

@@ -3,6 +3,7 @@
 from hmac import compare_digest
 from urllib.parse import quote
 
+from rsmq_tui.listserver.blocking import ListKey, Waiter
 from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, has_subcommands, integer, one_of
 from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
@@ -196,7 +197,7 @@ def _checked_name(
 
 @command("CLIENT|INFO", 2, "loading stale noscript")
 def _client_info(client: Client) -> Reply:
-    return _described(client) + b"\n"
+    return _described([client])
 
 
 @command("CLIENT|LIST", -2, "loading stale noscript")
@@ -212,10 +213,16 @@ def _client_list(client: Client, *words: bytes) -> Reply:
                     clients = []
             case _:
                 raise SYNTAX_ERROR
-    return b"".join(_described(each) + b"\n" for each in clients)
+    return _described(clients)
 
 
-def _described(client: Client) -> bytes:
+def _described(clients: list[Client]) -> bytes:
+    """Return a line for each connection."""
+    places = clients[0].server.blocking.places(clients) if clients else {}
+    return b"".join(_line(each, places) + b"\n" for each in clients)
+
+
+def _line(client: Client, places: dict[tuple[Waiter, ListKey], int]) -> bytes:
     """Return the line of a connection in CLIENT LIST; ``wait-keys`` and the fields after it exist only here."""
     now_ms = client.server.clock.now_ms()
     is_in_transaction = client.queue is not None
@@ -243,9 +250,9 @@ def _described(client: Client) -> bytes:
         "tot-cmds": client.calls,
     }
     if client.blocked:
-        keys, blocking = client.blocked.keys, client.server.blocking
+        keys = client.blocked.keys
         fields["wait-keys"] = ",".join(quote(key) for key in keys)
-        fields["wait-places"] = ",".join(str(blocking.place(client, (client.index, key))) for key in keys)
+        fields["wait-places"] = ",".join(str(places[client, (client.index, key)]) for key in keys)
         fields["wait-ms"] = now_ms - client.blocked.since_ms
     return " ".join(f"{name}={value}" for name, value in fields.items()).encode()
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rsmq_tui.listserver.resp import CommandError
 
@@ -82,10 +82,10 @@ class Database:
 
     def typed(self, key: bytes, kind: type[V]) -> V | None:
         """Return the value of a key; raises ``CommandError`` (WRONGTYPE) if it is of another type."""
-        value = self.get(key)
+        value: Any = self.get(key)
         if value is not None and type(value) is not kind:
             raise CommandError(_WRONG_TYPE)
-        return value  # type: ignore[return-value, unused-ignore]
+        return value
 
     def made(self, key: bytes, kind: type[V]) -> V:
         """Return the value of a key, a new and empty one if there is none."""

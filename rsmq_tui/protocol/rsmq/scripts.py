@@ -568,17 +568,6 @@ return {now, score, meta[1], meta[2], size, body}
     reply=lambda keys, arguments: record(moment, optional(number), _MAYBE, _MAYBE, count, _MAYBE),
 )
 
-# KEYS[1] zset; ARGV upper bounds in ms, rising. How many messages become visible up to each bound, and the depth.
-DUE_COUNTS = Script(
-    """
-local out = {}
-for i, bound in ipairs(ARGV) do out[i] = redis.call('ZCOUNT', KEYS[1], '-inf', bound) end
-out[#out + 1] = redis.call('ZCARD', KEYS[1])
-return out
-""",
-    reply=lambda keys, arguments: array(count, len(arguments) + 1),
-)
-
 # KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.
 SIZES = Script(
     """

@@ -41,7 +41,7 @@ from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists import select
 from rsmq_tui.triage.lists.select import Finding, ListSelection, spans_of
-from rsmq_tui.triage.lists.transfer import Outgoing
+from rsmq_tui.triage.lists.transfer import NO_BODY, Outgoing
 from rsmq_tui.triage.scope import Preview
 
 _NONE = (READY_SCORE, UNLEASED_SCORE)
@@ -69,8 +69,6 @@ class Leases:
         if item.rc is not None:
             self._left.setdefault(item.body or b"", []).append((item.rc, item.score))
 
-
-NO_BODY = "it has no body"
 
 # Adds the batch for items, in the order in which they are taken, to a step; the window says where they are.
 _Change = Callable[[list[RawMessage], Step, Window], Awaitable[None]]

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 HIDE_SECONDS = ("30", "300", "3600")
 _NAME_MAX = 60
-_ON = "yes"
+ON = "yes"
 
 # The value of each field, by its id; a switch that is on is "yes", and a body is bytes.
 Answers = Mapping[str, str | bytes]
@@ -151,7 +151,7 @@ def _move(kind: type[Move], queue: str, got: Answers) -> Move:
     target = _text(got, "target")
     if not target:
         raise ValueError("enter the name of a queue; ↓ shows suggestions")
-    return kind(queue=queue, target=target, create=_text(got, "create") == _ON)
+    return kind(queue=queue, target=target, create=_text(got, "create") == ON)
 
 
 def _redrive(queue: str, got: Answers) -> Redrive:
@@ -351,7 +351,7 @@ def _placeholder(field: Field) -> str:
 def _answer(entry: Widget) -> str | bytes:
     match entry:
         case TickBox(value=value):
-            return "yes" if value else ""
+            return ON if value else ""
         case BodyArea(body=body):
             return body
         case Input(value=value):

@@ -6,9 +6,8 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.triage.actions import Action, Pop, Purge, PurgeList, Push, Send, Trim
 from rsmq_tui.tui.changes import forms
-from rsmq_tui.tui.changes.forms import Answers, Field, Form, sent_body, whole_number
+from rsmq_tui.tui.changes.forms import ON, Answers, Field, Form, sent_body, whole_number
 
-_ON = "yes"
 _NAME_MAX = 60
 
 
@@ -40,15 +39,15 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
 
 
 def _push(queue: str, got: Answers) -> Send:
-    return Push(queue=queue, bodies=(sent_body(got),), first=got.get("first") == _ON)
+    return Push(queue=queue, bodies=(sent_body(got),), first=got.get("first") == ON)
 
 
 def _trim(queue: str, got: Answers) -> Trim:
-    return Trim(queue=queue, keep=whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == _ON)
+    return Trim(queue=queue, keep=whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
 
 
 def _purge(queue: str, got: Answers) -> Purge:
-    return PurgeList(queue=queue, processing=got.get("processing") == _ON)
+    return PurgeList(queue=queue, processing=got.get("processing") == ON)
 
 
 def _count(got: Answers, id: str) -> int:
