@@ -1,6 +1,5 @@
 """The commands of the server: INFO, CONFIG, COMMAND, DEBUG, time, databases, and those that it refuses."""
 
-import resource
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
@@ -79,7 +78,7 @@ def _info(client: Client, *sections: bytes) -> Reply:
     parts = {
         "server": server.about(),
         "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(_blocked(client))},
-        "memory": {"used_memory": str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024), "maxmemory": "0"},
+        "memory": {"maxmemory": "0"},
         "persistence": {"loading": "0", "rdb_changes_since_last_save": str(server.changes)},
         "stats": {
             "total_connections_received": str(server.connections),

@@ -12,9 +12,9 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Matching
 from tests.bench.row import Measured, Row, Run, Sense
+from tests.triage.list_doing import list_changes
 
 _QUEUE, _FILTER = "queue:jobs", "body:chargeback"
 _ITEMS, _SCATTERED, _NAIVE = 1_000_000, 10_000, 20
@@ -56,7 +56,7 @@ def _item(number: int, is_wanted: bool) -> bytes:
 
 
 async def _remove(url: str, folder: Path, scattered: int) -> None:
-    lists = ListChangeService(url, ListNames(), folder)
+    lists = list_changes(url, ListNames(), folder)
     try:
         preview = await lists.preview(Delete(queue=_QUEUE), Matching(parse_filter(_FILTER)))
         report = await lists.run(preview).to_end()

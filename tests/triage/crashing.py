@@ -39,9 +39,9 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.rsmq import plan
 from rsmq_tui.triage.service import ChangeService
+from tests.triage.list_doing import list_changes
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,9 +121,7 @@ async def _work(job: dict[str, Any]) -> None:
     rsmq_audit.SETTLING_S = 0
     folder = Path(job["folder"])
     is_list = job["what"] in LIST_CHANGES or job["lists"]
-    triage = (
-        ListChangeService(job["url"], ListNames(), folder) if is_list else ChangeService(job["url"], "rsmq", folder)
-    )
+    triage = list_changes(job["url"], ListNames(), folder) if is_list else ChangeService(job["url"], "rsmq", folder)
     if job["what"] == "recover":
         _arm(job["kill_at"])
         await triage.recover()

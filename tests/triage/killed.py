@@ -8,7 +8,6 @@ from redis import Redis
 
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.crashing import Crasher
 from tests.triage.doing import audit_lines
@@ -38,7 +37,7 @@ class KilledChanges(ABC):
         """Make the queues."""
 
     @abstractmethod
-    def desk(self) -> ChangeService | ListChangeService:
+    def desk(self) -> ChangeService | ChangeService:
         """What makes changes, as the next start of the program does."""
 
     async def recovered(self) -> list[Change]:

@@ -1,11 +1,14 @@
 """List queues to make changes to, and every change that can be made to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from redis import Redis
 
+from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import (
     Ack,
@@ -25,6 +28,8 @@ from rsmq_tui.triage.actions import (
     Trim,
 )
 from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.lists.service import ListBackend
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import message
 
 A, B = "queue:a", "queue:b"
@@ -121,3 +126,17 @@ FROM_RSMQ: dict[str, Move] = {
     "move to a list": Move(queue="x", target="list:" + A),
     "copy to a list": Copy(queue="x", target="list:queue:new"),
 }
+
+
+def list_changes(
+    server: str,
+    names: ListNames,
+    folder: Path,
+    *,
+    patterns: Sequence[str] = (),
+    ns: str = "rsmq",
+    age: JsonPath | None = None,
+    **options: Any,
+) -> ChangeService:
+    """Return what changes the list queues of a server; ``options`` are of ``ChangeService``."""
+    return ChangeService(server, LIST.ns, folder, backend=ListBackend(server, names, ns, patterns, age), **options)

@@ -20,11 +20,11 @@ from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.journal_db import COLUMNS, JournalError
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents, kept
+from tests.triage.list_doing import list_changes
 
 pytestmark = pytest.mark.slow
 
@@ -562,7 +562,7 @@ async def test_a_journal_that_an_earlier_program_wrote_is_undone(
     queues.create_queue("b")
     path = folder / "journal.sqlite"
     _of_an_earlier_program(path)
-    triage, lists = ChangeService(redis_url, "rsmq", folder), ListChangeService(redis_url, ListNames(), folder)
+    triage, lists = ChangeService(redis_url, "rsmq", folder), list_changes(redis_url, ListNames(), folder)
     with _opened(path) as db:
         # The server that it was made on is long gone.
         db.execute("UPDATE changes SET server = ?", (triage.server,))

@@ -23,7 +23,6 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.lists.undo import PUT_BACK
 from rsmq_tui.triage.scope import Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
@@ -41,6 +40,7 @@ from tests.triage.list_doing import (
     fill,
     lay,
     lease,
+    list_changes,
     read,
     send,
     take,
@@ -57,15 +57,15 @@ def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Li
 
 
 @pytest.fixture
-async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator[ListChangeService]:
-    desk = ListChangeService(redis_url, names, folder)
+async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator[ChangeService]:
+    desk = list_changes(redis_url, names, folder)
     yield desk
     await desk.aclose()
 
 
 @pytest.mark.parametrize("what", ACTIONS)
 async def test_there_and_back_and_there_and_back(
-    lists: ListChangeService, client: Redis, names: ListNames, tmp_path: Path, what: str
+    lists: ChangeService, client: Redis, names: ListNames, tmp_path: Path, what: str
 ) -> None:
     fill(client, names)
     before = contents(client)
@@ -113,7 +113,7 @@ async def test_from_rsmq_to_a_list_and_back(
 
 
 async def test_a_change_of_lists_can_be_undone_from_anywhere(
-    redis_url: str, folder: Path, lists: ListChangeService, client: Redis, names: ListNames
+    redis_url: str, folder: Path, lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     fill(client, names)
     before = contents(client)
@@ -126,7 +126,7 @@ async def test_a_change_of_lists_can_be_undone_from_anywhere(
     await triage.aclose()
 
 
-async def test_what_each_leaves(lists: ListChangeService, client: Redis, names: ListNames) -> None:
+async def test_what_each_leaves(lists: ChangeService, client: Redis, names: ListNames) -> None:
     lay(client, names, A, [b"0", b"1", b"2", b"3", b"4"])
     lay(client, names, WORKING, [b"old", b"new"])
     client.zadd(LEASES, {lease("a", b"old"): 2**41, lease("b", b"new"): 2**41})
@@ -149,7 +149,7 @@ async def test_what_each_leaves(lists: ListChangeService, client: Redis, names: 
     assert read(client, names, A) == [b"second", b"2"]
 
 
-async def test_leases(lists: ListChangeService, client: Redis, names: ListNames) -> None:
+async def test_leases(lists: ChangeService, client: Redis, names: ListNames) -> None:
     fill(client, names)
     now_ms = int(client.time()[0]) * 1000
     await done(lists, Hide(queue=A, seconds=500))
@@ -168,7 +168,7 @@ async def test_leases(lists: ListChangeService, client: Redis, names: ListNames)
 
 
 async def test_marked_items_are_found_again_where_consumers_are_at_work(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, [b"%d" % number for number in range(3000)])
     shown = [Shown(item_id("queue", number, b"%d" % number), "0", 0) for number in (5, 1000, 1001, 2999)]
@@ -188,10 +188,10 @@ async def test_marked_items_are_found_again_where_consumers_are_at_work(
 
 
 async def test_two_who_marked_equal_items_take_one_each_and_no_more(
-    lists: ListChangeService, redis_url: str, folder: Path, client: Redis, names: ListNames
+    lists: ChangeService, redis_url: str, folder: Path, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, [b"same", b"other", b"same", b"same"])
-    other = ListChangeService(redis_url, names, folder)
+    other = list_changes(redis_url, names, folder)
     previews = [
         await desk.preview(Delete(queue=A), Marked((Shown(item_id("queue", place, b"same"), "0", 0),)))
         for desk, place in ((lists, 0), (other, 2))
@@ -207,7 +207,7 @@ async def test_two_who_marked_equal_items_take_one_each_and_no_more(
 
 
 async def test_of_more_equal_items_than_are_left_the_others_are_told_to_be_gone(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, [b"same"] * 30)
     preview = await lists.preview(Delete(queue=A))
@@ -218,7 +218,7 @@ async def test_of_more_equal_items_than_are_left_the_others_are_told_to_be_gone(
 
 
 async def test_what_was_sent_and_taken_is_not_taken_from_others(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     await done(lists, Send(queue=A, bodies=(b"ping",)))
     take(client, names, A)
@@ -230,7 +230,7 @@ async def test_what_was_sent_and_taken_is_not_taken_from_others(
 
 
 async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_that_is_said(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, [b"%d" % number for number in range(200)])
     ids = tuple(item_id("queue", number, b"%d" % number) for number in range(100, 160))
@@ -246,7 +246,7 @@ async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_tha
 
 
 async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     fill(client, names)
     before = contents(client)
@@ -280,7 +280,7 @@ async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
         (Delete(queue="rsmq:x"), "another type"),
     ],
 )
-async def test_refusals(lists: ListChangeService, client: Redis, names: ListNames, action: Delete, why: str) -> None:
+async def test_refusals(lists: ChangeService, client: Redis, names: ListNames, action: Delete, why: str) -> None:
     fill(client, names)
     before = contents(client)
     with pytest.raises(TriageError, match=why):
@@ -288,7 +288,7 @@ async def test_refusals(lists: ListChangeService, client: Redis, names: ListName
     assert contents(client) == before
 
 
-async def test_every_change_is_a_line_of_the_audit_log(lists: ListChangeService, client: Redis, folder: Path) -> None:
+async def test_every_change_is_a_line_of_the_audit_log(lists: ChangeService, client: Redis, folder: Path) -> None:
     lay(client, NAMES["right"], A, ITEMS)
     await done(lists, Pop(queue=A, count=3))
     (line,) = audit_lines(folder)
@@ -297,7 +297,7 @@ async def test_every_change_is_a_line_of_the_audit_log(lists: ListChangeService,
 
 
 async def test_a_server_without_memory_still_lets_items_go(
-    lists: ListChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, names: ListNames
 ) -> None:
     lay(client, names, A, ITEMS)
     preview = await lists.preview(Trim(queue=A, keep=7, keep_oldest=True))

@@ -10,10 +10,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.lists.service import ListChangeService
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import kept
 from tests.triage.killed import KilledChanges
-from tests.triage.list_doing import NAMES, lay, lease, read, take
+from tests.triage.list_doing import NAMES, lay, lease, list_changes, read, take
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +31,8 @@ class Scene(KilledChanges):
         lay(self.client, NAME, "queue:a:processing", [b"w 1", b"w 2", b"same"])
         self.client.zadd("queue:a:leases", {lease("a", b"w 1"): 2**41, lease("b", b"same"): 1})
 
-    def desk(self) -> ListChangeService:
-        return ListChangeService(self._url, ListNames(), self.folder)
+    def desk(self) -> ChangeService:
+        return list_changes(self._url, ListNames(), self.folder)
 
     def bodies(self) -> Counter[bytes]:
         lists = (read(self.client, NAME, key) for key in ("queue:a", "queue:b", "queue:a:processing"))

@@ -18,11 +18,10 @@ from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.triage.actions import Ack, Action, Copy, Delete, Hide, Move, Pop, PurgeList, Push, Requeue, Send, Trim
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Named, Preview, Scope
 from tests.machines import run_machine
 from tests.triage.keyspace import contents, markers, unordered
-from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, read, send, take
+from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, list_changes, read, send, take
 
 T = TypeVar("T")
 OTHER = {A: B, B: A}
@@ -75,7 +74,7 @@ class Interleaving(RuleBasedStateMachine):
     def begin(self) -> None:
         self.client.flushall()
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.lists = ListChangeService(self.url, self.names, self.folder)
+        self.lists = list_changes(self.url, self.names, self.folder)
         for queue in (A, B):
             self.produce(queue, 15)
 

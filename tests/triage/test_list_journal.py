@@ -15,12 +15,11 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import VERSION
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
 from tests.triage.keyspace import contents
-from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lay, lease, read
+from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lay, lease, list_changes, read
 
 BY_PLACE = Path(__file__).with_name("lists_by_place.sql")
 
@@ -76,7 +75,7 @@ async def test_what_an_earlier_version_did_by_places_is_undone_by_values(
     lay(client, NAMES["right"], A, [b"6", b"9", b"sent", b"theirs"])
     lay(client, NAMES["right"], B, [b"b", b"5", b"8"])
     write_old_journal(folder, redis_url, int(client.time()[0]) * 1000)
-    lists = ListChangeService(redis_url, NAMES["right"], folder)
+    lists = list_changes(redis_url, NAMES["right"], folder)
     assert await lists.recover() == []
 
     assert (await undone(lists, 4)).tally.done == 2
@@ -105,7 +104,7 @@ async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, fold
     await triage.aclose()
     assert contents(client) == before
     lay(client, NAMES["right"], A, [b"1", b"2"])
-    lists = ListChangeService(redis_url, NAMES["right"], folder)
+    lists = list_changes(redis_url, NAMES["right"], folder)
     assert (await done(lists, Delete(queue=A))).tally.done == 2
     assert (await undone(lists)).tally.done == 2
     await lists.aclose()

@@ -25,10 +25,10 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.actions import Action, Copy, Delete, Move, Pop, Trim
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Everything, Matching, Named, Scope
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.controller import end_of_export
-from tests.triage.list_doing import NAMES, WORKING, A, B, lay, read, send, take
+from tests.triage.list_doing import NAMES, WORKING, A, B, lay, list_changes, read, send, take
 
 NAME = NAMES["right"]
 ITEMS = [b"item %d" % number for number in range(60)]
@@ -107,7 +107,7 @@ def test_nothing_is_lost_or_doubled_whoever_works_there(
     others = Others(client, steps)
 
     async def change_and_back() -> tuple[Report, list[bytes], list[bytes], set[bytes], Report]:
-        lists = ListChangeService(redis_url, NAME, folder)
+        lists = list_changes(redis_url, NAME, folder)
         try:
             report = await _changed(lists, action, scope, others_between_calls, others)
             now, moved = read(client, NAME, A), read(client, NAME, B)
@@ -161,7 +161,7 @@ async def test_what_is_copied_or_exported_while_consumers_take_is_not_doubled(
 
     monkeypatch.setattr(ScriptRunner, "commands", taking(commands))
     monkeypatch.setattr(ScriptRunner, "run", taking(run))
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     path = folder.parent / "exported.jsonl"
     async for _ in lists.export(A, Everything(), path):
         pass
@@ -228,7 +228,7 @@ async def test_what_stays_is_found_once_while_others_take_and_send(
         assert parts[-1].begun_anew == 0
         await reader.aclose()
     else:
-        lists = ListChangeService(redis_url, names, folder)
+        lists = list_changes(redis_url, names, folder)
         path = folder.parent / "exported.jsonl"
         (*_, last) = [part async for part in lists.export(A, Everything(), path)]
         found = Counter(json.loads(line)["body"].encode() for line in path.read_text().splitlines())
@@ -252,7 +252,7 @@ async def test_what_changed_too_fast_to_be_read_is_said(
         return await read_ranges(self, *given, **limits)
 
     monkeypatch.setattr(ListRanges, "read", replacing)
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     (*_, last) = [part async for part in lists.export(A, Everything(), folder.parent / "exported.jsonl")]
     assert last.is_incomplete
     assert end_of_export(last, Path("x")).words.endswith(f" to x; {INCOMPLETE}")
@@ -274,7 +274,7 @@ async def test_the_first_of_all_are_copied_once_while_consumers_take(
         return await read_ranges(self, *given, **limits)
 
     monkeypatch.setattr(ListRanges, "read", taking)
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     report = await lists.run(await lists.preview(Copy(queue=A, target=B), Matching(parse_filter(""), 600))).to_end()
     copied = read(client, NAME, B)
     assert len(copied) == len(set(copied)) == report.tally.done > 500
@@ -296,7 +296,7 @@ async def test_what_is_pushed_between_two_reads_hides_nothing(
             send(client, NAME, A, *(b"theirs" for _ in range(pushed)))
         return await read_ranges(self, *given, **limits)
 
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     preview = await lists.preview(Delete(queue=A), Matching(parse_filter("body:item")))
     take(client, NAME, A, 7)
     monkeypatch.setattr(ListRanges, "read", pushing)
@@ -311,7 +311,7 @@ async def test_trim_leaves_as_many_as_it_says_where_all_are_alike(
     client: Redis, redis_url: str, folder: Path, taken: int
 ) -> None:
     lay(client, NAME, A, [b"alike"] * 60)
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     preview = await lists.preview(Trim(queue=A, keep=20))
     take(client, NAME, A, taken)
     report = await lists.run(preview).to_end()
@@ -326,7 +326,7 @@ async def test_long_items_that_have_moved_are_copied_a_few_at_a_time(
     items = [b"%03d" % number + b"." * 1_000_000 for number in range(120)]
     for item in items:
         send(client, NAME, A, item)
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     places = (20, 30, 50, 60, 80)
     scope = Named(tuple(item_id("queue", place, items[place]) for place in places))
     preview = await lists.preview(Delete(queue=A), scope)
@@ -353,7 +353,7 @@ async def test_short_items_among_long_ones_are_removed_without_copying_many_long
     items = [b"short %d" % n if n % 10 == 0 else b"%03d" % n + b"." * 300_000 for n in range(200)]
     for item in items:
         send(client, NAME, A, item)
-    lists = ListChangeService(redis_url, NAME, folder)
+    lists = list_changes(redis_url, NAME, folder)
     preview = await lists.preview(Delete(queue=A), Matching(parse_filter("body:short")))
     with client.monitor() as monitor:
         report = await lists.run(preview).to_end()
@@ -378,7 +378,7 @@ def _copied_by_scripts(monitor: Any) -> Iterator[int]:
 
 
 async def _changed(
-    lists: ListChangeService, action: Action, scope: Scope | None, between: dict[str, Others], others: Others
+    lists: ChangeService, action: Action, scope: Scope | None, between: dict[str, Others], others: Others
 ) -> Report:
     preview = await lists.preview(action, scope)
     others.step()

@@ -12,9 +12,9 @@ from rsmq_tui.protocol.lists.client import ListQueue
 from rsmq_tui.triage import scope as triage_scope
 from rsmq_tui.triage.actions import Ack, Action, Move, Requeue
 from rsmq_tui.triage.change import Report
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Everything, Matching, Scope
-from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, read
+from rsmq_tui.triage.service import ChangeService
+from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, list_changes, read
 
 pytestmark = pytest.mark.slow
 
@@ -29,13 +29,13 @@ def end(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def lists(redis_url: str, folder: Path, end: str) -> AsyncIterator[ListChangeService]:
-    desk = ListChangeService(redis_url, NAMES[end], folder)
+async def lists(redis_url: str, folder: Path, end: str) -> AsyncIterator[ChangeService]:
+    desk = list_changes(redis_url, NAMES[end], folder)
     yield desk
     await desk.aclose()
 
 
-async def done(lists: ListChangeService, action: Action, scope: Scope | None = None) -> Report:
+async def done(lists: ChangeService, action: Action, scope: Scope | None = None) -> Report:
     run = lists.run(await lists.preview(action, scope or Everything()))
     async for _ in run:
         pass
@@ -43,7 +43,7 @@ async def done(lists: ListChangeService, action: Action, scope: Scope | None = N
     return run.report
 
 
-async def undone(lists: ListChangeService) -> None:
+async def undone(lists: ChangeService) -> None:
     run = lists.run(await lists.preview_undo())
     async for _ in run:
         pass
@@ -63,7 +63,7 @@ def work_on(client: Redis, count: int, *, heavy: int = 0) -> list[bytes]:
 
 @pytest.mark.parametrize("scope", [Everything(), Matching(parse_filter("state:expired"), None)])
 async def test_what_was_taken_first_is_requeued_to_be_taken_first(
-    lists: ListChangeService, client: Redis, end: str, scope: Scope
+    lists: ChangeService, client: Redis, end: str, scope: Scope
 ) -> None:
     queue = ListQueue(client, A.encode(), names=NAMES[end])
     queue.push(*(b"%d" % number for number in range(6)))
@@ -76,7 +76,7 @@ async def test_what_was_taken_first_is_requeued_to_be_taken_first(
     assert state(client) == before
 
 
-async def test_a_limit_means_the_oldest(lists: ListChangeService, client: Redis) -> None:
+async def test_a_limit_means_the_oldest(lists: ChangeService, client: Redis) -> None:
     items = work_on(client, 5)
     await done(lists, Ack(queue=A), Matching(parse_filter(""), 2))
     assert client.lrange(WORKING, 0, -1) == items[:1:-1]
@@ -86,7 +86,7 @@ async def test_a_limit_means_the_oldest(lists: ListChangeService, client: Redis)
     "action", [Move(queue=A, target=B), Requeue(queue=A), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str
 )
 async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
-    lists: ListChangeService, client: Redis, end: str, action: Action
+    lists: ChangeService, client: Redis, end: str, action: Action
 ) -> None:
     items = work_on(client, MANY)
     before = state(client)
@@ -102,7 +102,7 @@ async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
 
 @pytest.mark.parametrize("action", [Move(queue=A, target=B), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str)
 async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
-    lists: ListChangeService, client: Redis, action: Action, monkeypatch: pytest.MonkeyPatch
+    lists: ChangeService, client: Redis, action: Action, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(triage_scope, "_BODIES_BYTES", 0)
     items = work_on(client, 60, heavy=50_000)

@@ -8,16 +8,15 @@ from redis import Redis
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete, Move
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.lists.service import ListChangeService
 from tests.triage.doing import audit_lines
 from tests.triage.keyspace import contents
-from tests.triage.list_doing import ITEMS, NAMES, A, B, fill, lay
+from tests.triage.list_doing import ITEMS, NAMES, A, B, fill, lay, list_changes
 
 
 async def test_read_only_refuses_below_everything(redis_url: str, folder: Path, client: Redis) -> None:
     fill(client, NAMES["right"])
     before = contents(client)
-    desk = ListChangeService(redis_url, NAMES["right"], folder, read_only=True)
+    desk = list_changes(redis_url, NAMES["right"], folder, read_only=True)
     for ask in (lambda: desk.preview(Delete(queue=A)), desk.preview_undo):
         with pytest.raises(TriageError, match="read-only"):
             await ask()
@@ -32,7 +31,7 @@ async def test_in_a_cluster_keys_of_several_slots_are_refused(
 ) -> None:
     lay(client, NAMES["right"], A, ITEMS)
     tagged = ListNames(processing="{{queue}}:processing", leases="{{queue}}:leases")
-    lists, with_tags = (ListChangeService(redis_url, names, folder) for names in (NAMES["right"], tagged))
+    lists, with_tags = (list_changes(redis_url, names, folder) for names in (NAMES["right"], tagged))
     monkeypatch.setattr("rsmq_tui.protocol.connections.pool.ConnectionManager.is_cluster", True)
     with pytest.raises(TriageError, match="one hash tag"):
         await lists.preview(Delete(queue=A))

@@ -20,9 +20,8 @@ from rsmq_tui.triage.actions import Action, Delete, Move, Pop, Purge, Trim
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import KEPT
-from rsmq_tui.triage.lists.service import ListChangeService
 from rsmq_tui.triage.scope import Matching, Preview, Scope
-from tests.triage.list_doing import NAMES, A, B, lay, read
+from tests.triage.list_doing import NAMES, A, B, lay, list_changes, read
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +132,7 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     taken: list[bytes] = []
 
     async def change() -> tuple[Preview, Counter[bytes], Report, Report, list[bytes], list[bytes]]:
-        lists = ListChangeService(redis_url, names, folder)
+        lists = list_changes(redis_url, names, folder)
         try:
             with traffic.at_work(RATE_HZ):
                 await traffic.turned_over(10)

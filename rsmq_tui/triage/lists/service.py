@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from operator import attrgetter
-from pathlib import Path
-from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
@@ -13,7 +11,6 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.protocol import Address, RawMessage
 from rsmq_tui.protocol.editing import EditExecutor
-from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import Area as Letter
 from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
@@ -36,7 +33,7 @@ from rsmq_tui.triage.lists.select import (
     spans_of,
 )
 from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
-from rsmq_tui.triage.service import Backend, ChangeService
+from rsmq_tui.triage.service import Backend
 
 _AREAS: tuple[Letter, ...] = ("q", "p")
 # How many items and bytes of bodies may be in memory at once.
@@ -112,27 +109,6 @@ class ListExport(Exporting):
                 there[digest] -= 1
                 whole.append(item._replace(body=read[digest]))
         return whole
-
-
-class ListChangeService(ChangeService):
-    """Changes the list queues of one server, or refuses to if it is read-only; ``options`` are of ``ChangeService``.
-
-    ``names`` are the names of their keys, ``ns`` is the default namespace of RSMQ targets, and ``age`` is the path of
-    the creation time in an item. Every method raises ``TriageError``. Close it with ``aclose``.
-    """
-
-    def __init__(
-        self,
-        server: Address | str,
-        names: ListNames,
-        folder: Path,
-        *,
-        patterns: Sequence[str] = (),
-        ns: str = "rsmq",
-        age: JsonPath | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(server, LIST.ns, folder, backend=ListBackend(server, names, ns, patterns, age), **options)
 
 
 class ListBackend(Backend):
