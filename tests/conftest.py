@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from rsmq_tui.embedded import EmbeddedServer
 
+pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
+
 # How long an example takes tells of the machine: with others at work on it, a test would fail for that.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

@@ -16,18 +16,6 @@ session_commands     HELLO, AUTH, transactions, CLIENT
 store                databases, keys and values
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rsmq_tui.listserver.server import ListServer
+from rsmq_tui.listserver.server import ListServer
 
 __all__ = ["ListServer"]
-
-
-def __getattr__(name: str) -> Any:
-    # pytest loads the plugin of this package wherever it is installed: the server is imported when it is used.
-    if name == "ListServer":
-        from rsmq_tui.listserver.server import ListServer  # noqa: PLC0415
-
-        return ListServer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
