@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, dataclass_transform
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.text import plural
@@ -10,12 +10,14 @@ from rsmq_tui.protocol import kinds
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True)
 class Action:
-    """A change to one queue.
+    """A change to one queue. Every subclass is a frozen dataclass, and its keywords set the class variables.
 
-    ``verb`` and ``past`` name it for people, ``name`` in the journal, in the audit log and on the command line. With
-    ``asks_for_name`` the user must type the queue's name to confirm.
+    ``verb`` and ``past`` name it for people, ``name`` in the journal, in the audit log and on the command line; the
+    verb follows from the name if it is not given. With ``asks_for_name`` the user must type the queue's name to
+    confirm.
     """
 
     name: ClassVar[str]
@@ -23,6 +25,13 @@ class Action:
     past: ClassVar[str]
     asks_for_name: ClassVar[bool] = False
     queue: str
+
+    def __init_subclass__(cls, **words: str | bool) -> None:
+        if "name" in words:
+            words = {"verb": str(words["name"]).replace("-", " ").capitalize(), **words}
+        for word, value in words.items():
+            setattr(cls, word, value)
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def about(self, count: int) -> str:
         """Return what it applies to: that number of messages, or a queue."""
@@ -37,14 +46,11 @@ class Action:
 class QueueAction(Action):
     """A change to a queue itself."""
 
-    __slots__ = ()
-
     def about(self, count: int) -> str:
         """Name the queue."""
         return f"queue {self.queue}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAction(Action):
     """A change to messages that are in the queue."""
 
@@ -57,33 +63,17 @@ class MessageAction(Action):
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete(MessageAction):
+class Delete(MessageAction, name="delete", past="deleted", takes_away=True):
     """Remove selected messages."""
 
-    name = "delete"
-    verb = "Delete"
-    past = "deleted"
-    takes_away = True
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purge(Delete):
+class Purge(Delete, name="purge", asks_for_name=True):
     """Remove every message that a queue holds."""
 
-    name = "purge"
-    verb = "Purge"
-    past = "deleted"
-    asks_for_name = True
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hide(MessageAction):
+class Hide(MessageAction, name="hide", past="hidden"):
     """Make messages invisible until ``seconds`` from now, whatever their state."""
 
-    name = "hide"
-    verb = "Hide"
-    past = "hidden"
     seconds: int
 
     @property
@@ -92,26 +82,17 @@ class Hide(MessageAction):
         return (("for", f"{self.seconds:,} s from now"),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release(MessageAction):
+class Release(MessageAction, name="release", past="released"):
     """Make messages visible now."""
 
-    name = "release"
-    verb = "Release"
-    past = "released"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move(MessageAction):
+class Move(MessageAction, name="move", past="moved"):
     """Move messages to ``target`` unchanged: body, rc, fr, due time and id, and so their sent time.
 
     An id that exists in the target is replaced by another one of the same time. ``create`` creates the target, with the
     attributes of the queue, if it does not exist.
     """
 
-    name = "move"
-    verb = "Move"
-    past = "moved"
     target: str
     create: bool = False
 
@@ -121,26 +102,17 @@ class Move(MessageAction):
         return self.target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy(Move):
+class Copy(Move, name="copy", past="copied"):
     """Put copies into ``target``, visible at once and without receives; within one queue under new ids."""
 
-    name = "copy"
-    verb = "Copy"
-    past = "copied"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redrive(MessageAction):
+class Redrive(MessageAction, name="redrive", past="redriven"):
     """Send dead letters back, visible now and without receives: to ``target``, or each to its source queue.
 
     The source is at ``origin``, a path into the JSON body, if that is set. Otherwise it is recorded in the journal, or
     follows from the name of the dead-letter queue.
     """
 
-    name = "redrive"
-    verb = "Redrive"
-    past = "redriven"
     target: str | None = None
     origin: str | None = None
 
@@ -150,13 +122,9 @@ class Redrive(MessageAction):
         return self.target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Send(Action):
+class Send(Action, name="send", past="sent"):
     """Send new messages, visible after ``delay_s`` seconds, or the queue's own delay."""
 
-    name = "send"
-    verb = "Send"
-    past = "sent"
     bodies: tuple[bytes, ...]
     delay_s: int | None = None
 
@@ -170,52 +138,33 @@ class Send(Action):
         return () if self.delay_s is None else (("after", f"{self.delay_s:,} s"),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateQueue(QueueAction):
+class CreateQueue(QueueAction, name="create", past="created"):
     """Create a queue; ``vt`` and ``delay`` are in seconds, ``maxsize`` in UTF-16 code units, -1 for no limit."""
 
-    name = "create"
-    verb = "Create"
-    past = "created"
     vt: int = 30
     delay: int = 0
     maxsize: int = 65536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAttributes(QueueAction):
+class SetAttributes(QueueAction, name="set", verb="Change", past="changed"):
     """Change a queue's attributes; None leaves one unchanged."""
 
-    name = "set"
-    verb = "Change"
-    past = "changed"
     vt: int | None = None
     delay: int | None = None
     maxsize: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteQueue(MessageAction):
+class DeleteQueue(MessageAction, name="delete-queue", past="deleted", takes_away=True, asks_for_name=True):
     """Remove a queue: its messages, everything else in its keys, and its name from the index."""
-
-    name = "delete-queue"
-    verb = "Delete queue"
-    past = "deleted"
-    asks_for_name = True
-    takes_away = True
 
     def about(self, count: int) -> str:
         """Return the queue and the number of its messages; ``count`` includes the queue."""
         return f"{self.queue} and its {plural(count - 1, 'message')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix(QueueAction):
+class Fix(QueueAction, name="fix", past="fixed"):
     """Fix the findings of an audit in one queue; ``ns`` is the audited namespace, if it is known."""
 
-    name = "fix"
-    verb = "Fix"
-    past = "fixed"
     findings: tuple[Finding, ...]
     ns: str | None = None
 
@@ -226,26 +175,18 @@ class Fix(QueueAction):
         return frozenset(kind for finding in self.findings if isinstance(kind := finding.kind, FindingKind))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import(Action):
+class Import(Action, name="import", past="imported"):
     """Put messages from an export back, each field as it was; messages whose ids exist in the queue are skipped."""
 
-    name = "import"
-    verb = "Import"
-    past = "imported"
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo(Action):
+class Undo(Action, name="undo", past="put back"):
     """Undo the change with that number in the journal.
 
     ``unsettled`` also puts back messages that consumers may have taken.
     """
 
-    name = "undo"
-    verb = "Undo"
-    past = "put back"
     change: int
     summary: str
     unsettled: bool = False
@@ -258,57 +199,35 @@ class Undo(Action):
 LIST, RSMQ = kinds.LIST.prefix, kinds.RSMQ.prefix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Push(Send):
     """Push new items to a list queue; with ``first`` they are taken next, in their order."""
 
     first: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pop(MessageAction):
+class Pop(MessageAction, name="pop", past="popped", takes_away=True):
     """Remove the ``count`` items that consumers would take next; they go to the journal."""
 
-    name = "pop"
-    verb = "Pop"
-    past = "popped"
-    takes_away = True
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requeue(MessageAction):
+class Requeue(MessageAction, name="requeue", past="requeued"):
     """Put items in processing back into the queue, taken next or, with ``to_back``, last; their leases are removed."""
 
-    name = "requeue"
-    verb = "Requeue"
-    past = "requeued"
     to_back: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ack(MessageAction):
+class Ack(MessageAction, name="ack", past="acked", takes_away=True):
     """Remove items in processing and their leases, as a consumer does when it has finished."""
 
-    name = "ack"
-    verb = "Ack"
-    past = "acked"
-    takes_away = True
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trim(MessageAction):
+class Trim(MessageAction, name="trim", past="trimmed", takes_away=True):
     """Remove all but ``keep`` items of a queue: the newest stay, or with ``keep_oldest`` those that are taken next."""
 
-    name = "trim"
-    verb = "Trim"
-    past = "trimmed"
-    takes_away = True
     keep: int
     keep_oldest: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeList(Purge):
     """Remove every item of a list queue; with ``processing`` also the items in processing and all leases."""
 
