@@ -209,8 +209,7 @@ def _show_as_json(preview: Preview) -> None:
 def _places(preview: Preview) -> dict[str, str | None]:
     """Return the queue of a change and its target as commands take them."""
     action = preview.action
-    target = action.to if isinstance(action, MessageAction) else None
-    return {"queue": reference(action.queue, preview.ns), "target": target_reference(target, preview.ns)}
+    return {"queue": reference(action.queue, preview.ns), "target": target_reference(action.to, preview.ns)}
 
 
 def _elsewhere_words(number: int) -> str:

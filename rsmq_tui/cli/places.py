@@ -139,8 +139,7 @@ class _RsmqPlace(Place):
             raise UsageError(str(error)) from error
 
     def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
-        from rsmq_tui.monitor.filters.search import search  # noqa: PLC0415
-        from rsmq_tui.triage.rsmq.preview import search_due_first  # noqa: PLC0415
+        from rsmq_tui.monitor.filters.search import search, search_due_first  # noqa: PLC0415
 
         if limit is None:
             return search(self._reader, queue, wanted)
@@ -248,7 +247,7 @@ class _ListPlace(Place):
             await poller.aclose()
 
     def backend(self) -> "Backend":
-        from rsmq_tui.triage.lists.service import ListBackend  # noqa: PLC0415
+        from rsmq_tui.triage.lists.backend import ListBackend  # noqa: PLC0415
 
         profile = self.profile
         try:

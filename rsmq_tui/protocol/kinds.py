@@ -93,7 +93,7 @@ RSMQ = Kind(
     parts={
         "editor": "rsmq_tui.protocol.rsmq.editor:QueueEditor",
         "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
-        "undo": "rsmq_tui.triage.rsmq.undo:RsmqUndo",
+        "undo": "rsmq_tui.triage.rsmq.batches:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",
     },
@@ -119,7 +119,7 @@ LIST = Kind(
     due_title="Leases that end in",
     parts={
         "editor": "rsmq_tui.protocol.lists.editor:ListEditor",
-        "undo": "rsmq_tui.triage.lists.undo:ListUndo",
+        "undo": "rsmq_tui.triage.lists.batches:ListUndo",
         "batches": "rsmq_tui.triage.lists.batches",
         "forms": "rsmq_tui.tui.changes.list_forms:form_of",
     },

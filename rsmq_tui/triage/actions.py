@@ -33,6 +33,11 @@ class Action:
             setattr(cls, word, value)
         dataclass(frozen=True, kw_only=True)(cls)
 
+    @property
+    def to(self) -> str | None:
+        """The queue that messages go to, if there is one for all."""
+        return None
+
     def about(self, count: int) -> str:
         """Return what it applies to: that number of messages, or a queue."""
         return plural(count, "message")
@@ -56,11 +61,6 @@ class MessageAction(Action):
 
     # Whether messages are removed from the server: their bodies go to the journal.
     takes_away: ClassVar[bool] = False
-
-    @property
-    def to(self) -> str | None:
-        """The queue that messages go to, if there is one for all."""
-        return None
 
 
 class Delete(MessageAction, name="delete", past="deleted", takes_away=True):

@@ -1,7 +1,6 @@
 """Runs a change batch by batch, with progress, and recovers interrupted changes."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -137,26 +136,16 @@ _ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
 
 @dataclass(slots=True)
 class _Group:
-    """Batches that are written to disk together, and the messages that were excluded from them."""
+    """Steps that are written to disk together, and the journal's entries of those with a batch."""
 
+    steps: list[Step] = field(default_factory=list)
     entries: list[tuple[Step, Entry]] = field(default_factory=list)
-    sorted_out: list[tuple[str, str]] = field(default_factory=list)
-    changed: list[bytes] = field(default_factory=list)
-    failed: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
-    alone: bool = False
     is_last: bool = False
 
-    def take(self, step: Step, entry_of: Callable[[Step, Batch], Entry]) -> None:
-        """Add a step; ``entry_of`` makes the journal entry of its batch."""
-        self.sorted_out.append((step.sorted_out, step.left))
-        self.changed += step.changed
-        self.failed.update(step.failed)
-        if step.note:
-            self.notes.append(step.note)
-        self.alone = step.alone
-        if step.batch is not None:
-            self.entries.append((step, entry_of(step, step.batch)))
+    @property
+    def alone(self) -> bool:
+        """True if its last step is carried out before the next one is prepared."""
+        return bool(self.steps) and self.steps[-1].alone
 
 
 class ChangeRunner:
@@ -259,20 +248,25 @@ class ChangeRunner:
     async def _gather(self, steps: AsyncIterator[Step]) -> "_Group":
         group = _Group()
         if self._held is not None:
-            group.take(self._held, self._entry)
-            self._held = None
+            held, self._held = self._held, None
+            self._take(group, held)
             return group
         async for step in steps:
             if step.alone and group.entries:
                 self._held = step
                 return group
-            group.take(step, self._entry)
+            self._take(group, step)
             if step.alone or len(group.entries) == GROUP_BATCHES:
                 return group
             # Preparing takes as long as the server's work: let replies and screens run in between.
             await asyncio.sleep(0)
         group.is_last = True
         return group
+
+    def _take(self, group: "_Group", step: Step) -> None:
+        group.steps.append(step)
+        if step.batch is not None:
+            group.entries.append((step, self._entry(step, step.batch)))
 
     def _entry(self, step: Step, batch: Batch) -> Entry:
         self._number += 1
@@ -322,11 +316,11 @@ class ChangeRunner:
             raise
 
     async def _carry_out(self, group: "_Group") -> None:
-        for letters, left in group.sorted_out:
-            self.tally.take(letters, left=left)
-        self.tally.failed.update(group.failed)
-        self.tally.notes += group.notes
-        self._note_changed(group.changed)
+        for step in group.steps:
+            self.tally.take(step.sorted_out, left=step.left)
+            self.tally.failed.update(step.failed)
+            self.tally.notes += [step.note] if step.note else []
+            self._note_changed(step.changed)
         entries = group.entries
         while entries:
             outcomes = await self._apply_all([entry for _, entry in entries])

@@ -23,9 +23,11 @@ from typing import Any
 from rsmq_tui.files import FileLock
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, Outcome
+from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import Change, Entry, State, Tally
 from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
+from rsmq_tui.triage.scope import Preview
 
 # A running change updates its heartbeat with every group of batches.
 _SILENT_MS = 60_000
@@ -332,40 +334,26 @@ class Journal(JournalReading):
         self._looked_s: float | None = None
         self._works: dict[int, Work] = {}
 
-    def begin(
-        self,
-        *,
-        at_ms: int,
-        name: str,
-        past: str,
-        profile: str,
-        server: str,
-        ns: str,
-        queue: str,
-        target: str | None,
-        what: str,
-        planned: int,
-        undoes: int | None = None,
-        run_id: str | None = None,
-    ) -> int:
-        """Add a running change, and return its number; call ``leave`` at its end."""
+    def begin(self, preview: Preview, at_ms: int, run_id: str | None = None) -> int:
+        """Add a running change, and return its number; call ``leave`` at its end. The times are those of the server."""
+        action = preview.action
         row: dict[str, object] = {
             "at_ms": at_ms,
-            "name": name,
-            "past": past,
+            "name": action.name,
+            "past": action.past,
             "who": user_name(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "alive_ms": now_ms(),
-            "profile": profile,
-            "server": server,
+            "profile": preview.profile,
+            "server": preview.server,
             "run_id": run_id,
-            "ns": ns,
-            "queue": stored_name(queue),
-            "target": stored_name(target),
-            "what": what,
-            "planned": planned,
-            "undoes": undoes,
+            "ns": preview.ns,
+            "queue": stored_name(action.queue),
+            "target": stored_name(action.to),
+            "what": preview.what,
+            "planned": preview.count,
+            "undoes": action.change if isinstance(action, Undo) else None,
             "written": 0,
         }
         with ExitStack() as failed:
@@ -591,6 +579,12 @@ def user_name() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
 
 
+# The fields of a change in a line of the audit log, and the keys that differ from their names.
+_AUDITED = ("at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned", "done",
+            "skipped", "failed")  # fmt: skip
+_AUDITED_AS = {"name": "action", "what": "filter"}
+
+
 class AuditLog:
     """The audit log in the file ``path``, which only the user may read."""
 
@@ -607,25 +601,8 @@ class AuditLog:
 
     def write(self, change: Change, ended: str) -> None:
         """Append the line of a change that has ended; raises OSError."""
-        line = {
-            "at_ms": change.at_ms,
-            "action": change.name,
-            "who": change.who,
-            "host": change.host,
-            "profile": change.profile,
-            "server": change.server,
-            "ns": change.ns,
-            "queue": change.queue,
-            "target": change.target,
-            "filter": change.what,
-            "planned": change.planned,
-            "done": change.done,
-            "skipped": change.skipped,
-            "failed": change.failed,
-            "ended": ended,
-            "change": change.change,
-            "undoes": change.undoes,
-        }
+        line = {_AUDITED_AS.get(name, name): getattr(change, name) for name in _AUDITED}
+        line |= {"ended": ended, "change": change.change, "undoes": change.undoes}
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Names may hold bytes that are not UTF-8: JSON escapes keep every line in ASCII.
         text = json.dumps(line, ensure_ascii=True) + "\n"

@@ -300,9 +300,8 @@ class Preview:
         where = f"{self.profile} ({server})" if self.profile else server
         action = self.action
         rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {where}")]
-        target = action.to if isinstance(action, MessageAction) else None
-        if target is not None:
-            rows.append(("to", target))
+        if action.to is not None:
+            rows.append(("to", action.to))
         rows.append(("that", self.what))
         if (body := self._only_body()) is not None:
             rows.append(("body", body))

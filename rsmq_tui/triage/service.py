@@ -12,7 +12,7 @@ from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, MessageAction, Undo
+from rsmq_tui.triage.actions import Action, Undo
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
 from rsmq_tui.triage.errors import explain as words
@@ -137,8 +137,9 @@ class ChangeService:
             journal = await self._open()
             await self._recover(journal)
             found = await self._undoable(journal, change, queue, unsettled=unsettled)
-            left = await asyncio.to_thread(left_to_undo, journal, found.change, unsettled=unsettled)
-            if left.unsettled and not left.planned:
+            left = await asyncio.to_thread(left_to_undo, journal, found.change)
+            planned = left.planned(unsettled=unsettled)
+            if left.unsettled and not planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
             editor = self._editor_of(found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
@@ -163,7 +164,7 @@ class ChangeService:
             ns=found.ns,
             profile=self.profile,
             at_ms=found.at_ms,
-            count=left.planned,
+            count=planned,
             keep_days=journal.keep_days,
             notes=tuple(notes),
         )
@@ -252,31 +253,14 @@ class ChangeService:
     async def _steps(self, preview: Preview) -> tuple[ChangeRunner, AsyncGenerator[Step, None]]:
         journal, action = await self._open(), preview.action
         editor = self._editor_of(preview.ns, action.queue)
-        undoes = action.change if isinstance(action, Undo) else None
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} is no longer in the journal")
             steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled)
         else:
             steps = self._backend.prepare(editor, journal, preview)
-        target = action.to if isinstance(action, MessageAction) else None
         at_us, run_id = await editor.clock_and_run_id()
-        begin = partial(
-            journal.begin,
-            at_ms=at_us // 1000,
-            name=action.name,
-            past=action.past,
-            profile=preview.profile,
-            server=self.server,
-            ns=preview.ns,
-            queue=action.queue,
-            target=target,
-            what=preview.what,
-            planned=preview.count,
-            undoes=undoes,
-            run_id=run_id,
-        )
-        change = await _begun(journal, begin)
+        change = await _begun(journal, partial(journal.begin, preview, at_us // 1000, run_id))
         tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
         return ChangeRunner(editor, journal, change, tally), steps
 

@@ -43,11 +43,19 @@ class BatchUndo(ABC):
 
 
 class LeftToUndo(NamedTuple):
-    """How many messages (or queues) an undo changes, how many messages are unsettled, and which queues were created."""
+    """What is left to undo of a change: numbers of messages or queues, and the queues that it created.
 
-    planned: int
+    ``counted`` are those that the change counted, ``auxiliary`` the others. ``unsettled`` are messages.
+    """
+
+    counted: int
+    auxiliary: int
     unsettled: int
     created: tuple[str, ...]
+
+    def planned(self, *, unsettled: bool) -> int:
+        """Return how many an undo changes; auxiliary ones count only if no others are left."""
+        return (self.counted or self.auxiliary) + (self.unsettled if unsettled else 0)
 
 
 class _Undos:
@@ -89,10 +97,9 @@ async def prepare_undo(
             yield prepared
 
 
-def left_to_undo(journal: Journal, change: int, *, unsettled: bool = False) -> LeftToUndo:
-    """Count what is left to undo; auxiliary batches count only if no others are left."""
-    counted, served, doubtful, created = _left(_Undos(journal, change))
-    return LeftToUndo((counted or served) + (doubtful if unsettled else 0), doubtful, created)
+def left_to_undo(journal: Journal, change: int) -> LeftToUndo:
+    """Count what is left to undo."""
+    return _left(_Undos(journal, change))
 
 
 def removal_notes(left: LeftToUndo) -> list[str]:
@@ -128,8 +135,8 @@ def _is_rest(undos: _Undos) -> bool:
     if found is not None and found.done and not undos.already:
         # Fast path: reading all batches takes time.
         return False
-    counted, _, doubtful, _ = _left(undos)
-    return not counted + doubtful
+    left = _left(undos)
+    return not left.counted + left.unsettled
 
 
 def _is_unsettled(entry: Entry) -> bool:
@@ -140,9 +147,8 @@ def _is_unsettled(entry: Entry) -> bool:
     return entry.unsure and entry.batch.takes_away
 
 
-def _left(undos: _Undos) -> tuple[int, int, int, tuple[str, ...]]:
-    """Return what is left: counted, auxiliary and unsettled numbers, and the queues that the change created."""
-    counted = served = doubtful = 0
+def _left(undos: _Undos) -> LeftToUndo:
+    counted = auxiliary = unsettled = 0
     created: list[str] = []
     for entry in undos.journal.entries(undos.change):
         undo = undos.of(entry)
@@ -150,9 +156,9 @@ def _left(undos: _Undos) -> tuple[int, int, int, tuple[str, ...]]:
         if done and (queue := undo.created(entry)) is not None:
             created.append(queue)
         if _is_unsettled(entry):
-            doubtful += done
+            unsettled += done
         elif entry.counted:
             counted += done
         else:
-            served += done
-    return counted, served, doubtful, tuple(created)
+            auxiliary += done
+    return LeftToUndo(counted, auxiliary, unsettled, tuple(created))

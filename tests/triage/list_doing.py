@@ -28,7 +28,7 @@ from rsmq_tui.triage.actions import (
     Trim,
 )
 from rsmq_tui.triage.jsonl import to_line
-from rsmq_tui.triage.lists.service import ListBackend
+from rsmq_tui.triage.lists.backend import ListBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import message
 

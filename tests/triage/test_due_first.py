@@ -10,7 +10,7 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
-from rsmq_tui.triage.rsmq.preview import what_is_due_first
+from rsmq_tui.triage.rsmq.backend import what_is_due_first
 from rsmq_tui.triage.scope import Matching, Seeing
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
@@ -242,7 +242,7 @@ async def test_more_that_come_in_while_all_are_read_are_not_chosen(
 )
 async def test_words_count_those_that_are_still_there(text: str, limit: int, what: str) -> None:
     scope, matched = Matching(parse_filter(text), limit), 2 if text else 1_300
-    assert what_is_due_first(scope, limit, matched, min(limit, matched) - 1) == what
+    assert what_is_due_first(Delete(queue="a"), scope, limit, matched, min(limit, matched) - 1) == what
 
 
 async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: ChangeService, queues: Rsmq) -> None:

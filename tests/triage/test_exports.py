@@ -12,7 +12,7 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import CreateQueue, SetAttributes
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
-from rsmq_tui.triage.rsmq import export
+from rsmq_tui.triage.rsmq import backend
 from rsmq_tui.triage.scope import Everything, Named, Scope
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done
@@ -90,7 +90,7 @@ async def test_what_is_too_long_or_gone_is_counted(
     ids = queues.send_messages("a", ["x"] * 5)
     client.hset("rsmq:a:Q", ids[0], "l" * 2 * MIB)
     queues.delete_message("a", ids[1])
-    monkeypatch.setattr(export, "BODY_BYTES_MAX", MIB)
+    monkeypatch.setattr(backend, "BODY_BYTES_MAX", MIB)
 
     exported = await _export(triage, Named(tuple(ids)), tmp_path / "out")
 

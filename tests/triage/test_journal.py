@@ -24,7 +24,7 @@ from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal, Work, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
-from rsmq_tui.triage.scope import Selection
+from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import contents, kept
@@ -37,18 +37,7 @@ def some_messages(queues: Rsmq) -> None:
 
 
 def begun(journal: Journal) -> int:
-    return journal.begin(
-        at_ms=1,
-        name="delete",
-        past="deleted",
-        profile="",
-        server="s",
-        ns="rsmq",
-        queue="a",
-        target=None,
-        what="",
-        planned=1,
-    )
+    return journal.begin(Preview(Delete(queue="a"), "", "s", "rsmq", "", 0, 1), 1)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -187,10 +176,10 @@ async def test_a_run_that_is_given_up_while_it_begins_is_left(
     begins, begin, close = threading.Event(), Journal.begin, Selection.close
     monkeypatch.setattr(Selection, "close", lambda selection: closed.append(close(selection)))
 
-    def slowly(journal: Journal, **given: Any) -> int:
+    def slowly(journal: Journal, *given: Any) -> int:
         begins.set()
         time.sleep(0.2)
-        return begin(journal, **given)
+        return begin(journal, *given)
 
     monkeypatch.setattr(Journal, "begin", slowly)
     running = asyncio.create_task(triage.run(preview).to_end())

@@ -23,7 +23,7 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.undo import PUT_BACK
+from rsmq_tui.triage.lists.batches import PUT_BACK
 from rsmq_tui.triage.scope import Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import audit_lines, done, undone

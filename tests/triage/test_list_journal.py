@@ -11,10 +11,11 @@ from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.rsmq.edits import Edit
-from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.actions import Delete, Move
 from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import VERSION
+from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
@@ -45,10 +46,8 @@ BATCHES = {
 @pytest.mark.parametrize("what", BATCHES)
 def test_a_batch_comes_back_as_it_was(memory: Path, what: str) -> None:
     with closing(Journal(memory / "journal.sqlite")) as journal:
-        change = journal.begin(
-            at_ms=1, name="x", past="x", profile="", server="s", ns=LISTS_NS, queue=A, target="queue:\udcff",
-            what="", planned=1,
-        )  # fmt: skip
+        action = Move(queue=A, target="queue:\udcff")
+        change = journal.begin(Preview(action, "", "s", LISTS_NS, "", 0, 1), 1)
         journal.write(change, [Entry(1, "token", BATCHES[what], None, None)])
         (entry,) = journal.entries(change)
         assert entry.batch == BATCHES[what]

@@ -48,6 +48,8 @@ _TURN_NS_MAX = 20_000_000
 # A search through bodies reads the other fields of its matches in batches of this size, or after this time.
 _ASKED_AT_ONCE = 100
 _ASKED_EVERY_S = 0.1
+# How many messages are read at once from the front of a queue.
+_FRONT_MESSAGES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,35 @@ async def search(
         async with aclosing(parts) as coming:
             async for progress in coming:
                 yield progress
+
+
+async def search_due_first(
+    reader: QueueReader, queue: str, wanted: Filter, limit: int
+) -> AsyncGenerator[Progress, None]:
+    """Yield the first ``limit`` matches by due time, with their bodies.
+
+    The queue is read from its front, no further than the last of them. Raises ``PeekError``. Close it with ``aclose``
+    when leaving early.
+    """
+    with in_words():
+        chunks = due_first(reader, queue, wanted, limit, bodies=True, sizes=True)
+        async with aclosing(search_chunks(chunks, wanted, limit)) as found:
+            async for progress in found:
+                yield progress
+
+
+async def due_first(
+    reader: QueueReader, queue: str, wanted: Filter, limit: int, *, bodies: bool, sizes: bool
+) -> AsyncGenerator[ScanChunk, None]:
+    """Read a queue from its front, with the fields that the filter needs, and bodies and sizes if requested."""
+    needs = wanted.needs()
+    # If all match, the queue is read no further than the limit.
+    count = min(limit, _FRONT_MESSAGES) if wanted.is_empty else _FRONT_MESSAGES
+    async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
+        async for chunk in chunks:
+            yield await reader.scan.read(
+                queue, chunk, counts=True, bodies=bodies or "body" in needs, sizes=sizes or "size" in needs
+            )
 
 
 async def _pinned(

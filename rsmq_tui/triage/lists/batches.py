@@ -1,13 +1,23 @@
-"""Batches of list queues as rows of the journal, and back."""
+"""Batches of list queues: their rows in the journal, and their inverse, in parts that one call can do."""
 
+import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
-from rsmq_tui.protocol.lists.edits import ListBatch, ListKind
-from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Window
+from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
+from rsmq_tui.triage.change import Entry, Step
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.lists.select import Finding, Span
+from rsmq_tui.triage.undo import BatchUndo
 
 
 def row_of(batch: ListBatch) -> dict[str, object]:
@@ -31,3 +41,125 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     target = None if row["target"] is None else known_name(row["target"])
     edits = edits_of(row["edits"])
     return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, int(row["sent"]), is_first)
+
+
+PUT_BACK = "Items are put back at the end that consumers take from: the one that was removed first is taken next again."
+
+
+class ListUndo(BatchUndo):
+    """Undoes the batches of one change of list queues, from the last to the first."""
+
+    note = PUT_BACK
+
+    def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
+        super().__init__(journal, change, already)
+        # The place of the batch undone before: the items of the next one are beside it.
+        self._beside: Span | None = None
+
+    def still_done(self, entry: Entry) -> str:
+        """Return the outcome, without the items that were undone: an undo may end within a batch."""
+        return _still_done(self.journal, self.change, entry)
+
+    async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
+        """Yield the inverse of what is left of a batch."""
+        batch = entry.batch
+        if not isinstance(batch, ListBatch) or not entry.outcome:
+            return
+        left = await asyncio.to_thread(self.still_done, entry)
+        inverse = batch.inverse(left)
+        if inverse is None:
+            return
+        lists = ListEditor.beside(editor, inverse.names)
+        # Earlier batches must be done first, since the list is read once for all parts of this one.
+        yield Step(alone=True)
+        if inverse.takes_from_list:
+            async for prepared in self._from_list(lists, inverse, was_first=batch.first):
+                yield prepared
+        elif inverse.kind is ListKind.REMOVE:
+            yield await _from_rsmq(lists, inverse)
+        else:
+            yield Step(inverse)
+
+    async def _from_list(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> AsyncGenerator[Step, None]:
+        """Yield the removal of items from a list: any with the same values, as many as were put there."""
+        area: Area = area_of(inverse.befores[0].id)
+        meant: dict[bytes, deque[Edit]] = {}
+        for edit in inverse.edits:
+            if edit.before is not None:
+                meant.setdefault(digest_of(edit.before.id), deque()).append(edit)
+
+        async def make(bodies: list[bytes], window: Window) -> Step:
+            self._beside = Span(window.near, window.far)
+            edits = []
+            for body in bodies:
+                before, after = meant[item_digest(body)].popleft()
+                if before is not None:
+                    edits.append(Edit(before._replace(body=body, size=len(body)), after))
+            return Step(replace(inverse, edits=tuple(edits), window=window))
+
+        def again(edit: Edit) -> None:
+            if edit.before is not None:
+                meant[digest_of(edit.before.id)].append(edit)
+
+        wanted = Counter({digest: len(edits) for digest, edits in meant.items()})
+        spans = [] if area == "p" else [await self._likely(lists, inverse, was_first=was_first)]
+        finding = Finding(lists, inverse.queue, area, wanted, spans, again=again, backwards=inverse.first)
+        async for prepared in finding.passes(make):
+            yield prepared
+
+    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> Span:
+        """Return where the items probably are: beside those of the batch undone before, or at an end."""
+        if self._beside is not None:
+            near, far = self._beside
+            return Span(max(0, near - inverse.size), far + inverse.size)
+        if not was_first:
+            return Span(0, inverse.size - 1)
+        ready = (await lists.facts(inverse.queue)).ready
+        return Span(max(0, ready - inverse.size), max(0, ready - 1))
+
+
+def _still_done(journal: Journal, change: int, entry: Entry) -> str:
+    """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
+    if not isinstance(entry.batch, ListBatch) or not entry.outcome:
+        return entry.outcome or ""
+    letters = letters_of(entry.outcome)
+    inverse = entry.batch.inverse(entry.outcome)
+    if inverse is None:
+        return entry.outcome
+    back = Counter(
+        _key(edit) for other, undo in journal.undos_of(change, entry.number) for edit in _done(journal, other, undo)
+    )
+    places = [number for number, letter in enumerate(letters) if letter == Outcome.DONE]
+    marks = list(letters)
+    for place, edit in zip(places, inverse.edits, strict=True):
+        if back[_key(edit)]:
+            back[_key(edit)] -= 1
+            marks[place] = TAKEN_BACK
+    return "".join(marks) + entry.outcome[len(letters) :]
+
+
+def _done(journal: Journal, change: int, entry: Entry) -> list[Edit]:
+    batch = entry.batch
+    if not isinstance(batch, ListBatch) or not entry.outcome:
+        return []
+    letters = letters_of(_still_done(journal, change, entry))
+    return [edit for edit, letter in zip(batch.edits, letters, strict=True) if letter == Outcome.DONE]
+
+
+def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
+    return edit.before and edit.before.id, edit.after and edit.after.id
+
+
+async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
+    """Return the removal of messages from an RSMQ queue; their bodies are read, so that the undo can be undone."""
+    queues = QueueEditor.beside(lists, inverse.ns or "")
+    _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
+    prepared, edits = Step(), []
+    for before, now in zip(inverse.befores, whole, strict=True):
+        if now is None or now.body is None:
+            prepared.sorted_out += Outcome.GONE
+        else:
+            edits.append(Edit(before._replace(body=now.body, size=now.size), None))
+    if edits:
+        prepared.batch = replace(inverse, edits=tuple(edits))
+    return prepared

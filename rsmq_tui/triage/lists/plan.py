@@ -20,23 +20,7 @@ from rsmq_tui.protocol.lists.naming import (
 )
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
 from rsmq_tui.protocol.rsmq.operations import chunked
-from rsmq_tui.triage.actions import (
-    Ack,
-    Copy,
-    Delete,
-    Hide,
-    Import,
-    Move,
-    Pop,
-    Purge,
-    Push,
-    Release,
-    Requeue,
-    Send,
-    Target,
-    Trim,
-    target_of_list,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists import select
@@ -79,23 +63,23 @@ async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncG
     action, selection = preview.action, preview.selection
     preparing = _Preparing(editor, action.queue)
     match action:
-        case Send(bodies=bodies):
-            for prepared in preparing.sent(bodies, first=isinstance(action, Push) and action.first):
+        case actions.Send(bodies=bodies):
+            for prepared in preparing.sent(bodies, first=isinstance(action, actions.Push) and action.first):
                 yield prepared
-        case Import(path=path):
+        case actions.Import(path=path):
             for prepared in preparing.sent(message.body for message in read_file(path, preview.file)):
                 yield prepared
     if not isinstance(selection, ListSelection):
         return
     match action:
-        case Hide(seconds=seconds):
+        case actions.Hide(seconds=seconds):
             steps = preparing.hidden(selection, seconds)
-        case Requeue() | Release():
-            steps = preparing.requeued(selection, first=not (isinstance(action, Requeue) and action.to_back))
-        case Copy() | Move():
-            steps = preparing.moved(selection, action, target_of_list(action.target, ns))
-        case Delete() | Purge() | Pop() | Trim() | Ack():
-            newest = action.keep if isinstance(action, Trim) and not action.keep_oldest else 0
+        case actions.Requeue() | actions.Release():
+            steps = preparing.requeued(selection, first=not (isinstance(action, actions.Requeue) and action.to_back))
+        case actions.Copy() | actions.Move():
+            steps = preparing.moved(selection, action, actions.target_of_list(action.target, ns))
+        case actions.Delete() | actions.Purge() | actions.Pop() | actions.Trim() | actions.Ack():
+            newest = action.keep if isinstance(action, actions.Trim) and not action.keep_oldest else 0
             steps = preparing.removed(selection, spared=newest)
         case _:
             raise TypeError(f"not prepared here: {action}")
@@ -162,7 +146,9 @@ class _Preparing:
         async for prepared in self._in_processing(selection, lease):
             yield prepared
 
-    async def moved(self, selection: ListSelection, action: Move, to: Target) -> AsyncGenerator[Step, None]:
+    async def moved(
+        self, selection: ListSelection, action: actions.Move, to: actions.Target
+    ) -> AsyncGenerator[Step, None]:
         """Move or copy items, in order, to the end of the target that is taken last."""
         outgoing = Outgoing(self._editor, to)
 
@@ -171,7 +157,7 @@ class _Preparing:
             afters = await outgoing.afters(fitting)
             if not fitting:
                 return
-            if isinstance(action, Copy):
+            if isinstance(action, actions.Copy):
                 prepared.batch = outgoing.puts(afters)
                 return
             batch = self._batch(ListKind.MOVE, list(map(Edit, fitting, afters)), window)

@@ -17,7 +17,7 @@ from rsmq_tui.triage.actions import Copy, Move, Target
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Targets
-from rsmq_tui.triage.scope import Guard, Selection
+from rsmq_tui.triage.scope import Guard, Preview
 
 NO_BODY = "it has no body"
 
@@ -68,12 +68,14 @@ class Outgoing:
 
 
 async def prepare_to_list(
-    editor: QueueEditor, names: ListNames, action: Move, to: Target, selection: Selection, guard: Guard
+    editor: QueueEditor, names: ListNames, action: Move, to: Target, preview: Preview
 ) -> AsyncGenerator[Step, None]:
     """Yield the batches from an RSMQ queue to a list: to the end that is taken last, in the order of delivery."""
-    messages = sorted((message._replace(body=None) for message in selection), key=_delivery)
+    if preview.selection is None:
+        raise TypeError("a preview of messages without a selection")
+    messages = sorted((message._replace(body=None) for message in preview.selection), key=_delivery)
     for part in chunked(messages, MOVE_MESSAGES, attrgetter("size"), CHUNK_BYTES):
-        yield await _to_list(editor, names, action, to, part, guard)
+        yield await _to_list(editor, names, action, to, part, preview.guard)
 
 
 async def _to_list(

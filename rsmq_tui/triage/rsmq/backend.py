@@ -1,24 +1,59 @@
-"""The backend of RSMQ queues: preview, plan and export."""
+"""The backend of RSMQ queues: preview and export of the selected messages; ``plan`` has the batches.
 
-from collections.abc import AsyncGenerator, Callable
+A filter scans the whole queue, in no order. If a limit selects the messages due first (by score, then id, as consumers
+get them), the queue is read from its front; without a filter, no further than the limit.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
+from typing import TypeVar
 
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.protocol import Address, QueueReader
+from rsmq_tui.monitor.filters.matching import Term
+from rsmq_tui.monitor.filters.search import Progress, due_first, search, search_chunks, search_due_first
+from rsmq_tui.monitor.peek import read_message
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import Address, QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.triage.actions import Fix, MessageAction, Move, target_of_rsmq
+from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.operations import chunked
+from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
+from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.transfer import prepare_to_list
-from rsmq_tui.triage.rsmq.export import Export, MarkedExport
-from rsmq_tui.triage.rsmq.fixes import prepare_fix
-from rsmq_tui.triage.rsmq.plan import prepare_messages
-from rsmq_tui.triage.rsmq.preview import preview_of
+from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
+from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
+from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages
 from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
-from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope, SeeingCallback
+from rsmq_tui.triage.scope import (
+    SAME_MESSAGE,
+    UNCHANGED,
+    Everything,
+    Guard,
+    Marked,
+    Matching,
+    Named,
+    Preview,
+    Scope,
+    Seeing,
+    SeeingCallback,
+    Selection,
+    Shown,
+    check_room,
+    still_matching,
+)
 from rsmq_tui.triage.service import Backend
+
+_CHUNK_MESSAGES = 500
+# How much one call may read, unless a single body is longer. A server copies a gigabyte per second.
+_CALL_BYTES = 1_000_000
+_Item = TypeVar("_Item")
 
 
 class RsmqBackend(Backend):
@@ -41,19 +76,64 @@ class RsmqBackend(Backend):
 
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
-        return await preview_of(self._editor, self._reader, base, journal, scope, seeing, self._names)
+        action = base.action
+        check(action)
+        base = replace(base, at_ms=await self._editor.clock_us() // 1000)
+        if isinstance(action, actions.Fix):
+            return await preview_of_fix(self._reader, base, action, seeing)
+        if not isinstance(action, actions.MessageAction):
+            return await QUEUE_ACTIONS[type(action)].preview(self._editor, base, action, seeing)
+        own, notes = await self._notes(action)
+        guard = guard_of(action, scope)
+        selection = Selection()
+        origins: tuple[str, ...] = ()
+        try:
+            elsewhere = unsearched = changed = 0
+            match scope:
+                case Marked(messages=messages, even_if_received=False):
+                    elsewhere, changed = await select_marked(self._editor, action.queue, messages, selection)
+                case Marked(messages=messages):
+                    elsewhere = await select_named(self._editor, action.queue, [one.id for one in messages], selection)
+                case Named(ids=ids):
+                    elsewhere = await select_named(self._editor, action.queue, ids, selection)
+                case Matching(limit=int() as limit):
+                    matched, unsearched = await select_due_first(self._reader, action, scope, limit, selection, seeing)
+                    what = what_is_due_first(action, scope, limit, matched, selection.count)
+                    base = replace(base, what=printable(what))
+                case Matching() | Everything() | None:
+                    wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
+                    found_by = search(self._reader, action.queue, wanted, **_needs(action))
+                    unsearched = await select_matching(found_by, selection, seeing)
+            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            if isinstance(action, actions.Redrive):
+                origins = await origin_notes(self._editor, journal, action, selection)
+        except BaseException:
+            selection.close()
+            raise
+        return replace(
+            base,
+            at_ms=selection.at_ms or base.at_ms,
+            count=selection.count + isinstance(action, actions.DeleteQueue),
+            selection=selection,
+            elsewhere=elsewhere,
+            unsearched=unsearched,
+            notes=(guard.sentence, *notes, *origins, *_unit_notes(action, selection)),
+            fields=own,
+            guard=guard,
+            left_is_asked=isinstance(scope, Marked | Named),
+            changed=changed,
+            wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and changed else None,
+        )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Yield the batches of a previewed change."""
         action = preview.action
         queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
-        if isinstance(action, MessageAction):
-            if preview.selection is None:
-                raise TypeError("a preview of messages without a selection")
-            if isinstance(action, Move) and (to := target_of_rsmq(action.target, preview.ns)).ns is None:
-                return prepare_to_list(queues, self._names, action, to, preview.selection, preview.guard)
-            return prepare_messages(queues, journal, action, preview.selection, preview.fields, preview.guard)
-        if isinstance(action, Fix):
+        if isinstance(action, actions.Move) and (to := actions.target_of_rsmq(action.target, preview.ns)).ns is None:
+            return prepare_to_list(queues, self._names, action, to, preview)
+        if isinstance(action, actions.MessageAction):
+            return prepare_messages(queues, journal, action, preview)
+        if isinstance(action, actions.Fix):
             return prepare_fix(queues, self._reader.within(preview.ns), action)
         return QUEUE_ACTIONS[type(action)].prepare(queues, action, preview)
 
@@ -64,11 +144,256 @@ class RsmqBackend(Backend):
                 return MarkedExport(self._editor, queue, [message.id for message in messages], write)
             case Named(ids=ids):
                 return MarkedExport(self._editor, queue, ids, write)
-            case Matching(filter=wanted, limit=limit):
-                return Export(self._reader, queue, wanted, write, limit)
-        return Export(self._reader, queue, parse_filter(""), write, None)
+            case Matching():
+                return Export(self._reader, queue, scope, write)
+        return Export(self._reader, queue, Matching(parse_filter("")), write)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._editor.aclose()
         await self._reader.aclose()
+
+    async def _notes(self, action: actions.MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
+        """Return the queue's fields and notes on the action; raises ``TriageError`` if it is not possible."""
+        editor = self._editor
+        notes: list[str] = []
+        own = await editor.fields(action.queue)
+        if not own.attributes and not own.depth and not own.listed:
+            raise rsmq_error("queueNotFound")
+        match action:
+            case actions.Move(target=target) if (to := actions.target_of_rsmq(target, editor.ns)).ns is None:
+                notes += await list_target_notes(editor, self._names, action, to)
+            case actions.Move(target=target):
+                if target == action.queue and action.name == "move":
+                    raise TriageError("the target is the queue itself")
+                there = await editor.fields(target)
+                if not there.exists:
+                    if not action.create:
+                        raise TriageError(f"queue {target} does not exist: create it first, or choose to create it")
+                    notes.append(f"Queue {target} is created with the attributes of {action.queue}.")
+            case actions.Redrive(target=str() as target):
+                if not (await editor.fields(target)).exists:
+                    raise TriageError(f"queue {target} does not exist: create it first")
+            case actions.DeleteQueue():
+                notes.append("If messages arrive or are received meanwhile, the queue and these messages are kept.")
+        if isinstance(action, actions.Copy) and actions.target_of_rsmq(action.target, editor.ns).ns is not None:
+            notes.append("The copies are visible at once.")
+        return own, tuple(notes)
+
+
+async def select_marked(
+    editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection
+) -> tuple[int, int]:
+    """Select messages that are unchanged; return how many are not, and how many of these are still in the queue."""
+    left = changed = 0
+    rest = iter(messages)
+    for chunk in _chunks(rest):
+        at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
+        there = [(shown, now) for shown, now in zip(chunk, found, strict=True) if now is not None]
+        same = [now for shown, now in there if _is_same(shown, now)]
+        changed += len(there) - len(same)
+        left += len(chunk) - len(same)
+        selection.add(same, at_ms)
+    return left, changed
+
+
+async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:
+    """Select the messages with these ids; return how many of them do not exist."""
+    left = 0
+    for chunk in _chunks(iter(dict.fromkeys(ids))):
+        at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
+        there = [now for now in found if now is not None]
+        left += len(chunk) - len(there)
+        selection.add(there, at_ms)
+    return left
+
+
+async def select_matching(
+    found_by: AsyncGenerator[Progress, None], selection: Selection, seeing: SeeingCallback
+) -> int:
+    """Select the matches of a search of the whole queue; return how many messages could not be searched."""
+    unsearched = 0
+    async with aclosing(found_by) as found:
+        async for part in found:
+            selection.add(part.messages, part.at_ms)
+            unsearched = part.not_searched
+            seeing(Seeing(part.scanned, part.depth, part.matched))
+    return unsearched
+
+
+def _needs(action: actions.MessageAction) -> dict[str, bool]:
+    """Return what is read of the selected messages.
+
+    Removed messages go to the journal with their bodies; moved ones must not exceed the target's maxsize.
+    """
+    return {"bodies": action.takes_away, "sizes": isinstance(action, actions.Move | actions.Redrive)}
+
+
+def _is_same(shown: Shown, now: RawMessage) -> bool:
+    return float(shown.score) == float(now.score) and shown.rc == (leading_int(now.rc) or 0)
+
+
+def _chunks(rest: Iterator[_Item]) -> Iterator[list[_Item]]:
+    while chunk := list(islice(rest, _CHUNK_MESSAGES)):
+        yield chunk
+
+
+async def select_due_first(
+    reader: QueueReader,
+    action: actions.MessageAction,
+    scope: Matching,
+    limit: int,
+    selection: Selection,
+    seeing: SeeingCallback,
+) -> tuple[int, int]:
+    """Select the first ``limit`` matches by due time; return how many match, and how many could not be searched.
+
+    Raises what the reader raises, and ``PeekError``.
+    """
+    queue, wanted, is_sized = action.queue, scope.filter, any(_needs(action).values())
+    if isinstance(action, actions.Release):
+        # A release has no effect on visible messages.
+        wanted = replace(wanted, terms=(*wanted.terms, Term("state", ":", ("hidden",))))
+    if await reader.fronts.depth(queue) <= limit:
+        unsearched = await select_matching(search(reader, queue, wanted, **_needs(action)), selection, seeing)
+        if selection.count <= limit:
+            return selection.count, unsearched
+        # Messages arrived meanwhile: there are more than the limit.
+        selection.clear()
+    matched = unsearched = 0
+    chunks = due_first(reader, queue, wanted, limit, bodies=False, sizes=False)
+    async with aclosing(search_chunks(chunks, wanted, None)) as found:
+        async for part in found:
+            chosen = [message._replace(body=None) for message in part.messages[: limit - selection.count]]
+            if chosen:
+                columns = tuple(zip(*chosen, strict=True))
+                chunk = ScanChunk(part.at_ms, part.depth, columns)
+                whole = await reader.scan.read(queue, chunk, counts=False, bodies=action.takes_away, sizes=is_sized)
+                selection.add(whole.messages, part.at_ms)
+            matched, unsearched = part.matched, part.not_searched
+            seeing(Seeing(part.scanned, max(part.depth, part.scanned), matched))
+            if wanted.is_empty and selection.count >= limit:
+                return max(part.depth, selection.count), 0
+    return matched, unsearched
+
+
+def what_is_due_first(action: actions.MessageAction, scope: Matching, limit: int, matched: int, chosen: int) -> str:
+    """Describe the selected messages, ``chosen`` of ``matched``; some of them may have left the queue since."""
+    which = "hidden " if isinstance(action, actions.Release) else ""
+    is_all = matched <= limit
+    first = "the one" if chosen == 1 else f"the {chosen:,}"
+    if scope.filter.is_empty:
+        if not is_all:
+            return f"{first} due first of {matched:,} {which}messages of the queue"
+        if chosen > 1:
+            return f"all {chosen:,} {which}messages of the queue"
+        return f"{'the only' if chosen else 'no'} {which}message of the queue"
+    where = f"{scope.filter.text}, in the whole queue"
+    if not is_all:
+        return f"{first} due first of {matched:,} {which + 'ones ' if which else ''}that match {where}"
+    if chosen > 1:
+        return f"all {plural(chosen, which + 'message')} that match {where}"
+    return f"{'the only' if chosen else 'no'} {which}message that matches {where}"
+
+
+def guard_of(action: actions.Action, scope: Scope | None) -> Guard:
+    """Return the guard of a scope's messages."""
+    match scope:
+        case Marked(even_if_received=True) | Named(even_if_received=True) | Matching(even_if_received=True):
+            return SAME_MESSAGE
+        case Marked() | Named():
+            return UNCHANGED
+        case Matching(filter=wanted, limit=int()) if wanted.is_empty:
+            # They were selected because they are due first; a message that was received meanwhile no longer is.
+            return UNCHANGED
+        case Matching(filter=wanted):
+            return still_matching(wanted)
+    # A queue is deleted only while no client uses it.
+    return UNCHANGED if isinstance(action, actions.DeleteQueue) else SAME_MESSAGE
+
+
+def _unit_notes(action: actions.MessageAction, selection: Selection) -> Iterator[str]:
+    """Yield notes on scores that are not in ms, and on the units of new scores."""
+    match action:
+        case actions.Move(target=target) if actions.target_of_rsmq(target, "").ns is None:
+            return
+        case actions.Copy(target=target) if target != action.queue:
+            then = "the copies are in milliseconds"
+        case actions.Redrive():
+            then = "in the target queue they are in milliseconds"
+        case actions.Hide() | actions.Release() | actions.Copy():
+            then = "the new ones use the same unit"
+        case actions.Move():
+            then = "they are not converted"
+        case _:
+            return
+    for unit, count in selection.units.items():
+        yield f"The scores of {plural(count, 'message')} are in {unit}: {then}."
+
+
+class Export(Exporting):
+    """Exports the messages of a queue that match; with a limit, those due first, in that order.
+
+    Raises ``PeekError``, and what ``write`` raises.
+    """
+
+    def __init__(self, reader: QueueReader, queue: str, scope: Matching, write: Callable[[str], object]) -> None:
+        super().__init__(write)
+        self.depth = 0
+        self._reader, self._queue, self._scope = reader, queue, scope
+
+    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        reader, queue, wanted, limit = self._reader, self._queue, self._scope.filter, self._scope.limit
+        parts = search(reader, queue, wanted) if limit is None else search_due_first(reader, queue, wanted, limit)
+        async with aclosing(parts) as found:
+            async for progress in found:
+                for message in progress.messages:
+                    await self._take_whole(message, progress.at_ms)
+                self.unsearched, self.depth = progress.not_searched, progress.depth
+                yield Seeing(progress.scanned, progress.depth, progress.matched)
+
+    async def _take_whole(self, message: RawMessage, at_ms: int) -> None:
+        if message.body is None and message.size:
+            # Too long for a scan, which reads many bodies at once.
+            view = await read_message(self._reader, self._queue, name_of(message.id))
+            if view.row is None:
+                self.gone += 1
+                return
+            if view.body is None:
+                self.cut += 1
+                return
+            message = message._replace(body=view.body)
+        self._take(message, at_ms)
+
+
+class MarkedExport(Exporting):
+    """Exports the messages with these ids; raises what the editor and ``write`` raise."""
+
+    def __init__(self, editor: QueueEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
+        super().__init__(write)
+        self._editor, self._queue, self._ids = editor, queue, ids
+
+    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        for start in range(0, len(self._ids), _CHUNK_MESSAGES):
+            ids = [name_bytes(id) for id in self._ids[start : start + _CHUNK_MESSAGES]]
+            _, seen = await self._editor.seen(self._queue, ids)
+            there = [message for message in seen if message is not None]
+            short = [message for message in there if message.size <= BODY_BYTES_MAX]
+            self.gone += len(seen) - len(there)
+            self.cut += len(there) - len(short)
+            for group in chunked(short, _CHUNK_MESSAGES, attrgetter("size"), _CALL_BYTES):
+                await self._take_group([message.id for message in group])
+                yield self._seeing
+            yield self._seeing
+
+    async def _take_group(self, ids: list[bytes]) -> None:
+        at_ms, found = await self._editor.messages(self._queue, ids)
+        for message in found:
+            if message is None:
+                self.gone += 1
+            else:
+                self._take(message, at_ms)
+
+    @property
+    def _seeing(self) -> Seeing:
+        return Seeing(self.written + self.gone + self.cut, len(self._ids), self.written)

@@ -1,7 +1,7 @@
 """Fixes what an audit found, with a preview."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
@@ -28,7 +28,7 @@ from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, strays
-from rsmq_tui.triage.scope import Preview
+from rsmq_tui.triage.scope import Preview, Seeing, SeeingCallback
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
 # The attributes of queues that the canonical client creates.
@@ -213,10 +213,8 @@ _WHOLE = {
 _NOTE = "Each problem is checked again, and fixed only if it still exists."
 
 
-async def preview_of_fix(
-    reader: QueueReader, base: Preview, action: Fix, seeing: Callable[[int, int, int], None]
-) -> Preview:
-    """Return ``base``, completed with what a fix would do; ``seeing`` is called with (read, about in all, problems).
+async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing: SeeingCallback) -> Preview:
+    """Return ``base``, completed with what a fix would do; ``seeing`` gets the messages and fields, and the problems.
 
     Raises ``TriageError``, and what the reader raises.
     """
@@ -229,7 +227,7 @@ async def preview_of_fix(
     async with aclosing(_counts_now(reader, action)) as looks:
         async for look in looks:
             counts = look.counts
-            seeing(look.examined, look.about, counts.total())
+            seeing(Seeing(look.examined, look.about, counts.total()))
     mended = [
         replace(finding, count=counts[kind])
         for finding in action.findings

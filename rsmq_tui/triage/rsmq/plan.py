@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
 from rsmq_tui.monitor.reading import score_like, score_units
@@ -14,27 +14,12 @@ from rsmq_tui.protocol import RawMessage, RsmqError, make_id, rsmq_error, valida
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
 from rsmq_tui.protocol.rsmq.operations import raw_message
-from rsmq_tui.triage.actions import (
-    Action,
-    Copy,
-    CreateQueue,
-    Delete,
-    DeleteQueue,
-    Fix,
-    Hide,
-    MessageAction,
-    Move,
-    Redrive,
-    Release,
-    Send,
-    SetAttributes,
-    target_of_rsmq,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.rsmq.queues import creation
-from rsmq_tui.triage.scope import Guard, Selection
+from rsmq_tui.triage.scope import Guard, Preview, Selection
 
 T = TypeVar("T")
 
@@ -48,59 +33,34 @@ async def ahead(
     reads reach the server before the edits of earlier items keep it busy. Close it with ``aclose`` when leaving early,
     which also ends the generator.
     """
-    made: _Made[T] = _Made(count, weigh, heavy)
-    making = asyncio.create_task(made.fill(items))
+    waiting: deque[tuple[T, int]] = deque()
+    changed = asyncio.Event()
+
+    async def fill() -> None:
+        async with aclosing(items):
+            async for item in items:
+                waiting.append((item, weigh(item)))
+                changed.set()
+                while len(waiting) >= count or sum(weight for _, weight in waiting) >= heavy:
+                    changed.clear()
+                    await changed.wait()
+
+    making = asyncio.create_task(fill())
+    making.add_done_callback(lambda _: changed.set())
     try:
-        while await made.has_more():
-            yield made.take()
+        while waiting or not making.done():
+            if waiting:
+                item, _ = waiting.popleft()
+                changed.set()
+                yield item
+            else:
+                changed.clear()
+                await changed.wait()
         # Raise the error that ended the task, including a cancellation.
         await making
     finally:
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
-
-
-class _Made(Generic[T]):
-    """The queue of items between a generator and ``ahead``."""
-
-    def __init__(self, count: int, weigh: Callable[[T], int], heavy: int) -> None:
-        self._waiting: deque[tuple[T, int]] = deque()
-        self._count, self._weigh, self._heavy = count, weigh, heavy
-        self._weight = 0
-        self._is_over = False
-        self._changed = asyncio.Event()
-
-    async def fill(self, items: AsyncGenerator[T, None]) -> None:
-        """Run the generator, as far ahead as the limits allow."""
-        try:
-            async with aclosing(items):
-                async for item in items:
-                    weight = self._weigh(item)
-                    self._waiting.append((item, weight))
-                    self._weight += weight
-                    self._changed.set()
-                    while len(self._waiting) >= self._count or self._weight >= self._heavy:
-                        await self._change()
-        finally:
-            self._is_over = True
-            self._changed.set()
-
-    async def has_more(self) -> bool:
-        """Wait for the next item, and return whether there is one."""
-        while not self._waiting and not self._is_over:
-            await self._change()
-        return bool(self._waiting)
-
-    def take(self) -> T:
-        """Return the next item."""
-        item, weight = self._waiting.popleft()
-        self._weight -= weight
-        self._changed.set()
-        return item
-
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
 
 
 _TARGETS_KNOWN = 1_000
@@ -166,7 +126,7 @@ _PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
 class RedriveSources:
     """Finds the source queue of each message of a dead-letter queue."""
 
-    def __init__(self, action: Redrive, journal: Journal, server: str, ns: str) -> None:
+    def __init__(self, action: actions.Redrive, journal: Journal, server: str, ns: str) -> None:
         self._action = action
         self._journal = journal
         self._server, self._ns = server, ns
@@ -195,7 +155,9 @@ class RedriveSources:
         return found
 
 
-async def origin_notes(editor: QueueEditor, journal: Journal, action: Redrive, selection: Selection) -> tuple[str, ...]:
+async def origin_notes(
+    editor: QueueEditor, journal: Journal, action: actions.Redrive, selection: Selection
+) -> tuple[str, ...]:
     """Return notes on where dead letters would go; raises what the editor and the journal raise."""
     if action.target is not None:
         return ()
@@ -290,28 +252,25 @@ _edit = partial(tuple.__new__, Edit)
 
 
 async def prepare_messages(
-    editor: QueueEditor,
-    journal: Journal,
-    action: MessageAction,
-    selection: Selection,
-    seen: QueueFields | None,
-    guard: Guard,
+    editor: QueueEditor, journal: Journal, action: actions.MessageAction, preview: Preview
 ) -> AsyncGenerator[Step, None]:
-    """Yield the batches of a change; ``seen`` are the queue's fields at the preview. Raises what the editor raises."""
+    """Yield the batches of a change; raises what the editor raises."""
+    selection, seen = preview.selection, preview.fields
+    if selection is None:
+        raise TypeError("a preview of messages without a selection")
     own = await editor.fields(action.queue)
-    if isinstance(action, DeleteQueue) and (left := _why_left(own, seen)):
+    if isinstance(action, actions.DeleteQueue) and (left := _why_left(own, seen)):
         yield Step(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
         return
-    targets = Targets(editor, own)
-    if isinstance(action, Move) and action.create and action.target != action.queue:
-        made = await targets.create(action.target)
+    preparing = _Preparing(editor, journal, action, own, preview.guard)
+    if isinstance(action, actions.Move) and action.create and action.target != action.queue:
+        made = await preparing.targets.create(action.target)
         if made is not None:
             yield Step(made, counted=False, alone=True)
-    changes = _changes(editor, journal, action, selection, own, targets, guard)
-    async with aclosing(ahead(changes, AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
+    async with aclosing(ahead(preparing.changes(selection), AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
         async for prepared in coming:
             yield prepared
-    if isinstance(action, DeleteQueue):
+    if isinstance(action, actions.DeleteQueue):
         async for prepared in _last_of(editor, action.queue, seen):
             yield prepared
 
@@ -323,40 +282,131 @@ def _bytes_of(prepared: Step) -> int:
     return sum([len((before or after or _NOTHING).body or b"") for before, after in prepared.batch.edits])
 
 
-async def _changes(
-    editor: QueueEditor,
-    journal: Journal,
-    action: MessageAction,
-    selection: Selection,
-    own: QueueFields,
-    targets: Targets,
-    guard: Guard,
-) -> AsyncGenerator[Step, None]:
-    """Yield the batches for the selected messages, one chunk at a time."""
-    origins: RedriveSources | None = None
-    size = MOVE_MESSAGES if isinstance(action, Move | Redrive) else CHUNK_MESSAGES
-    for counted in selection.chunks(size, CHUNK_BYTES):
-        chunk = counted
-        if guard.ages is not None:
-            at_ms = await editor.clock_us() // 1000
-            chunk = [message for message in counted if guard.ages(message, at_ms)]
-            yield Step(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
-        if not chunk:
-            continue
-        match action:
-            case Delete() | DeleteQueue():
-                yield await removal_of(editor, action.queue, chunk, own.exists, conditions=guard.conditions)
-            case Hide() | Release():
-                later_ms = action.seconds * 1000 if isinstance(action, Hide) else 0
-                yield await _rescore(editor, action.queue, chunk, own.exists, later_ms, guard)
-            case Copy(target=target):
-                yield await _copies(editor, action.queue, target, chunk, targets, guard)
-            case Move(target=target):
-                yield await _move(action.queue, target, chunk, targets, guard)
-            case Redrive():
-                origins = origins or RedriveSources(action, journal, editor.label, editor.ns)
-                async for prepared in _redrive(editor, action.queue, chunk, targets, origins, guard):
-                    yield prepared
+class _Preparing:
+    """Prepares the batches of one change of messages; ``own`` are the queue's fields now."""
+
+    def __init__(
+        self, editor: QueueEditor, journal: Journal, action: actions.MessageAction, own: QueueFields, guard: Guard
+    ) -> None:
+        self.targets = Targets(editor, own)
+        self._editor, self._journal, self._action, self._own, self._guard = editor, journal, action, own, guard
+
+    async def changes(self, selection: Selection) -> AsyncGenerator[Step, None]:
+        """Yield the batches for the selected messages, one chunk at a time."""
+        action, guard, editor = self._action, self._guard, self._editor
+        origins: RedriveSources | None = None
+        size = MOVE_MESSAGES if isinstance(action, actions.Move | actions.Redrive) else CHUNK_MESSAGES
+        for counted in selection.chunks(size, CHUNK_BYTES):
+            chunk = counted
+            if guard.ages is not None:
+                at_ms = await editor.clock_us() // 1000
+                chunk = [message for message in counted if guard.ages(message, at_ms)]
+                yield Step(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
+            if not chunk:
+                continue
+            match action:
+                case actions.Delete() | actions.DeleteQueue():
+                    conditions = guard.conditions
+                    yield await removal_of(editor, action.queue, chunk, self._own.exists, conditions=conditions)
+                case actions.Hide() | actions.Release():
+                    yield await self._rescore(chunk, action.seconds * 1000 if isinstance(action, actions.Hide) else 0)
+                case actions.Copy(target=target):
+                    yield await self._copies(target, chunk)
+                case actions.Move(target=target):
+                    yield await self._move(target, chunk)
+                case actions.Redrive():
+                    origins = origins or RedriveSources(action, self._journal, editor.label, editor.ns)
+                    async for prepared in self._redrive(chunk, origins):
+                        yield prepared
+
+    async def _rescore(self, chunk: list[RawMessage], later_ms: int) -> Step:
+        due_ms = await self._editor.clock_us() // 1000 + later_ms
+        scores = [message.score for message in chunk]
+        dues = [score_like(score, due_ms) for score in scores] if score_units(scores) else [b"%d" % due_ms] * len(chunk)
+        edits = [
+            _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
+            for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
+        ]
+        exists, conditions = self._own.exists, self._guard.conditions
+        queue = self._action.queue
+        return Step(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=conditions))
+
+    async def _move(self, target: str, chunk: list[RawMessage]) -> Step:
+        prepared, fitting = await self._fitting(target, chunk)
+        edits = tuple([_edit((message, message)) for message in (message._replace(body=None) for message in fitting)])
+        if edits:
+            conditions = self._guard.conditions
+            prepared.batch = MessageBatch(
+                EditKind.MOVE,
+                self._action.queue,
+                edits,
+                target,
+                conditions=conditions,
+                keeps=conditions is not None,
+            )
+            prepared.renames = True
+        return prepared
+
+    async def _copies(self, target: str, chunk: list[RawMessage]) -> Step:
+        queue = self._action.queue
+        prepared, fitting = await self._fitting(target, chunk)
+        at_ms, whole = await self._editor.messages(queue, [message.id for message in fitting])
+        edits = []
+        for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
+            letter = self._guard.letter(message, now, at_ms)
+            if now is None or letter is not Outcome.DONE:
+                prepared.sort_out(message, letter)
+                continue
+            within = target == queue
+            id = make_id(at_ms * 1000 + number).encode() if within else now.id
+            score = score_like(now.score, at_ms) if within else b"%d" % at_ms
+            edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=score)))
+        if edits:
+            prepared.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
+            prepared.renames = True
+        return prepared
+
+    async def _redrive(self, chunk: list[RawMessage], origins: RedriveSources) -> AsyncGenerator[Step, None]:
+        queue = self._action.queue
+        read = self._editor.messages if origins.need_bodies else self._editor.seen
+        at_ms, whole = await read(queue, [message.id for message in chunk])
+        left = Step()
+        ways: dict[str, list[RawMessage]] = {}
+        known = await origins.of([message for message in whole if message is not None])
+        for message, now in zip(chunk, whole, strict=True):
+            letter = self._guard.letter(message, now, at_ms)
+            if now is None or letter is not Outcome.DONE:
+                left.sort_out(message, letter)
+            elif (target := known.get(now.id, queue)) == queue:
+                left.failed[NO_ORIGIN] += 1
+            else:
+                ways.setdefault(target, []).append(now._replace(body=None))
+        batches = []
+        for target, messages in ways.items():
+            try:
+                prepared, fitting = await self._fitting(target, messages)
+            except RsmqError:
+                # A body may contain a name that is not valid for a queue.
+                left.failed[NO_QUEUE] += len(messages)
+                continue
+            left.failed.update(prepared.failed)
+            edits = tuple(Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting)
+            if edits:
+                batches.append(MessageBatch(EditKind.MOVE, queue, edits, target, conditions=self._guard.conditions))
+        yield left
+        for batch in batches:
+            yield Step(batch, renames=True)
+
+    async def _fitting(self, target: str, chunk: list[RawMessage]) -> tuple[Step, list[RawMessage]]:
+        """Return the messages that the target accepts, and a step that counts the others as failed."""
+        prepared = Step()
+        if not (await self.targets.fields(target)).exists:
+            prepared.failed[NO_TARGET] += len(chunk)
+            return prepared, []
+        fitting = await self.targets.fitting(self._action.queue, target, chunk)
+        if len(fitting) < len(chunk):
+            prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
+        return prepared, fitting
 
 
 async def removal_of(
@@ -370,120 +420,26 @@ async def removal_of(
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
     unread = [message.id for message in seen if message.body is None]
     read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
-    if seen and not read:
-        whole_edits = tuple([_edit((message, None)) for message in seen])
-        whole_batch = MessageBatch(
-            EditKind.REMOVE, queue, whole_edits, must_exist=exists, sent=sent, conditions=conditions
-        )
-        return Step(whole_batch)
-    prepared, edits = Step(), []
-    for message in seen:
-        whole = message
-        if message.id in read:
-            body, rc, fr = read[message.id]
-            if (conditions is None and rc != message.rc) or (body is None and message.size):
-                # It has changed since: leave it out of the batch and the journal.
-                prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
-                continue
-            whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
-        edits.append(_edit((whole, None)))
+    prepared = Step()
+    if read:
+        edits = []
+        for message in seen:
+            whole = message
+            if message.id in read:
+                body, rc, fr = read[message.id]
+                if (conditions is None and rc != message.rc) or (body is None and message.size):
+                    # It has changed since: leave it out of the batch and the journal.
+                    prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                    continue
+                whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
+            edits.append(_edit((whole, None)))
+    else:
+        edits = [_edit((message, None)) for message in seen]
     if edits:
         prepared.batch = MessageBatch(
             EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent, conditions=conditions
         )
     return prepared
-
-
-async def _rescore(
-    editor: QueueEditor, queue: str, chunk: list[RawMessage], exists: bool, later_ms: int, guard: Guard
-) -> Step:
-    at_ms = await editor.clock_us() // 1000
-    scores = [message.score for message in chunk]
-    due_ms = at_ms + later_ms
-    dues = [score_like(score, due_ms) for score in scores] if score_units(scores) else [b"%d" % due_ms] * len(chunk)
-    edits = [
-        _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
-        for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
-    ]
-    return Step(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=guard.conditions))
-
-
-async def _move(queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard) -> Step:
-    prepared, fitting = await _fitting(queue, target, chunk, targets)
-    edits = [_edit((message, message)) for message in (message._replace(body=None) for message in fitting)]
-    if edits:
-        is_guarded = guard.conditions is not None
-        prepared.batch = MessageBatch(
-            EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions, keeps=is_guarded
-        )
-        prepared.renames = True
-    return prepared
-
-
-async def _copies(
-    editor: QueueEditor, queue: str, target: str, chunk: list[RawMessage], targets: Targets, guard: Guard
-) -> Step:
-    prepared, fitting = await _fitting(queue, target, chunk, targets)
-    at_ms, whole = await editor.messages(queue, [message.id for message in fitting])
-    edits = []
-    for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
-        letter = guard.letter(message, now, at_ms)
-        if now is None or letter is not Outcome.DONE:
-            prepared.sort_out(message, letter)
-            continue
-        within = target == queue
-        id = make_id(at_ms * 1000 + number).encode() if within else now.id
-        score = score_like(now.score, at_ms) if within else b"%d" % at_ms
-        edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=score)))
-    if edits:
-        prepared.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
-        prepared.renames = True
-    return prepared
-
-
-async def _redrive(
-    editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: RedriveSources, guard: Guard
-) -> AsyncGenerator[Step, None]:
-    read = editor.messages if origins.need_bodies else editor.seen
-    at_ms, whole = await read(queue, [message.id for message in chunk])
-    left = Step()
-    ways: dict[str, list[RawMessage]] = {}
-    known = await origins.of([message for message in whole if message is not None])
-    for message, now in zip(chunk, whole, strict=True):
-        letter = guard.letter(message, now, at_ms)
-        if now is None or letter is not Outcome.DONE:
-            left.sort_out(message, letter)
-        elif (target := known.get(now.id, queue)) == queue:
-            left.failed[NO_ORIGIN] += 1
-        else:
-            ways.setdefault(target, []).append(now._replace(body=None))
-    batches = []
-    for target, messages in ways.items():
-        try:
-            prepared, fitting = await _fitting(queue, target, messages, targets)
-        except RsmqError:
-            # A body may contain a name that is not valid for a queue.
-            left.failed[NO_QUEUE] += len(messages)
-            continue
-        left.failed.update(prepared.failed)
-        edits = [Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting]
-        if edits:
-            batches.append(MessageBatch(EditKind.MOVE, queue, tuple(edits), target, conditions=guard.conditions))
-    yield left
-    for batch in batches:
-        yield Step(batch, renames=True)
-
-
-async def _fitting(queue: str, target: str, chunk: list[RawMessage], targets: Targets) -> tuple[Step, list[RawMessage]]:
-    """Return the messages that the target accepts, and a step that counts the others as failed."""
-    prepared = Step()
-    if not (await targets.fields(target)).exists:
-        prepared.failed[NO_TARGET] += len(chunk)
-        return prepared, []
-    fitting = await targets.fitting(queue, target, chunk)
-    if len(fitting) < len(chunk):
-        prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
-    return prepared, fitting
 
 
 async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:
@@ -534,22 +490,22 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
     return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER
 
 
-def check(action: Action) -> None:
+def check(action: actions.Action) -> None:
     """Raise ``RsmqError`` if the protocol refuses an action, whatever is on the server."""
-    if isinstance(action, Fix):
+    if isinstance(action, actions.Fix):
         # The problem to fix may be the queue's name.
         return
     validation.queue_name(action.queue)
     match action:
-        case Move(target=str() as target) if target_of_rsmq(target, "").ns is None:
+        case actions.Move(target=str() as target) if actions.target_of_rsmq(target, "").ns is None:
             return
-        case Move(target=str() as target) | Redrive(target=str() as target):
+        case actions.Move(target=str() as target) | actions.Redrive(target=str() as target):
             validation.queue_name(target)
-        case Send():
+        case actions.Send():
             if action.delay_s is not None:
                 validation.seconds("delay", action.delay_s)
-        case CreateQueue() | SetAttributes():
-            if isinstance(action, SetAttributes) and action.vt is action.delay is action.maxsize is None:
+        case actions.CreateQueue() | actions.SetAttributes():
+            if isinstance(action, actions.SetAttributes) and action.vt is action.delay is action.maxsize is None:
                 raise rsmq_error("noAttributeSupplied")
             for name, value in (("vt", action.vt), ("delay", action.delay)):
                 if value is not None:

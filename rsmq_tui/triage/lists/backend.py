@@ -1,0 +1,316 @@
+"""The backend of list queues: preview and export of the selected items; ``plan`` has the batches."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from operator import attrgetter
+
+from rsmq_tui.monitor.filters.json_paths import JsonPath
+from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.monitor.filters.search import INCOMPLETE, Progress
+from rsmq_tui.monitor.list_poller import search_lists
+from rsmq_tui.monitor.peek import MessageState
+from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import Address, RawMessage, RsmqError
+from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
+from rsmq_tui.protocol.lists.naming import Area as Letter
+from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.operations import chunked
+from rsmq_tui.triage import actions
+from rsmq_tui.triage.change import Step
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.export import Exporting
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.lists.batches import PUT_BACK
+from rsmq_tui.triage.lists.plan import prepare_lists
+from rsmq_tui.triage.lists.select import (
+    EVERYWHERE,
+    HOLDS_AT_MOST_MS,
+    Area,
+    ListSelection,
+    Look,
+    Search,
+    Span,
+    select,
+    sightings,
+    spans_of,
+    walk_ms,
+)
+from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
+from rsmq_tui.triage.scope import (
+    Everything,
+    Preview,
+    Scope,
+    Seeing,
+    SeeingCallback,
+    check_room,
+    preview_of_sending,
+    what_of,
+)
+from rsmq_tui.triage.service import Backend
+
+_REFUSED: dict[type[actions.Action], str] = {
+    actions.CreateQueue: "a list queue is created by its first item",
+    actions.SetAttributes: "a list queue has no attributes",
+    actions.DeleteQueue: "a list queue exists only while it has items: purge it",
+    actions.Redrive: "items of a list do not record their source queue: move them to a named queue",
+    actions.Fix: "list queues have no automatic fixes",
+}
+STILL_THERE = (
+    "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
+    "consumers take meanwhile are skipped and counted."
+)
+_ONLY_PROCESSING = (actions.Requeue, actions.Release, actions.Hide, actions.Ack)
+_AREAS: tuple[Letter, ...] = ("q", "p")
+# How many items and bytes of bodies may be in memory at once.
+_PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
+_SLACK_ITEMS = 1_000
+
+
+class ListBackend(Backend):
+    """The changes of list queues of a server; raises ValueError for an invalid URL."""
+
+    def __init__(
+        self,
+        server: Address | str,
+        names: ListNames,
+        ns: str,
+        patterns: Sequence[str] = (),
+        age: JsonPath | None = None,
+    ) -> None:
+        self._age = age
+        self._server, self._names, self._ns, self._patterns = server, names, ns, patterns
+        self._editor = ListEditor(server, names)
+        self._opened: ListReader | None = None
+
+    @property
+    def editor(self) -> EditExecutor:
+        """The executor of its edits."""
+        return self._editor
+
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+        """Return ``base``, completed with what its action would do."""
+        action = base.action
+        editor = self._editor.at(action.queue)
+        _check(editor, action)
+        facts = await editor.facts(action.queue)
+        area, what = _meant(action, scope)
+        base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
+        if not isinstance(action, actions.MessageAction):
+            return await _of_sending(base, action, facts, seeing)
+        if not facts.depth:
+            raise TriageError("there is no list queue with that key")
+        notes = [*await _target_notes(editor, action, self._ns), STILL_THERE]
+        if not isinstance(action, actions.Copy | actions.Hide):
+            notes.append(PUT_BACK)
+        scope = None if isinstance(action, actions.Pop | actions.Trim | actions.PurgeList) else scope
+        selection = ListSelection()
+        try:
+            found = await select(editor, self._search, action.queue, scope, area, selection, seeing)
+            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+        except BaseException:
+            selection.close()
+            raise
+        if found.is_incomplete:
+            notes.append(f"{INCOMPLETE[0].upper()}{INCOMPLETE[1:]}.")
+        if found.not_meant:
+            notes.append(_not_meant(action, found.not_meant))
+        if isinstance(action, actions.Requeue) and selection.states[MessageState.IN_FLIGHT]:
+            notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
+        if not isinstance(action, actions.Copy) and selection.counts["q"]:
+            notes += _cost_notes(selection, facts)
+        return replace(
+            base,
+            at_ms=selection.at_ms or base.at_ms,
+            count=selection.count,
+            selection=selection,
+            elsewhere=found.elsewhere,
+            unsearched=found.unsearched,
+            notes=tuple(notes),
+        )
+
+    def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
+        """Yield the batches of a previewed change."""
+        return prepare_lists(self._editor.at(preview.action.queue), self._ns, preview)
+
+    def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
+        """Return an export that passes the items of a scope to ``write``."""
+        return ListExport(self._editor.at(queue), self._search, queue, scope, write)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._editor.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
+
+    def _search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+        if self._opened is None:
+            self._opened = ListReader(self._server, self._names, self._patterns)
+        return search_lists(self._opened, queue, wanted, age=self._age)
+
+
+def _check(editor: ListEditor, action: actions.Action) -> None:
+    refusal = _REFUSED.get(type(action))
+    if refusal is not None:
+        raise TriageError(refusal)
+    if not action.queue:
+        raise TriageError("name the list queue by its whole key")
+    owner = editor.names.owner(action.queue)
+    if owner is not None:
+        raise TriageError(f"that key belongs to the list queue {printable(owner)}: name the queue")
+    if isinstance(action, actions.Send) and action.delay_s:
+        raise TriageError("an item of a list cannot be delayed")
+    if isinstance(action, actions.Pop) and action.count < 1:
+        raise TriageError("the number to pop must be 1 or more")
+    if isinstance(action, actions.Trim) and action.keep < 0:
+        raise TriageError("the number to keep must be 0 or more")
+    refuse_other_slots(editor, editor.names, [action.queue], [])
+
+
+def _meant(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
+    """Return the items that an action can apply to, and a description of those that the scope selects."""
+    match action:
+        case actions.Pop(count=count):
+            return Area(processing=False, most=count), f"the {count:,} that would be taken next"
+        case actions.Trim(keep=keep, keep_oldest=True):
+            return Area(processing=False, first=keep), f"all but the {keep:,} that would be taken next"
+        case actions.Trim(keep=keep):
+            return Area(processing=False, spared=keep), f"all but the {keep:,} that were sent last"
+        case actions.PurgeList(processing=True):
+            return Area(), "every item of the queue, and those in processing"
+        case actions.Purge():
+            return Area(processing=False), "every item of the queue; those in processing stay"
+    if isinstance(action, _ONLY_PROCESSING):
+        is_all = scope in (None, Everything())
+        return Area(queue=False), "every item in processing" if is_all else what_of(action, scope)
+    return Area(), what_of(action, scope)
+
+
+async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:
+    notes = () if facts.ready else ("The list does not exist now: the first item creates it.",)
+    found = await preview_of_sending(base, seeing)
+    match action:
+        case actions.Send():
+            where = "taken next" if isinstance(action, actions.Push) and action.first else "taken last"
+            return replace(found, what=f"{found.what}, {where}", notes=notes)
+        case actions.Import():
+            told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
+            return replace(found, notes=(*notes, told))
+    raise TriageError(f"{action.verb.lower()} does not apply to list queues")
+
+
+async def _target_notes(editor: ListEditor, action: actions.Action, ns: str) -> list[str]:
+    if not isinstance(action, actions.Move):
+        return []
+    to = actions.target_of_list(action.target, ns)
+    if to.ns is None:
+        if to.queue == action.queue and not isinstance(action, actions.Copy):
+            raise TriageError("the target is the queue itself")
+        owner = editor.names.owner(to.queue)
+        if owner is not None:
+            raise TriageError(f"the target key belongs to the list queue {printable(owner)}: name the queue")
+        refuse_other_slots(editor, editor.names, [action.queue, to.queue], [])
+        await refuse_unreadable(editor, to)
+        return ["They are added at its end, in their order."]
+    return await _rsmq_notes(editor, action, to)
+
+
+async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Target) -> list[str]:
+    refuse_other_slots(editor, editor.names, [action.queue], [to])
+    try:
+        exists = (await QueueEditor.beside(editor, to.ns or "").fields(to.queue)).exists
+    except RsmqError as error:
+        raise TriageError(f"{to.text}: {error}") from error
+    if not exists:
+        where = f"in namespace {printable(to.ns or '')}"
+        raise TriageError(f"queue {printable(to.queue)} does not exist {where}: create it first")
+    return ["Each becomes a new message, sent now and ready at once."]
+
+
+def _not_meant(action: actions.Action, number: int) -> str:
+    if isinstance(action, _ONLY_PROCESSING):
+        return f"{plural(number, 'item')} of these in the queue are left out: this applies only to items in processing."
+    return f"{plural(number, 'item')} of these are left out."
+
+
+def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:
+    """Return a note on how long one call blocks the server, if the list is so long that it takes a while."""
+    call_ms = walk_ms(min(selection.deepest, facts.ready // 2))
+    is_whole = selection.counts["q"] >= facts.ready
+    if call_ms <= HOLDS_AT_MOST_MS or is_whole:
+        return []
+    return [f"Each call walks the list: about {call_ms:,.0f} ms, in which the server does nothing else."]
+
+
+class ListExport(Exporting):
+    """Exports the items of a scope of a list queue, in the order in which they are taken.
+
+    Raises what the editor, the search and ``write`` raise.
+    """
+
+    def __init__(
+        self,
+        editor: ListEditor,
+        search: Search,
+        queue: str,
+        scope: Scope | None,
+        write: Callable[[str], object],
+    ) -> None:
+        super().__init__(write)
+        self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
+        # How far pushes have shifted items since their places were read.
+        self._drift = 0
+
+    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+        selection = ListSelection()
+        try:
+            found = await select(
+                self._editor, self._search, self._queue, self._scope, Area(), selection, lambda _: None
+            )
+            self.gone, self.unsearched = found.elsewhere, found.unsearched
+            self.is_incomplete = found.is_incomplete
+            depth = selection.count + self.gone
+            for area in _AREAS:
+                for part in chunked(selection.items(area), _PART_ITEMS, attrgetter("size"), _PART_BYTES):
+                    for item in await self._with_bodies(part, area, selection.ready):
+                        self._take(item._replace(rc=None, fr=None), selection.at_ms)
+                    yield Seeing(self.written, depth, self.written)
+            yield Seeing(depth, depth, self.written)
+        finally:
+            selection.close()
+
+    async def _with_bodies(self, part: list[RawMessage], area: Letter, ready: int) -> list[RawMessage]:
+        """Return the items with their bodies, which are read if necessary; missing items are counted as gone."""
+        unread = [item for item in part if item.body is None]
+        if not unread:
+            return part
+        wanted = Counter(digest_of(item.id) for item in unread)
+        read: dict[bytes, bytes] = {}
+        there: Counter[bytes] = Counter()
+        known = spans_of((position_of(item.id) for item in unread), ready) if area == "q" else []
+        near = [
+            Span(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
+            for span in known
+        ]
+        for spans in (near, [Span(0, EVERYWHERE)]):
+            async with aclosing(sightings(self._editor, self._queue, area, wanted, spans, Look())) as seen:
+                async for _, found in seen:
+                    for place, body, _ in found:
+                        digest = item_digest(body)
+                        read[digest] = body
+                        there[digest] += 1
+                        self._drift = place - known[-1].near if known else 0
+        self.gone += wanted.total()
+        whole = []
+        for item in part:
+            digest = digest_of(item.id)
+            if item.body is not None:
+                whole.append(item)
+            elif there[digest]:
+                there[digest] -= 1
+                whole.append(item._replace(body=read[digest]))
+        return whole
