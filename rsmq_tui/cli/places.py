@@ -1,8 +1,8 @@
 """The places of a profile: what commands read, check and change of each kind of queue, behind one shape."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor import LivePoller, MessageView, Snapshot
+from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
@@ -19,12 +19,9 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
 
 # What reads lists, checks, audits and changes is imported by what needs it: the first paint waits for none of it.
 if TYPE_CHECKING:
-    from rsmq_tui.monitor import Filter
-    from rsmq_tui.monitor.audit.rsmq import AuditProgress
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
     from rsmq_tui.monitor.doctor import Finding
     from rsmq_tui.monitor.filters.json_paths import JsonPath
-    from rsmq_tui.monitor.filters.search import Progress
     from rsmq_tui.monitor.list_poller import ListPoller
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
@@ -56,6 +53,11 @@ class Place(ABC):
     def poller(self, name: str = "") -> "LivePoller | ListPoller":
         """Return a source of its snapshots, called so among several, which whoever asked closes."""
 
+    @cached_property
+    def source(self) -> "LivePoller | ListPoller":
+        """A source to read, search and audit its queues with; it is closed with the place."""
+        return self.poller()
+
     @abstractmethod
     async def poll_once(self) -> Snapshot:
         """Return one whole snapshot; a server that cannot be read is told in its ``link``."""
@@ -65,26 +67,12 @@ class Place(ABC):
         """Return what changes and exports its queues, which whoever asked closes."""
 
     @abstractmethod
-    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
-        """Yield what matches: in no order, but with a limit those that consumers get first."""
-
-    @abstractmethod
-    async def read(self, queue: str, id: str) -> MessageView:
-        """Read one message whole."""
-
-    @abstractmethod
     async def refuse_missing(self, queue: str) -> None:
         """Raise ``UsageError`` for a queue that does not exist, or say that there is nothing in it."""
 
     @abstractmethod
     async def missing(self, queues: Sequence[str]) -> list[str]:
         """Return those of these queues of which there is nothing at all."""
-
-    @abstractmethod
-    def audit(
-        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
-    ) -> "AsyncGenerator[AuditProgress, None]":
-        """Look for what does not fit together in these queues, or in all: in ``limit`` of them, for ``seconds``."""
 
     @abstractmethod
     async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
@@ -100,18 +88,14 @@ class Place(ABC):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if (reader := vars(self).get("_reader")) is not None:
-            await reader.aclose()
+        if (source := vars(self).get("source")) is not None:
+            await source.aclose()
 
 
 class _RsmqPlace(Place):
     """The RSMQ queues of a namespace."""
 
     kind = RSMQ
-
-    @cached_property
-    def _reader(self) -> QueueReader:
-        return reader_of(self.profile, self.ns)
 
     @property
     def title(self) -> str:
@@ -122,13 +106,10 @@ class _RsmqPlace(Place):
         return LivePoller(reader, interval_s=profile.interval_s, place=name, thresholds=profile.thresholds)
 
     async def poll_once(self) -> Snapshot:
-        poller = self.poller()
-        try:
+        async with aclosing(self.poller()) as poller:
             first = await poller.poll()
             # The first poll looks at receive counts after the rows; the second one's verdicts know them.
             return first if first.link.failure else await poller.poll()
-        finally:
-            await poller.aclose()
 
     def backend(self) -> "Backend":
         from rsmq_tui.triage.rsmq.backend import RsmqBackend  # noqa: PLC0415
@@ -138,23 +119,11 @@ class _RsmqPlace(Place):
         except ValueError as error:
             raise UsageError(str(error)) from error
 
-    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
-        from rsmq_tui.monitor.filters.search import search, search_due_first  # noqa: PLC0415
-
-        if limit is None:
-            return search(self._reader, queue, wanted)
-        return search_due_first(self._reader, queue, wanted, limit)
-
-    async def read(self, queue: str, id: str) -> MessageView:
-        from rsmq_tui.monitor.peek import read_message  # noqa: PLC0415
-
-        return await read_message(self._reader, queue, id)
-
     async def refuse_missing(self, queue: str) -> None:
         from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
 
         try:
-            index = await self._reader.rows.index()
+            index = await self.source.reader.rows.index()
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
@@ -167,20 +136,15 @@ class _RsmqPlace(Place):
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415
 
-        return await missing(self._reader, queues)
-
-    def audit(
-        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
-    ) -> "AsyncGenerator[AuditProgress, None]":
-        from rsmq_tui.monitor.audit.rsmq import audit  # noqa: PLC0415
-
-        return audit(self._reader, queues, limit=limit, seconds=seconds)
+        async with aclosing(reader_of(self.profile, self.ns)) as reader:
+            return await missing(reader, queues)
 
     async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
         from rsmq_tui.monitor.checks import LastSeen, check  # noqa: PLC0415
 
         last_seen = LastSeen(state_folder() / "check", self.server, self.ns)
-        return await check(self._reader, limits, self.profile.thresholds, last_seen, scanned)
+        async with aclosing(reader_of(self.profile, self.ns)) as reader:
+            return await check(reader, limits, self.profile.thresholds, last_seen, scanned)
 
     def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
         from rsmq_tui.monitor.doctor import diagnose  # noqa: PLC0415
@@ -205,11 +169,7 @@ class _ListPlace(Place):
 
         return None if self.profile.list_age is None else age_path(self.profile.list_age)
 
-    @cached_property
-    def _reader(self) -> "ListReader":
-        return self._another_reader()
-
-    def _another_reader(self, timeout_s: float = TIMEOUT_S) -> "ListReader":
+    def _opened(self, timeout_s: float = TIMEOUT_S) -> "ListReader":
         from rsmq_tui.monitor.list_tracker import AGE_BYTES  # noqa: PLC0415
         from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415
 
@@ -227,7 +187,7 @@ class _ListPlace(Place):
     def poller(self, name: str = "") -> "ListPoller":
         from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
 
-        reader, profile = self._another_reader(), self.profile
+        reader, profile = self._opened(), self.profile
         thresholds = profile.thresholds
         return ListPoller(reader, interval_s=profile.interval_s, place=name, thresholds=thresholds, age=self._age)
 
@@ -255,16 +215,6 @@ class _ListPlace(Place):
         except ValueError as error:
             raise UsageError(str(error)) from error
 
-    def search(self, queue: str, wanted: "Filter", limit: int | None) -> "AsyncGenerator[Progress, None]":
-        from rsmq_tui.monitor.list_poller import search_lists  # noqa: PLC0415
-
-        return search_lists(self._reader, queue, wanted, limit=limit, age=self._age)
-
-    async def read(self, queue: str, id: str) -> MessageView:
-        from rsmq_tui.monitor.list_poller import read_list_item  # noqa: PLC0415
-
-        return await read_list_item(self._reader, queue, id, age=self._age)
-
     async def refuse_missing(self, queue: str) -> None:
         # An empty one is no key, and so never missing.
         say(f"{printable(queue)} is empty now: Redis deletes a list with its last item")
@@ -272,15 +222,8 @@ class _ListPlace(Place):
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.lists import missing_lists  # noqa: PLC0415
 
-        return await missing_lists(self._reader, queues)
-
-    def audit(
-        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
-    ) -> "AsyncGenerator[AuditProgress, None]":
-        from rsmq_tui.monitor.audit.lists import audit_lists  # noqa: PLC0415
-
-        # It takes some calls, however many lists there are: there is nothing to limit.
-        return audit_lists(self._reader, queues)
+        async with aclosing(self._opened()) as reader:
+            return await missing_lists(reader, queues)
 
     async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
         from rsmq_tui.monitor.checks import LastSeen, check_lists  # noqa: PLC0415
@@ -288,17 +231,15 @@ class _ListPlace(Place):
         lists = self.profile.lists
         # Another check of the same server may be about other lists, and must not forget these.
         last_seen = LastSeen(state_folder() / "check", self.server, "\n".join((self.ns, *lists)))
-        return await check_lists(self._reader, lists, limits, self.profile.thresholds, last_seen, self._age)
+        async with aclosing(self._opened()) as reader:
+            return await check_lists(reader, lists, limits, self.profile.thresholds, last_seen, self._age)
 
     async def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
         from rsmq_tui.monitor.doctor import diagnose_lists  # noqa: PLC0415
 
-        reader = self._another_reader(timeout_s)
-        try:
+        async with aclosing(self._opened(timeout_s)) as reader:
             async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
                 yield finding
-        finally:
-            await reader.aclose()
 
 
 _PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,18 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search_chunks
 from rsmq_tui.monitor.list_tracker import AGE_BYTES, list_trackers, read_age
-from rsmq_tui.monitor.model import Link, Snapshot
+from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.peek import (
     DUE_BOUNDS,
-    PEEK_ERRORS,
     MessageRow,
     MessageView,
     Page,
     PageRequest,
     RowsAgain,
-    explain,
+    in_words,
     row_of,
 )
-from rsmq_tui.monitor.poller import Polling, Waiters, notes_of, refusal
+from rsmq_tui.monitor.poller import Polling, Waiters, refusal
 from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.verdicts import Thresholds
@@ -50,61 +49,6 @@ _PLACES: dict[str, Place] = {
 _WHOLE: dict[str, Place] = {"ready": "queue", "hidden": "processing"}
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
-
-
-async def read_list_page(reader: ListReader, request: PageRequest, *, age: JsonPath | None = None) -> Page:
-    """Read a page of a list queue; ``age`` is the path of the creation time in an item. Raises ``PeekError``."""
-    with _explained():
-        raw = await reader.pages.page(
-            request.queue,
-            part=request.part,
-            where=request.where,
-            anchor=request.anchor,
-            count=request.count,
-            whole_bytes=0 if age is None else AGE_BYTES,
-        )
-    rows = tuple(_row(message, raw.at_ms, age) for message in raw.messages)
-    return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
-
-
-async def read_list_item(reader: ListReader, queue: str, id: str, *, age: JsonPath | None = None) -> MessageView:
-    """Read one item, in the queue or in processing; raises ``PeekError``."""
-    with _explained():
-        raw = await reader.pages.item(queue, id)
-    return MessageView(raw.at_ms, raw.id, _whole_row(raw, age), raw.body, raw.size)
-
-
-async def read_item_again(reader: ListReader, queue: str, known: MessageView) -> MessageView:
-    """Find a known item again. Its body is not read: the id identifies it. Raises ``PeekError``."""
-    with _explained():
-        raw = await reader.pages.item(queue, known.id, with_body=False)
-    if raw.score is None:
-        return replace(known, at_ms=raw.at_ms, row=None)
-    row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
-    sent_ms = None if known.row is None else known.row.sent_ms
-    return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
-
-
-async def read_items_again(reader: ListReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Find known items again, near their last positions; raises ``PeekError``."""
-    ids = [row.id for row in rows]
-    with _explained():
-        now = await reader.pages.present(queue, ids)
-    again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
-    for row in rows:
-        if row.id in now.found:
-            id, score = now.found[row.id]
-            found = row_of(PeekedMessage(id, score, 0, None, row.size, row.preview), now.at_ms)
-            again[row.id] = replace(found, sent_ms=row.sent_ms)
-    return RowsAgain(now.at_ms, again, frozenset(ids) - again.keys())
-
-
 async def search_lists(
     reader: ListReader,
     queue: str,
@@ -121,31 +65,11 @@ async def search_lists(
     needs them. Close it with ``aclose`` when leaving early.
     """
     bodies = bodies or "body" in wanted.needs(ages_in_bodies=age is not None)
-    with _explained():
+    with in_words():
         chunks = reader.scan.chunks(queue, bodies=bodies, places=places_of(wanted))
         async with aclosing(search_chunks(chunks, wanted, limit, age)) as coming:
             async for progress in coming:
                 yield progress
-
-
-async def read_list_due(reader: ListReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-    """Count the items in processing by when their leases expire; raises ``PeekError``."""
-    with _explained():
-        counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
-    *ends, leases, processing = counts
-    labels = ("over", *(label for label, _ in DUE_BOUNDS[1:]), "later", "no lease")
-    numbers = [count - before for count, before in zip((*ends, leases), (0, *ends), strict=True)]
-    return tuple(zip(labels, (max(0, number) for number in (*numbers, processing - leases)), strict=True))
-
-
-async def count_blocked(reader: ListReader, queue: str) -> Waiters:
-    """Count the consumers that are blocked on lists of the server, and on this one; raises ``PeekError``."""
-    with _explained():
-        found = await reader.blocked()
-    if any(each.keys is None for each in found):
-        return Waiters(len(found), None, None)
-    here = [each.waited_s for each in found if each.keys and name_bytes(queue) in each.keys]
-    return Waiters(len(found), len(here), max(here, default=None))
 
 
 def places_of(wanted: Filter) -> tuple[Place, ...]:
@@ -220,10 +144,8 @@ class ListPoller(Polling):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, LISTS_NS, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, clock=clock)
-        self.thresholds = thresholds or Thresholds()
-        self._reader = reader
-        self._place = place
+        super().__init__(first, interval_s=interval_s, thresholds=thresholds, clock=clock)
+        self.reader = reader
         self._age = age
         self._sampler = Sampler(self.thresholds, place, list_trackers(age))
         self._search_every_s = search_every_s
@@ -237,7 +159,7 @@ class ListPoller(Polling):
 
         ``told`` is called from time to time with the approximate number of keys scanned, and the number of lists known.
         """
-        complete = await self._reader.discovery.search(told=told)
+        complete = await self.reader.discovery.search(told=told)
         self._searched.set()
         return complete
 
@@ -251,37 +173,79 @@ class ListPoller(Polling):
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's items; raises ``PeekError``."""
-        return await read_list_page(self._reader, request, age=self._age)
+        with in_words():
+            raw = await self.reader.pages.page(
+                request.queue,
+                part=request.part,
+                where=request.where,
+                anchor=request.anchor,
+                count=request.count,
+                whole_bytes=0 if self._age is None else AGE_BYTES,
+            )
+        rows = tuple(_row(message, raw.at_ms, self._age) for message in raw.messages)
+        return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
     async def read(self, queue: str, id: str) -> MessageView:
-        """Read one item whole; raises ``PeekError``."""
-        return await read_list_item(self._reader, queue, id, age=self._age)
+        """Read one item whole, in the queue or in processing; raises ``PeekError``."""
+        with in_words():
+            raw = await self.reader.pages.item(queue, id)
+        return MessageView(raw.at_ms, raw.id, _whole_row(raw, self._age), raw.body, raw.size)
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
-        """Find a known item again; raises ``PeekError``."""
-        return await read_item_again(self._reader, queue, known)
+        """Find a known item again. Its body is not read: the id identifies it. Raises ``PeekError``."""
+        with in_words():
+            raw = await self.reader.pages.item(queue, known.id, with_body=False)
+        if raw.score is None:
+            return replace(known, at_ms=raw.at_ms, row=None)
+        row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
+        sent_ms = None if known.row is None else known.row.sent_ms
+        return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Find known items again, near their last positions; raises ``PeekError``."""
-        return await read_items_again(self._reader, queue, rows)
+        ids = [row.id for row in rows]
+        with in_words():
+            now = await self.reader.pages.present(queue, ids)
+        again: dict[str, MessageRow | None] = dict.fromkeys(ids) if now.is_known else {}
+        for row in rows:
+            if row.id in now.found:
+                id, score = now.found[row.id]
+                found = row_of(PeekedMessage(id, score, 0, None, row.size, row.preview), now.at_ms)
+                again[row.id] = replace(found, sent_ms=row.sent_ms)
+        return RowsAgain(now.at_ms, again, frozenset(ids) - again.keys())
 
-    def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Search the whole queue; raises ``PeekError``."""
-        return search_lists(self._reader, queue, wanted, age=self._age)
+    def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[Progress, None]:
+        """Search the whole queue, or for the ``limit`` matches that are taken first; raises ``PeekError``."""
+        return search_lists(self.reader, queue, wanted, limit=limit, age=self._age)
 
-    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Compare the items in processing with the leases; raises ``PeekError``."""
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None = None, seconds: float | None = None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        """Compare the items in processing with the leases; raises ``PeekError``.
+
+        It takes some calls, however many lists there are: the limits are for other kinds of queues.
+        """
         from rsmq_tui.monitor.audit.lists import audit_lists  # noqa: PLC0415 - only audits need it
 
-        return audit_lists(self._reader, queues)
+        return audit_lists(self.reader, queues)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count the items in processing by when their leases expire; raises ``PeekError``."""
-        return await read_list_due(self._reader, queue, at_ms)
+        with in_words():
+            counts = await self.reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
+        *ends, leases, processing = counts
+        labels = ("over", *(label for label, _ in DUE_BOUNDS[1:]), "later", "no lease")
+        numbers = [count - before for count, before in zip((*ends, leases), (0, *ends), strict=True)]
+        return tuple(zip(labels, (max(0, number) for number in (*numbers, processing - leases)), strict=True))
 
     async def blocked(self, queue: str) -> Waiters:
-        """Count the consumers blocked on lists of this server; raises ``PeekError``."""
-        return await count_blocked(self._reader, queue)
+        """Count the consumers blocked on lists of this server, and on this one; raises ``PeekError``."""
+        with in_words():
+            found = await self.reader.blocked()
+        if any(each.keys is None for each in found):
+            return Waiters(len(found), None, None)
+        here = [each.waited_s for each in found if each.keys and name_bytes(queue) in each.keys]
+        return Waiters(len(found), len(here), max(here, default=None))
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""
@@ -292,39 +256,27 @@ class ListPoller(Polling):
         if self._searching is not None:
             self._searching.cancel()
             await asyncio.gather(self._searching, return_exceptions=True)
-        await self._reader.aclose()
+        await self.reader.aclose()
 
     async def _read(self) -> Snapshot:
         await self._begin_search()
-        meter = self._meter(self._reader.traffic)
-        index = await self._reader.rows.index()
+        meter = self._meter(self.reader.traffic)
+        index = await self.reader.rows.index()
         meter.heard()
         if self._failures:
             self._sampler.resume(index.at_ms)
         self._sampler.begin(index.at_ms)
-        async with aclosing(self._reader.rows.rows(index.at_ms)) as coming:
+        async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
                 self._sampler.take(names, rows)
         queues, totals = self._sampler.finish()
-        now_s = self._clock()
-        return Snapshot(
-            at_ms=index.at_ms,
-            server=self._reader.label,
-            ns=LISTS_NS,
-            queues=queues,
-            totals=totals,
-            trend=self._sampler.trend,
-            cost=meter.cost(now_s),
-            link=Link(None, now_s, None),
-            interval_s=self._interval_s,
-            paused=self._paused,
-            notes=notes_of(index.problem, *self._search_notes(), refusal(self._reader.scripts_refused)),
-            place=self._place,
-        )
+        notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
+        trend = self._sampler.trend
+        return self._answered(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, trend=trend)
 
     async def _begin_search(self) -> None:
         """Start the search beside the polls; the first poll waits for its end, at most ``FIRST_SEARCH_S``."""
-        if not self._reader.discovery.searches:
+        if not self.reader.discovery.searches:
             return
         if self._searching is None:
             self._searching = asyncio.create_task(self._keep_searching())
@@ -341,7 +293,7 @@ class ListPoller(Polling):
             pause_s = self._search_every_s
             if not self._paused:
                 try:
-                    await self._reader.discovery.search(pause_s=SEARCH_PAUSE_S, steps_max=None)
+                    await self.reader.discovery.search(pause_s=SEARCH_PAUSE_S, steps_max=None)
                     self._search_problem = None
                 except SERVER_ERRORS as error:
                     # A poll reports a failing server, but SCAN may fail alone.
@@ -361,8 +313,8 @@ class ListPoller(Polling):
         self._search_now.clear()
 
     def _search_notes(self) -> Sequence[str | None]:
-        if not self._reader.discovery.searches:
+        if not self.reader.discovery.searches:
             return ()
         if not self._searched.is_set():
-            return (f"still searching for lists, {plural(len(self._reader.discovery.names), 'list')} found so far",)
-        return self._search_problem, self._reader.discovery.note
+            return (f"still searching for lists, {plural(len(self.reader.discovery.names), 'list')} found so far",)
+        return self._search_problem, self.reader.discovery.note

@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import (
@@ -16,10 +17,9 @@ from rsmq_tui.monitor.filters.json_paths import (
     value_text,
 )
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, TrackerBase
-from rsmq_tui.monitor.series import ListSample, ListSeries, QueueSeries, Sample, Trend
+from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.series import ListSample, ListSeries, Trend
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, Row
@@ -149,55 +149,27 @@ class _Returns:
 
 def list_trackers(path: JsonPath | None) -> NewTracker:
     """Return a factory of trackers; ``path`` is where items have their creation time, None if they have none."""
-
-    def begin(name: str, trend: Trend, thresholds: Thresholds, place: str) -> ListTracker:
-        return ListTracker(name, trend.add_queue(name, ListSeries), thresholds, place, path)
-
-    return begin
+    return partial(ListTracker, path=path)
 
 
-class ListTracker(TrackerBase):
-    """Turns one list queue's raw rows (see ``protocol.lists.rows``) into states, one poll after another.
+class ListTracker(Tracker):
+    """Turns the rows of a list queue (see ``protocol.lists.rows``) into states.
 
-    Lists do not count pushes and takes: consumers show only by a new next item, or by falling counts.
-    ``stale_from_ms`` is when the state changes even if the row does not.
+    Lists do not count pushes and takes: consumers show only by a new next item, or by falling counts. Items have no
+    receive counts, so there is no ``look``.
     """
 
-    __slots__ = (
-        "_age",
-        "_age_key",
-        "_is_idle_longer",
-        "_moved_ms",
-        "_name",
-        "_path",
-        "_place",
-        "_returns",
-        "_taken_ms",
-        "_takes_known_ms",
-        "look",
-        "row",
-        "sample",
-        "state",
-    )
+    __slots__ = ("_age", "_age_key", "_moved_ms", "_path", "_returns", "_taken_ms", "_takes_known_ms")
 
     def __init__(
-        self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
+        self, name: str, trend: Trend, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
     ) -> None:
-        super().__init__(series, thresholds)
-        self.row: Row | None = None
-        self.sample: Sample | None = None
-        self.state: QueueState | None = None
-        # Items have no receive counts.
-        self.look: Look | None = None
-        self._name = name
-        self._place = place
+        super().__init__(name, trend.add_queue(name, ListSeries), thresholds, place)
         self._path = path
         self._age_key: list[object] | None = None
         self._age: tuple[int | None, str | None] = (None, None)
         # Since when the next item has been the same, as far as is known; ``_taken_ms`` is the last observed take.
         self._moved_ms = 0
-        # Whether the queue was already idle before monitoring, for an unknown time.
-        self._is_idle_longer = False
         self._taken_ms: int | None = None
         self._returns = _Returns()
         # When it will be known whether consumers take the items that were ready before monitoring; 0 if known.

@@ -10,12 +10,11 @@ walk through all messages. Queues take turns, so the cost does not depend on the
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rsmq_tui.monitor.reading import read_id, read_score
-from rsmq_tui.monitor.series import Sample
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
@@ -23,7 +22,6 @@ from rsmq_tui.protocol import (
     SERVER_ERRORS,
     Anchor,
     MessagePage,
-    Namespaces,
     PageLook,
     Part,
     PeekedMessage,
@@ -232,49 +230,6 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
     return MessageView(raw.at_ms, raw.id, row, raw.body, raw.size)
 
 
-async def read_again(reader: QueueReader, queue: str, known: MessageView) -> MessageView:
-    """Read the current state of a known message; its body is read only if its length has changed.
-
-    The body is kept if the message has left the queue. Raises ``PeekError``.
-    """
-    with in_words():
-        raw = await reader.pages.message(queue, known.id, with_body=False)
-    if raw.score is None:
-        return replace(known, at_ms=raw.at_ms, row=None)
-    if raw.size != known.size:
-        return await read_message(reader, queue, known.id)
-    peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body)
-    return replace(known, at_ms=raw.at_ms, row=row_of(peeked, raw.at_ms))
-
-
-async def read_rows_again(reader: QueueReader, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-    """Read the current state of known messages, without their bodies; raises ``PeekError``."""
-    with in_words():
-        at_ms, found = await reader.pages.present(queue, [row.id for row in rows])
-    again: dict[str, MessageRow | None] = {}
-    for row, now in zip(rows, found, strict=True):
-        if now is None:
-            again[row.id] = None
-        else:
-            again[row.id] = row_of(PeekedMessage(row.id, now.score, now.rc, now.fr_ms, row.size, row.preview), at_ms)
-    return RowsAgain(at_ms, again)
-
-
-async def read_due(reader: QueueReader, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-    """Count a queue's messages by when they become visible, as (label, messages); raises ``PeekError``."""
-    with in_words():
-        counts = await reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
-    labels = (*(label for label, _ in DUE_BOUNDS), "later")
-    earlier = (0, *counts)
-    return tuple((label, max(0, count - before)) for label, count, before in zip(labels, counts, earlier, strict=False))
-
-
-async def read_namespaces(reader: QueueReader) -> Namespaces:
-    """Return the namespaces on the server; raises ``PeekError``."""
-    with in_words():
-        return await reader.namespaces()
-
-
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     """Return the row of a message at that server time."""
     place = place_of(message.id)
@@ -309,10 +264,6 @@ def explain(error: Exception) -> PeekError:
 # one. Together with the walk this blocks the server for a millisecond or two.
 QUICK_QUEUES = 20
 QUICK_SPAN = 50
-# Limits of the walk in one poll: messages read, queues read, and queues considered.
-WALK_MESSAGES = 250
-WALK_QUEUES = 20
-_CONSIDERED = 500
 # A queue without problems that has not changed since its last walk is walked again only after this time.
 _QUIET_MS = 600_000
 # Ids stored per walk, so that a message that moved meanwhile is not counted twice; further ones are only counted.
@@ -416,54 +367,3 @@ class Look:
                 missing = max(missing, len(known.missing))
         looked = walk.looked if walk is not None else None if walked is None else walked.looked
         self.found = Looked(poison, highest_rc, missing, looked, None if walked is None else self._walked_ms)
-
-
-class Walked(Protocol):
-    """The part of a tracker that the walk needs."""
-
-    @property
-    def look(self) -> Look | None:
-        """The samples of the queue; None for a queue whose messages cannot be sampled."""
-        ...
-
-    @property
-    def row(self) -> Row | None:
-        """The row of the last poll."""
-        ...
-
-    @property
-    def sample(self) -> Sample | None:
-        """The counters of the last poll, None if the queue could not be read."""
-        ...
-
-
-class Rotation:
-    """Chooses the queues that each poll samples, in turn."""
-
-    def __init__(self) -> None:
-        self._quick_index = 0
-        self._walk_index = 0
-
-    def quick(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the queues whose receive counts this poll reads."""
-        start = self._quick_index if self._quick_index < len(names) else 0
-        looked = names[start : start + QUICK_QUEUES]
-        self._quick_index = start + len(looked)
-        return looked
-
-    def pages(self, names: Sequence[str], trackers: Mapping[str, Walked], at_ms: int) -> list[MessagePage]:
-        """Return the pages of messages that this poll reads."""
-        pages: list[MessagePage] = []
-        budget = WALK_MESSAGES
-        for _ in range(min(len(names), _CONSIDERED)):
-            if budget <= 0 or len(pages) == WALK_QUEUES:
-                break
-            self._walk_index = self._walk_index + 1 if self._walk_index + 1 < len(names) else 0
-            tracker = trackers.get(names[self._walk_index])
-            if tracker is None or tracker.look is None or tracker.sample is None or not tracker.sample.depth:
-                continue
-            page = tracker.look.next_page(names[self._walk_index], tracker.row, at_ms, budget)
-            if page is not None:
-                pages.append(page)
-                budget -= min(budget, tracker.sample.depth)
-        return pages

@@ -3,32 +3,31 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.filters.search import Progress, search
+from rsmq_tui.monitor.filters.search import Progress, search, search_due_first
 from rsmq_tui.monitor.model import Cost, Link, Snapshot
 from rsmq_tui.monitor.peek import (
+    DUE_BOUNDS,
     QUICK_SPAN,
     MessageRow,
     MessageView,
     Page,
     PageRequest,
     RowsAgain,
-    read_again,
-    read_due,
+    in_words,
     read_message,
-    read_namespaces,
     read_page,
-    read_rows_again,
+    row_of,
 )
 from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, QueueReader, Traffic, defect_of, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -45,14 +44,18 @@ class Polling(ABC):
     last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 30 seconds. A defect of this
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
-    used. ``thresholds`` are those of the verdicts.
+    used. ``thresholds`` are those of the verdicts, None for the defaults.
     """
 
-    thresholds: Thresholds
-
     def __init__(
-        self, first: Snapshot, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic
+        self,
+        first: Snapshot,
+        *,
+        interval_s: float = 1.0,
+        thresholds: Thresholds | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.thresholds = thresholds or Thresholds()
         self._last = first
         self._interval_s = interval_s
         self._clock = clock
@@ -113,6 +116,14 @@ class Polling(ABC):
         self._metered = Meter(traffic, self._clock, since)
         return self._metered
 
+    def _answered(self, meter: "Meter", notes: Iterable[str | None], **read: Any) -> Snapshot:
+        """Return the snapshot of a poll with the fields that it ``read``, and those of the notes that are not empty."""
+        now_s = self._clock()
+        # The notes may quote the server.
+        told = tuple(printable(note, SENTENCE_MAX) for note in notes if note)
+        link = Link(None, now_s, None)
+        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, notes=told, **read)
+
     def _is_wanted(self) -> bool:
         """Return whether the reply just read is still wanted."""
         return True
@@ -163,18 +174,16 @@ class Meter:
         return self._traffic.bytes_sent + self._traffic.bytes_received, self._traffic.commands
 
 
-def notes_of(*notes: str | None) -> tuple[str, ...]:
-    """Return the notes that are not empty, made printable: they may quote the server."""
-    return tuple(printable(note, SENTENCE_MAX) for note in notes if note)
-
-
 def refusal(refused: str | None) -> str | None:
     """Return a note that scripts are refused, and why; None if they are not."""
     return refused and f"scripts refused, reading by pipeline: {refused}"
 
 
 class LivePoller(Polling):
-    """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several."""
+    """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several.
+
+    ``reader`` is closed with it.
+    """
 
     def __init__(
         self,
@@ -186,10 +195,8 @@ class LivePoller(Polling):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, clock=clock)
-        self.thresholds = thresholds or Thresholds()
-        self._reader = reader
-        self._place = place
+        super().__init__(first, interval_s=interval_s, thresholds=thresholds, clock=clock)
+        self.reader = reader
         self._sampler = Sampler(self.thresholds, place)
         self._wanted_ns: str | None = None
 
@@ -200,48 +207,73 @@ class LivePoller(Polling):
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""
-        return await read_page(self._reader, request)
+        return await read_page(self.reader, request)
 
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole; raises ``PeekError``."""
-        return await read_message(self._reader, queue, id)
+        return await read_message(self.reader, queue, id)
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
-        """Read the current state of a known message; raises ``PeekError``."""
-        return await read_again(self._reader, queue, known)
+        """Read the current state of a known message; its body is read only if its length has changed.
+
+        The body is kept if the message has left the queue. Raises ``PeekError``.
+        """
+        with in_words():
+            raw = await self.reader.pages.message(queue, known.id, with_body=False)
+        if raw.score is None:
+            return replace(known, at_ms=raw.at_ms, row=None)
+        if raw.size != known.size:
+            return await self.read(queue, known.id)
+        peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body)
+        return replace(known, at_ms=raw.at_ms, row=row_of(peeked, raw.at_ms))
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
-        """Read the current state of known messages; raises ``PeekError``."""
-        return await read_rows_again(self._reader, queue, rows)
+        """Read the current state of known messages, without their bodies; raises ``PeekError``."""
+        with in_words():
+            at_ms, found = await self.reader.pages.present(queue, [row.id for row in rows])
+        again: dict[str, MessageRow | None] = dict.fromkeys(row.id for row in rows)
+        for row, now in zip(rows, found, strict=True):
+            if now is not None:
+                peeked = PeekedMessage(row.id, now.score, now.rc, now.fr_ms, row.size, row.preview)
+                again[row.id] = row_of(peeked, at_ms)
+        return RowsAgain(at_ms, again)
 
-    def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
-        """Search the whole queue; raises ``PeekError``."""
+    def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[Progress, None]:
+        """Search the whole queue, or for the ``limit`` matches that are due first; raises ``PeekError``."""
         # A reader of its own: the namespace may be switched while it runs.
-        return search(self._reader.within(self._reader.ns), queue, wanted)
+        reader = self.reader.within(self.reader.ns)
+        return search(reader, queue, wanted) if limit is None else search_due_first(reader, queue, wanted, limit)
 
-    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Audit these queues, or all; raises ``PeekError``."""
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None = None, seconds: float | None = None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        """Audit these queues, or all: at most ``limit`` of them, and for that long; raises ``PeekError``."""
         # Imported on demand: few runs need the audit, and it is large.
         from rsmq_tui.monitor.audit.rsmq import audit  # noqa: PLC0415
 
-        return audit(self._reader.within(self._reader.ns), queues)
+        return audit(self.reader.within(self.reader.ns), queues, limit=limit, seconds=seconds)
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count the messages of a queue by when they become visible; raises ``PeekError``."""
-        return await read_due(self._reader, queue, at_ms)
+        with in_words():
+            counts = await self.reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
+        labels = (*(label for label, _ in DUE_BOUNDS), "later")
+        told = zip(labels, counts, (0, *counts), strict=False)
+        return tuple((label, max(0, count - before)) for label, count, before in told)
 
     async def namespaces(self) -> Namespaces:
         """Return the namespaces on the server; raises ``PeekError``."""
-        return await read_namespaces(self._reader)
+        with in_words():
+            return await self.reader.namespaces()
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._reader.aclose()
+        await self.reader.aclose()
 
     async def _read(self) -> Snapshot:
         self._switch()
-        meter = self._meter(self._reader.traffic)
-        index = await self._reader.rows.index()
+        meter = self._meter(self.reader.traffic)
+        index = await self.reader.rows.index()
         meter.heard()
         if self._failures:
             self._sampler.resume(index.at_ms)
@@ -249,9 +281,9 @@ class LivePoller(Polling):
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
         poison_rc = self.thresholds.poison_rc
-        look = asyncio.create_task(self._reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
+        look = asyncio.create_task(self.reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
         try:
-            async with aclosing(self._reader.rows.rows(index.at_ms)) as coming:
+            async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
                     self._sampler.take(names, rows)
             counts, found = await look
@@ -265,23 +297,9 @@ class LivePoller(Polling):
         if queues:
             namespaces = None
         elif namespaces is None:
-            namespaces = (await self._reader.namespaces()).names
-        now_s = self._clock()
-        return Snapshot(
-            at_ms=index.at_ms,
-            server=self._reader.label,
-            ns=self._reader.ns,
-            queues=queues,
-            totals=totals,
-            trend=self._sampler.trend,
-            cost=meter.cost(now_s),
-            link=Link(None, now_s, None),
-            interval_s=self._interval_s,
-            paused=self._paused,
-            notes=notes_of(index.problem, refusal(self._reader.scripts_refused)),
-            namespaces=namespaces,
-            place=self._place,
-        )
+            namespaces = (await self.reader.namespaces()).names
+        read = {"queues": queues, "totals": totals, "trend": self._sampler.trend, "namespaces": namespaces}
+        return self._answered(meter, (index.problem, refusal(self.reader.scripts_refused)), at_ms=index.at_ms, **read)
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
@@ -290,10 +308,11 @@ class LivePoller(Polling):
         """Start afresh with the wanted namespace, if another one is wanted."""
         if self._wanted_ns is None:
             return
-        self._reader.watch(self._wanted_ns)
+        self.reader.watch(self._wanted_ns)
         self._wanted_ns = None
-        self._sampler = Sampler(self.thresholds, self._place)
-        self._last = Snapshot(0, self._reader.label, self._reader.ns, interval_s=self._interval_s, place=self._place)
+        place = self._last.place
+        self._sampler = Sampler(self.thresholds, place)
+        self._last = Snapshot(0, self.reader.label, self.reader.ns, interval_s=self._interval_s, place=place)
 
 
 class Source(Protocol):

@@ -1,11 +1,12 @@
 """From the rows of a poll to the states of RSMQ queues: rates, totals, recent history, and inputs of the verdicts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
-from rsmq_tui.monitor.peek import Look, Looked, Rotation
+from rsmq_tui.monitor.peek import QUICK_QUEUES, Look, Looked
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.text import plural
@@ -95,38 +96,60 @@ References = tuple[Reference | None, Reference | None, Reference | None, Referen
 MEASURED_MS = 10_000
 
 
-class TrackerBase:
-    """The part of a tracker that all kinds of queues share: series, first sample since the last gap, troubles.
+class Tracker(ABC):
+    """Turns one queue's raw rows into states, one poll after another.
 
-    It also knows when monitoring of the queue began, and whether that is long enough to rule out growth.
+    It keeps the queue's series in ``trend``, the first sample since the last gap, and the troubles. It knows when
+    monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
+    state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
+    is not sampled.
     """
 
     __slots__ = (
         "_earlier",
         "_first",
         "_growth_known_ms",
+        "_is_idle_longer",
         "_is_resumed",
         "_may_grow",
+        "_name",
+        "_place",
         "_thresholds",
         "_troubles",
         "_watched_from_ms",
+        "look",
+        "row",
+        "sample",
         "series",
         "stale_from_ms",
+        "state",
     )
 
-    def __init__(self, series: QueueSeries, thresholds: Thresholds) -> None:
+    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str) -> None:
         self.series = series
         self.stale_from_ms = 0
+        self.row: Row | None = None
+        self.sample: Sample | None = None
+        self.state: QueueState | None = None
+        self.look: Look | None = None
+        self._name = name
+        self._place = place
         self._thresholds = thresholds
         self._troubles = Troubles()
         self._first: Sample | None = None
         # For each reference: the time of its bucket, and this queue's sample there.
         self._earlier: list[tuple[int, Sample] | None] = [None] * 4
         self._is_resumed = False
+        # Whether the queue was already idle before monitoring, for an unknown time.
+        self._is_idle_longer = False
         self._watched_from_ms = 0
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
+
+    @abstractmethod
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Return the state after a poll's row."""
 
     def resume(self) -> None:
         """Note that polls failed until now."""
@@ -197,11 +220,10 @@ class _Head(NamedTuple):
 _NO_HEAD = _Head()
 
 
-class QueueTracker(TrackerBase):
-    """Turns one queue's raw rows into states, one poll after another.
+class QueueTracker(Tracker):
+    """Turns the rows of an RSMQ queue into states.
 
-    ``stale_from_ms`` is when the state changes even if the row does not. Until then an unchanged row costs one
-    comparison, so 10,000 quiet queues are cheap. ``look`` holds the results of message samples.
+    Until ``stale_from_ms`` an unchanged row costs one comparison, so 10,000 quiet queues are cheap.
     """
 
     __slots__ = (
@@ -209,44 +231,26 @@ class QueueTracker(TrackerBase):
         "_created_ms",
         "_head",
         "_head_key",
-        "_is_idle_longer",
         "_last_receive_ms",
-        "_name",
-        "_place",
         "_raw_fields",
         "_ready_since_ms",
         "_receives_known_ms",
-        "look",
-        "row",
-        "sample",
-        "state",
     )
+    look: Look
 
-    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str = "") -> None:
-        super().__init__(series, thresholds)
-        self.row: Row | None = None
-        self.sample: Sample | None = None
-        self.state: QueueState | None = None
+    def __init__(self, name: str, trend: Trend, thresholds: Thresholds, place: str = "") -> None:
+        super().__init__(name, trend.add_queue(name), thresholds, place)
         self.look = Look()
-        self._name = name
-        self._place = place
         self._raw_fields: list[bytes | None] = []
         self._attributes = Attributes()
         self._head_key: tuple[bytes, bytes] | None = None
         self._head = _NO_HEAD
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
-        # Whether the queue was already idle before monitoring, for an unknown time.
-        self._is_idle_longer = False
         # When it will be known whether consumers receive the messages that were ready before monitoring; 0 if known.
         self._receives_known_ms = 0
         # When the queue was created, empty, if that is less than ``growing_ms`` ago.
         self._created_ms: int | None = None
-
-    @classmethod
-    def beginning(cls, name: str, trend: Trend, thresholds: Thresholds, place: str) -> "QueueTracker":
-        """Start tracking a queue, with its series in ``trend``."""
-        return cls(name, trend.add_queue(name), thresholds, place)
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
         """Return the state after a poll's row."""
@@ -484,30 +488,44 @@ RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
 
-class Tracker(Protocol):
-    """The state of one queue between polls, as in ``QueueTracker``."""
-
-    row: Row | None
-    sample: Sample | None
-    series: QueueSeries
-    stale_from_ms: int
-    state: QueueState | None
-
-    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
-        """Return the state after a poll's row."""
-        ...
-
-    @property
-    def look(self) -> Look | None:
-        """The results of message samples; None for a kind that is not sampled."""
-        ...
-
-    def resume(self) -> None:
-        """Note that polls failed until now."""
-        ...
-
-
 NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
+
+# Limits of the walk in one poll: messages read, queues read, and queues considered.
+WALK_MESSAGES = 250
+WALK_QUEUES = 20
+_CONSIDERED = 500
+
+
+class Rotation:
+    """Chooses the queues that each poll samples, in turn."""
+
+    def __init__(self) -> None:
+        self._quick_index = 0
+        self._walk_index = 0
+
+    def quick(self, names: Sequence[str]) -> Sequence[str]:
+        """Return the queues whose receive counts this poll reads."""
+        start = self._quick_index if self._quick_index < len(names) else 0
+        looked = names[start : start + QUICK_QUEUES]
+        self._quick_index = start + len(looked)
+        return looked
+
+    def pages(self, names: Sequence[str], trackers: Mapping[str, Tracker], at_ms: int) -> list[MessagePage]:
+        """Return the pages of messages that this poll reads."""
+        pages: list[MessagePage] = []
+        budget = WALK_MESSAGES
+        for _ in range(min(len(names), _CONSIDERED)):
+            if budget <= 0 or len(pages) == WALK_QUEUES:
+                break
+            self._walk_index = self._walk_index + 1 if self._walk_index + 1 < len(names) else 0
+            tracker = trackers.get(names[self._walk_index])
+            if tracker is None or tracker.look is None or tracker.sample is None or not tracker.sample.depth:
+                continue
+            page = tracker.look.next_page(names[self._walk_index], tracker.row, at_ms, budget)
+            if page is not None:
+                pages.append(page)
+                budget -= min(budget, tracker.sample.depth)
+        return pages
 
 
 class Sampler:
@@ -516,9 +534,7 @@ class Sampler:
     ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
     """
 
-    def __init__(
-        self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker.beginning
-    ) -> None:
+    def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker) -> None:
         self.trend = Trend()
         self._thresholds = thresholds
         self._place = place

@@ -136,7 +136,7 @@ async def exporting(
     for number, url in enumerate(urls):
         for ns in namespaces:
             poller = LivePoller(QueueReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
-            target = Target(f"s{number}", poller._reader.label, ns)
+            target = Target(f"s{number}", poller.reader.label, ns)
             watches.append(CountingWatch(target, poller, interval_s=interval_s, clock=clock))
         if lists:
             reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)

@@ -1,7 +1,7 @@
 """A kind of queue on the command line: with a place of it, commands read, check and change its queues."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,9 @@ import redis
 
 from rsmq_tui.cli import places
 from rsmq_tui.cli.main import main
-from rsmq_tui.monitor import Filter, MessageView, Snapshot
-from rsmq_tui.monitor.audit.rsmq import AuditProgress
+from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.checks import Checked, Limits, Scanned, begun
 from rsmq_tui.monitor.doctor import Finding, ok
-from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
@@ -48,30 +46,11 @@ class ToyPlace(places.Place):
     def backend(self) -> Backend:
         return ToyBackend(self.url)
 
-    async def search(self, queue: str, wanted: Filter, limit: int | None) -> AsyncGenerator[Progress, None]:
-        poller = self.poller()
-        async for progress in poller.search(queue, wanted):
-            yield progress
-        await poller.aclose()
-
-    async def read(self, queue: str, id: str) -> MessageView:
-        poller = self.poller()
-        try:
-            found: MessageView = await poller.read(queue, id)
-            return found
-        finally:
-            await poller.aclose()
-
     async def refuse_missing(self, queue: str) -> None:
         return
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         return [queue for queue in queues if queue != QUEUE]
-
-    async def audit(
-        self, queues: Sequence[str] | None, *, limit: int | None, seconds: float | None
-    ) -> AsyncGenerator[AuditProgress, None]:
-        yield AuditProgress(None, 1, 1, 0, 0)
 
     async def check(self, limits: Limits, scanned: Scanned) -> Checked:
         return begun(self.server, self.ns, self.profile.thresholds)

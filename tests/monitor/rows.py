@@ -62,7 +62,7 @@ class Flow:
 class Scripted:
     """Feeds rows into a sampler, poll by poll."""
 
-    def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = QueueTracker.beginning) -> None:
+    def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = QueueTracker) -> None:
         self.sampler = Sampler(thresholds or Thresholds(), "", new_tracker)
         self.at_ms = START_MS
         self.totals = Totals()

@@ -11,11 +11,8 @@ import redis
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
 from rsmq_tui.monitor.list_poller import (
-    count_blocked,
+    ListPoller,
     places_of,
-    read_list_due,
-    read_list_item,
-    read_list_page,
     search_lists,
 )
 from rsmq_tui.monitor.list_tracker import age_path
@@ -57,7 +54,7 @@ async def found(reader: ListReader, text: str, *, bodies: bool = True, age: bool
 
 
 async def test_a_page_tells_what_is_with_each_lease(reader: ListReader) -> None:
-    page = await read_list_page(reader, PageRequest(QUEUE))
+    page = await ListPoller(reader).peek(PageRequest(QUEUE))
     assert [(row.state, row.due_ms) for row in page.rows] == [
         *[(MessageState.READY, None)] * 5,
         (MessageState.IN_FLIGHT, LATER_MS),
@@ -69,27 +66,27 @@ async def test_a_page_tells_what_is_with_each_lease(reader: ListReader) -> None:
     assert all(row.is_item for row in page.rows)
     assert page.is_first
     assert page.is_last
-    ready = await read_list_page(reader, PageRequest(QUEUE, "ready", "last", count=2))
+    ready = await ListPoller(reader).peek(PageRequest(QUEUE, "ready", "last", count=2))
     assert (ready.start, ready.is_first, ready.is_last) == (3, False, True)
 
 
 async def test_an_age_comes_from_where_items_tell_it(client: redis.Redis, reader: ListReader) -> None:
     long = json.dumps({"made": MADE_MS, "x": "y" * 20_000}).encode()
     fill(client, ready=[job(3), b"no json", long, b'{"made": "never"}'])
-    page = await read_list_page(reader, PageRequest(QUEUE), age=AGE)
+    page = await ListPoller(reader, age=AGE).peek(PageRequest(QUEUE))
     assert [row.sent_ms for row in page.rows] == [MADE_MS + 3, None, None, None]
     assert [len(row.preview or b"") for row in page.rows] == [len(job(3)), 7, 240, 17]
-    whole = await read_list_item(reader, QUEUE, item_id("queue", 2, long), age=AGE)
+    whole = await ListPoller(reader, age=AGE).read(QUEUE, item_id("queue", 2, long))
     assert whole.row is not None
     assert whole.row.sent_ms == MADE_MS
 
 
 async def test_an_item_is_shown_where_it_is_and_one_that_has_gone_is_not(reader: ListReader) -> None:
-    view = await read_list_item(reader, QUEUE, item_id("processing", 9, OVER))
+    view = await ListPoller(reader).read(QUEUE, item_id("processing", 9, OVER))
     assert (view.id, view.body) == (item_id("processing", 1, OVER), OVER)
     assert view.row is not None
     assert view.row.state is MessageState.EXPIRED
-    gone = await read_list_item(reader, QUEUE, item_id("queue", 0, b"gone"))
+    gone = await ListPoller(reader).read(QUEUE, item_id("queue", 0, b"gone"))
     assert (gone.row, gone.body) == (None, None)
 
 
@@ -158,7 +155,7 @@ async def test_leases_are_counted_by_when_they_run_out(client: redis.Redis, read
     at_ms = 1_000_000
     leases = [(LEASED, at_ms - 1), (OVER, at_ms + 5_000), (UNLEASED, at_ms + 30_000), (b"x", at_ms + 10**9)]
     fill(client, processing=[LEASED, OVER, UNLEASED, b"x", b"y", b"z"], leases=leases)
-    assert dict(await read_list_due(reader, QUEUE, at_ms)) == {
+    assert dict(await ListPoller(reader).due(QUEUE, at_ms)) == {
         "over": 1, "< 10 s": 1, "< 1 min": 1, "< 10 min": 0, "< 1 h": 0, "later": 1, "no lease": 2,
     }  # fmt: skip
 
@@ -167,19 +164,19 @@ async def test_what_fails_is_a_sentence(client: redis.Redis, reader: ListReader)
     client.delete(QUEUE)
     client.set(QUEUE, "x")
     for look in (
-        read_list_page(reader, PageRequest(QUEUE)),
-        read_list_item(reader, QUEUE, item_id("queue", 0, b"x")),
+        ListPoller(reader).peek(PageRequest(QUEUE)),
+        ListPoller(reader).read(QUEUE, item_id("queue", 0, b"x")),
         anext(search_lists(reader, QUEUE, parse_filter(""))),
     ):
         with pytest.raises(PeekError, match="type"):
             await look
     client.set(RIGHT.leases_key(QUEUE), "x")
     with pytest.raises(PeekError, match="type"):
-        await read_list_due(reader, QUEUE, 0)
+        await ListPoller(reader).due(QUEUE, 0)
 
 
 async def test_nobody_waits(reader: ListReader) -> None:
-    assert await count_blocked(reader, QUEUE) == (0, 0, None)
+    assert await ListPoller(reader).blocked(QUEUE) == (0, 0, None)
 
 
 async def test_a_server_that_tells_it_says_who_waits_here_and_how_long(list_server: ListServer) -> None:
@@ -189,12 +186,12 @@ async def test_a_server_that_tells_it_says_who_waits_here_and_how_long(list_serv
         waits = []
         for client, key in zip(clients, ("here it is", "here it is", "elsewhere"), strict=True):
             waits.append(asyncio.create_task(asyncio.to_thread(client.blpop, [key, "both"])))
-            while (await count_blocked(reader, "both")).anywhere < len(waits):
+            while (await ListPoller(reader).blocked("both")).anywhere < len(waits):
                 pass
             list_server.advance_clock(20)
-        assert await count_blocked(reader, "here it is") == (3, 2, 60)
-        assert await count_blocked(reader, "both") == (3, 3, 60)
-        assert await count_blocked(reader, "none") == (3, 0, None)
+        assert await ListPoller(reader).blocked("here it is") == (3, 2, 60)
+        assert await ListPoller(reader).blocked("both") == (3, 3, 60)
+        assert await ListPoller(reader).blocked("none") == (3, 0, None)
         list_server.stop()
         assert len([each for each in await asyncio.gather(*waits, return_exceptions=True) if each]) == 3
 

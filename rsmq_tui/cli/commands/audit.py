@@ -257,7 +257,7 @@ async def _look(
     progress = AuditProgress(None, 0, 0, 0, 0)
     ns = place.ns
     seconds = options.longest_ms and options.longest_ms / 1000
-    auditing = place.audit(queues, limit=options.limit, seconds=seconds)
+    auditing = place.source.audit(queues, limit=options.limit, seconds=seconds)
     async with aclosing(auditing) as steps:
         async for progress in steps:
             findings = [finding for finding in progress.findings if finding.kind in kinds]

@@ -155,7 +155,11 @@ async def _check(options: Options) -> int:
     line = ProgressLine()
     of_profiles = [places_of(profile) for profile in profiles_of(options)]
     places = [place for of_profile in of_profiles for place in of_profile]
-    found = await asyncio.gather(*(_check_place(place, limits, line) for place in places))
+
+    def scanned(queue: str, messages: int, depth: int) -> None:
+        line.show(f"{queue}: {messages:,} of {depth:,} messages checked")
+
+    found = await asyncio.gather(*(place.check(limits, scanned) for place in places))
     line.clear()
     left = iter(found)
     for of_profile in of_profiles:
@@ -168,16 +172,6 @@ async def _check(options: Options) -> int:
     else:
         _print(status, list(zip(_names(places), found, strict=True)), limits)
     return status.exit_status
-
-
-async def _check_place(place: Place, limits: Limits, line: ProgressLine) -> Checked:
-    def scanned(queue: str, messages: int, depth: int) -> None:
-        line.show(f"{queue}: {messages:,} of {depth:,} messages checked")
-
-    try:
-        return await place.check(limits, scanned)
-    finally:
-        await place.aclose()
 
 
 def _names(places: Sequence[Place]) -> list[str]:

@@ -180,10 +180,7 @@ async def _servers(places: Sequence[Place], timeout_s: float) -> AsyncIterator[S
 
 
 async def _findings(place: Place, timeout_s: float) -> list[Finding]:
-    try:
-        return [finding async for finding in place.diagnose(timeout_s)]
-    finally:
-        await place.aclose()
+    return [finding async for finding in place.diagnose(timeout_s)]
 
 
 def _terminal() -> Terminal:

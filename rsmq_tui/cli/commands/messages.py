@@ -210,7 +210,7 @@ async def _list(options: Options) -> int:
     printed = _as_json if wants_json(options) else _as_table()
     progress = None
     async with _read_queue(options) as (queue, place):
-        async with aclosing(place.search(queue, wanted, limit)) as found:
+        async with aclosing(place.source.search(queue, wanted, limit)) as found:
             async for progress in found:
                 if groups is not None:
                     await groups.add_all(progress.messages, progress.at_ms)
@@ -306,7 +306,7 @@ async def _get(options: Options) -> int:
     async with _read_queue(options) as (queue, place):
         ids = options.ids or await _matching(queue, place, wanted, options.limit)
         for id in ids:
-            view = await place.read(queue, id)
+            view = await place.source.read(queue, id)
             if view.row is None:
                 say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
                 status = EXIT_FAILED
@@ -327,7 +327,7 @@ async def _get(options: Options) -> int:
 async def _matching(queue: str, place: Place, wanted: Filter, limit: int | None) -> list[str]:
     """Return the ids of what matches; says so where nothing does."""
     line, ids, progress = ProgressLine(), list[str](), None
-    async with aclosing(place.search(queue, wanted, limit)) as found:
+    async with aclosing(place.source.search(queue, wanted, limit)) as found:
         async for progress in found:
             ids += [row.id for row in progress.rows]
             line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
