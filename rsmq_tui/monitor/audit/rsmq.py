@@ -12,10 +12,11 @@ import asyncio
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, in_words
@@ -35,6 +36,8 @@ from rsmq_tui.protocol import (
 from rsmq_tui.protocol.keys import RAW_CANONICAL_ID, RAW_ID_OF_ANY_CLIENT
 from rsmq_tui.protocol.rsmq.inspection import INDEX_NAME, NEEDED_ATTRIBUTES, Belonging, QueueLook, stem_of
 
+T = TypeVar("T")
+
 # How long after the time in its id a message may be incomplete: clocks differ, and clients are delayed.
 SETTLED_MS = 60_000
 # How long the second read waits if ids carry no time.
@@ -50,16 +53,20 @@ _UNITS = {ScoreUnit.SECONDS: FindingKind.SECONDS, ScoreUnit.MICROSECONDS: Findin
 
 
 class Suspect(NamedTuple):
-    """A message with a problem; ``size`` is 0 if it has no body."""
+    """A message with a problem, or a field that belongs to no message; ``id`` is that of the message, or the field.
+
+    The size of a ``message`` without a body is 0.
+    """
 
     kind: FindingKind
-    message: RawMessage
+    id: bytes
+    message: RawMessage | None = None
 
 
 class Suspects(NamedTuple):
-    """A part of a queue's messages: server time in ms, number of messages read, and problems found.
+    """A part of a queue's messages or fields: server time in ms, how many were read, and the problems found.
 
-    ``young`` counts those without a body that were sent too recently to judge.
+    ``young`` counts messages without a body and fields that are too recent to judge.
     """
 
     at_ms: int
@@ -67,18 +74,9 @@ class Suspects(NamedTuple):
     found: list[Suspect]
     young: int = 0
 
-
-class LooseFields(NamedTuple):
-    """A part of a queue's fields: the number of fields read, and the names of those that belong to no message.
-
-    ``unknown`` are names that no known client uses; ``young`` counts fields that are too recent to judge.
-    """
-
-    examined: int
-    bodies: list[bytes]
-    counters: list[bytes]
-    unknown: list[bytes]
-    young: int = 0
+    def ids(self, kind: FindingKind) -> list[bytes]:
+        """Return the ids or fields with that problem."""
+        return [suspect.id for suspect in self.found if suspect.kind is kind]
 
 
 def condition_of(look: QueueLook) -> FindingKind | None:
@@ -119,6 +117,13 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
     chunks = reader.scan.chunks(queue, counts=True, bodies=False, sizes=True, count=_CHUNK_MESSAGES)
     waiting: list[RawMessage] = []
     at_ms = 0
+
+    async def again(messages: list[RawMessage]) -> list[Suspect]:
+        found: list[Suspect] = []
+        for message, has_body in await _again(reader, queue, messages):
+            found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, message.id, message)]
+        return found
+
     async with aclosing(chunks) as walk:
         async for chunk in walk:
             at_ms = chunk.at_ms
@@ -126,23 +131,22 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
             doubtful: list[RawMessage] = []
             for message in chunk.messages:
                 (doubtful if _is_doubtful(message) else plain).append(message)
-            found = [Suspect(kind, message) for kind, message in _seen_alone(plain)]
+            found = list(_seen_alone(plain))
             young = 0
-            for message, has_body in await _again(reader, queue, doubtful):
-                if has_body:
-                    found += _seen_whole(message)
-                elif (is_young := _is_young(message.id, at_ms)) is None:
-                    waiting.append(message)
+            for suspect in await again(doubtful):
+                is_young = suspect.kind is FindingKind.DANGLING and _is_young(suspect.id, at_ms)
+                if is_young is None and suspect.message is not None:
+                    waiting.append(suspect.message)
                 elif is_young:
                     young += 1
                 else:
-                    found.append(Suspect(FindingKind.DANGLING, message))
+                    found.append(suspect)
             yield Suspects(at_ms, len(chunk), found, young)
             if len(waiting) >= _WAITING_MAX:
-                async for found in _settled(reader, queue, waiting, settling_s):
+                async for found in _settled(waiting, again, settling_s):
                     yield Suspects(at_ms, 0, found)
                 waiting = []
-    async for found in _settled(reader, queue, waiting, settling_s):
+    async for found in _settled(waiting, again, settling_s):
         yield Suspects(at_ms, 0, found)
 
 
@@ -157,66 +161,50 @@ async def _again(reader: QueueReader, queue: str, messages: list[RawMessage]) ->
 
 
 async def _settled(
-    reader: QueueReader, queue: str, messages: list[RawMessage], settling_s: float | None
+    waiting: list[T], again: Callable[[list[T]], Awaitable[list[Suspect]]], settling_s: float | None
 ) -> AsyncGenerator[list[Suspect], None]:
-    """Wait, then yield the problems that these messages still have, in chunks."""
-    if messages:
-        await _settle(settling_s)
-    for start in range(0, len(messages), _CHUNK_MESSAGES):
-        found: list[Suspect] = []
-        for message, has_body in await _again(reader, queue, messages[start : start + _CHUNK_MESSAGES]):
-            found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, message)]
-        yield found
+    """Wait, then read messages or fields again, and yield the problems that they still have, in chunks."""
+    if waiting:
+        await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
+    for start in range(0, len(waiting), _CHUNK_MESSAGES):
+        yield await again(waiting[start : start + _CHUNK_MESSAGES])
 
 
 async def loose_fields(
     reader: QueueReader, queue: str, settling_s: float | None = None
-) -> AsyncGenerator[LooseFields, None]:
+) -> AsyncGenerator[Suspects, None]:
     """Iterate over the fields of a queue that belong to no message; raises what the reader raises.
 
     The counters of such a body are not yielded: they are removed with it. ``settling_s`` is as in ``suspects``.
     """
-    inspection = reader.inspection
+    inspection, again = reader.inspection, partial(_loose, reader, queue)
     # Messages sent during the walk have later times, and count as young too.
     at_ms = await inspection.clock_ms()
     waiting: list[bytes] = []
     async with aclosing(inspection.fields(queue)) as walk:
         async for names in walk:
             whose = await inspection.belongings(queue, names)
-            doubtful = [name for name, belonging in zip(names, whose, strict=True) if belonging]
-            told = LooseFields(len(names), [], [], [])
+            found: list[Suspect] = []
             young = 0
-            for kind, name in await _loose(reader, queue, doubtful):
-                is_young = _is_young(stem_of(name) or name if kind is FindingKind.STRAY else name, at_ms)
+            for suspect in await again([name for name, belonging in zip(names, whose, strict=True) if belonging]):
+                name = suspect.id
+                is_young = _is_young(stem_of(name) or name if suspect.kind is FindingKind.STRAY else name, at_ms)
                 if is_young is None:
                     waiting.append(name)
                 elif is_young:
                     young += 1
                 else:
-                    _names_of(told, kind).append(name)
-            yield told._replace(young=young)
+                    found.append(suspect)
+            yield Suspects(at_ms, len(names), found, young)
             if len(waiting) >= _WAITING_MAX:
-                async for later in _settled_fields(reader, queue, waiting, settling_s):
-                    yield later
+                async for found in _settled(waiting, again, settling_s):
+                    yield Suspects(at_ms, 0, found)
                 waiting = []
-    async for later in _settled_fields(reader, queue, waiting, settling_s):
-        yield later
+    async for found in _settled(waiting, again, settling_s):
+        yield Suspects(at_ms, 0, found)
 
 
-async def _settled_fields(
-    reader: QueueReader, queue: str, names: list[bytes], settling_s: float | None
-) -> AsyncGenerator[LooseFields, None]:
-    """Wait, then yield those of these fields that still belong to no message, in chunks."""
-    if names:
-        await _settle(settling_s)
-    for start in range(0, len(names), _CHUNK_MESSAGES):
-        told = LooseFields(0, [], [], [])
-        for kind, name in await _loose(reader, queue, names[start : start + _CHUNK_MESSAGES]):
-            _names_of(told, kind).append(name)
-        yield told
-
-
-async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[tuple[FindingKind, bytes]]:
+async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Suspect]:
     """Classify those of these fields that belong to no message, each read atomically."""
     found = []
     for name, belonging in zip(names, await reader.inspection.belongings(queue, names), strict=True):
@@ -228,21 +216,8 @@ async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[tu
         else:
             continue
         # Other programs may store fields of their own in the hash.
-        found.append((kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
+        found.append(Suspect(kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
     return found
-
-
-async def _settle(settling_s: float | None) -> None:
-    await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
-
-
-def _names_of(told: LooseFields, kind: FindingKind) -> list[bytes]:
-    match kind:
-        case FindingKind.LEAKED:
-            return told.bodies
-        case FindingKind.STRAY:
-            return told.counters
-    return told.unknown
 
 
 def _is_young(id: bytes, at_ms: int) -> bool | None:
@@ -255,11 +230,10 @@ def _seen_whole(message: RawMessage) -> Iterator[Suspect]:
     """Yield the problems of a message that has a body, read atomically."""
     rc = message.rc
     if rc is not None and not _is_count(rc):
-        yield Suspect(FindingKind.BAD_RC, message)
+        yield Suspect(FindingKind.BAD_RC, message.id, message)
     elif rc is not None and message.fr is None and int(rc) > 0:
-        yield Suspect(FindingKind.NO_FR, message)
-    for kind, _ in _seen_alone([message]):
-        yield Suspect(kind, message)
+        yield Suspect(FindingKind.NO_FR, message.id, message)
+    yield from _seen_alone([message])
 
 
 def _is_doubtful(message: RawMessage) -> bool:
@@ -267,18 +241,18 @@ def _is_doubtful(message: RawMessage) -> bool:
     return not size or (rc is not None and (fr is None or not _is_count(rc)))
 
 
-def _seen_alone(messages: list[RawMessage]) -> Iterator[tuple[FindingKind, RawMessage]]:
+def _seen_alone(messages: list[RawMessage]) -> Iterator[Suspect]:
     """Yield the problems of ids and scores, which need no second read."""
     has_units = bool(score_units([message.score for message in messages]))
     for message in messages:
         id, score = message.id, message.score
         if not RAW_CANONICAL_ID.fullmatch(id):
-            yield FindingKind.FOREIGN_ID, message
+            yield Suspect(FindingKind.FOREIGN_ID, id, message)
         if has_units:
             for unit in score_units((score,)):
-                yield _UNITS[unit], message
+                yield Suspect(_UNITS[unit], id, message)
         if score == b"inf":
-            yield FindingKind.NEVER, message
+            yield Suspect(FindingKind.NEVER, id, message)
 
 
 def _is_count(rc: bytes) -> bool:
@@ -482,35 +456,22 @@ class _Audit:
         counts: Counter[FindingKind] = Counter()
         ids: dict[FindingKind, list[bytes]] = defaultdict(list)
 
-        def take(kind: FindingKind, id: bytes) -> None:
-            counts[kind] += 1
-            if len(ids[kind]) < IDS_SHOWN:
-                ids[kind].append(id)
-
-        try:
-            async with aclosing(suspects(self.reader, queue, self.settling_s)) as messages:
-                async for part in messages:
-                    self.examined += part.examined
-                    self.young += part.young
-                    for kind, message in part.found:
-                        take(kind, message.id)
-                    yield self._progress(queue)
-        except PEEK_ERRORS as error:
-            self._left_out(error, "messages were not checked", queue)
-        try:
-            async with aclosing(loose_fields(self.reader, queue, self.settling_s)) as fields:
-                async for page in fields:
-                    self.examined += page.examined
-                    self.young += page.young
-                    for name in page.bodies:
-                        take(FindingKind.LEAKED, name)
-                    for name in page.counters:
-                        take(FindingKind.STRAY, name)
-                    for name in page.unknown:
-                        take(FindingKind.UNKNOWN, name)
-                    yield self._progress(queue)
-        except PEEK_ERRORS as error:
-            self._left_out(error, "bodies and counters without messages were not searched for", queue)
+        for walk, unseen in (
+            (suspects, "messages were not checked"),
+            (loose_fields, "bodies and counters without messages were not searched for"),
+        ):
+            try:
+                async with aclosing(walk(self.reader, queue, self.settling_s)) as parts:
+                    async for part in parts:
+                        self.examined += part.examined
+                        self.young += part.young
+                        for kind, id, _ in part.found:
+                            counts[kind] += 1
+                            if len(ids[kind]) < IDS_SHOWN:
+                                ids[kind].append(id)
+                        yield self._progress(queue)
+            except PEEK_ERRORS as error:
+                self._left_out(error, unseen, queue)
         found = [
             Finding(kind, queue, counts[kind], tuple(map(name_of, ids[kind]))) for kind in FindingKind if counts[kind]
         ]

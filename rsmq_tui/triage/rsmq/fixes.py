@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import FindingKind
-from rsmq_tui.monitor.audit.rsmq import bad_attributes, condition_of, loose_fields, suspects
+from rsmq_tui.monitor.audit.rsmq import Suspects, bad_attributes, condition_of, loose_fields, suspects
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, make_id, name_of, sent_ms
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
@@ -73,10 +73,14 @@ async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[Findin
     async with aclosing(suspects(reader, look.queue)) as parts:
         async for part in parts:
             for kind in sorted(wanted):
-                found = [suspect.message for suspect in part.found if suspect.kind is kind]
+                found = _messages(part, kind)
                 size = MOVE_MESSAGES if kind is FindingKind.FOREIGN_ID else CHUNK_MESSAGES
                 for start in range(0, len(found), size):
                     yield _mending(kind, look, found[start : start + size], part.at_ms)
+
+
+def _messages(part: Suspects, kind: FindingKind) -> list[RawMessage]:
+    return [suspect.message for suspect in part.found if suspect.kind is kind and suspect.message is not None]
 
 
 def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_ms: int) -> Step:
@@ -125,17 +129,17 @@ async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKi
     """Yield the removal of fields that belong to no message; the counters of a body are removed before it."""
     async with aclosing(loose_fields(reader, queue)) as pages:
         async for page in pages:
-            if FindingKind.LEAKED in wanted and page.bodies:
-                counters = [name + suffix for name in page.bodies for suffix in COUNTER_SUFFIXES]
+            if FindingKind.LEAKED in wanted and (bodies := page.ids(FindingKind.LEAKED)):
+                counters = [name + suffix for name in bodies for suffix in COUNTER_SUFFIXES]
                 served = await _removals(reader, queue, counters)
                 for prepared in served:
                     prepared.counted, prepared.alone = False, True
                     prepared.failed.clear()
                     yield prepared
-                for prepared in await _removals(reader, queue, page.bodies):
+                for prepared in await _removals(reader, queue, bodies):
                     yield prepared
-            if FindingKind.STRAY in wanted and page.counters:
-                for prepared in await _removals(reader, queue, page.counters):
+            if FindingKind.STRAY in wanted and (counters := page.ids(FindingKind.STRAY)):
+                for prepared in await _removals(reader, queue, counters):
                     yield prepared
 
 
@@ -177,7 +181,7 @@ async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> As
         async for part in parts:
             if part.young:
                 yield Step(sorted_out=Outcome.CHANGED * part.young)
-            messages = [suspect.message for suspect in part.found if suspect.kind is FindingKind.DANGLING]
+            messages = _messages(part, FindingKind.DANGLING)
             for start in range(0, len(messages), CHUNK_MESSAGES):
                 yield _mending(FindingKind.DANGLING, look, messages[start : start + CHUNK_MESSAGES], part.at_ms)
     if look.listed:
@@ -264,16 +268,10 @@ async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Count
     about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
     examined = 0
     yield _Counted(examined, about, counts)
-    if in_messages:
-        async with aclosing(suspects(reader, queue, 0)) as parts:
-            async for part in parts:
-                examined += part.examined
-                counts.update(suspect.kind for suspect in part.found if suspect.kind in in_messages)
-                yield _Counted(examined, about, counts)
-    if in_fields:
-        async with aclosing(loose_fields(reader, queue, 0)) as pages:
-            async for page in pages:
-                examined += page.examined
-                found = {FindingKind.LEAKED: len(page.bodies), FindingKind.STRAY: len(page.counters)}
-                counts.update({kind: count for kind, count in found.items() if kind in in_fields})
-                yield _Counted(examined, about, counts)
+    for walk, meant in ((suspects, in_messages), (loose_fields, in_fields)):
+        if meant:
+            async with aclosing(walk(reader, queue, 0)) as parts:
+                async for part in parts:
+                    examined += part.examined
+                    counts.update(suspect.kind for suspect in part.found if suspect.kind in meant)
+                    yield _Counted(examined, about, counts)
