@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, P
 from rsmq_tui.monitor.peek import MessageRow, MessageView
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.protocol import RawMessage, name_bytes
-from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
@@ -103,6 +104,7 @@ _to = several(
         "--to QUEUE",
         "the target queue: QUEUE, or list:KEY for a list queue; from a list queue, rsmq:QUEUE (or rsmq:NS/QUEUE) "
         "is an RSMQ queue",
+        name="target",
         required=True,
         shell_complete=complete_queues,
     ),
@@ -449,9 +451,19 @@ def _change(
     return change_command(command, name, words, *own, examples=examples)
 
 
-def _refuse_other_kinds(named: QueueArgument, name: str) -> None:
-    if name not in named.kind.actions:
-        raise UsageError(f"{name} is for list queues: write list:KEY, or name the lists with --lists")
+def _change_by(action: type[Action], words: str, *own: Decorator, **settings: Any) -> None:
+    """Add the command of an action whose fields are its options; one of list queues alone refuses other queues."""
+    names = [field.name for field in fields(action) if field.name != "queue"]
+
+    def build(options: Options, named: QueueArgument) -> Action:
+        if action.name in LIST.actions - RSMQ.actions and action.name not in named.kind.actions:
+            raise UsageError(f"{action.name} is for list queues: write list:KEY, or name the lists with --lists")
+        values = {name: getattr(options, name) for name in names}
+        if values.get("target"):
+            values["target"] = target_of(values["target"], named)
+        return action(queue=named.queue, **values)
+
+    _change(action.name, words, *own, **settings)(build)
 
 
 @_change(
@@ -483,106 +495,64 @@ def _send(options: Options, named: QueueArgument) -> Action:
     return actions.Push(queue=named.queue, bodies=_bodies(options), delay_s=options.delay, first=True)
 
 
-@_change("delete", "delete messages", examples=("orders --filter 'json.type=test'", "orders --id ID ID --yes"))
-def _delete(_: Options, named: QueueArgument) -> Action:
-    return actions.Delete(queue=named.queue)
-
-
-@_change(
-    "hide",
+_change_by(actions.Delete, "delete messages", examples=("orders --filter 'json.type=test'", "orders --id ID ID --yes"))
+_change_by(
+    actions.Hide,
     "hide messages for some time, whatever their state",
     option("--for --seconds T", "from now on: 600, 10m, 1h", whole_seconds, name="seconds", required=True),
     examples=("orders --filter 'rc>=5' --for 1h --yes",),
 )
-def _hide(options: Options, named: QueueArgument) -> Action:
-    return actions.Hide(queue=named.queue, seconds=options.seconds)
-
-
-@_change("release", "make messages visible now", examples=("orders --filter state:delayed --yes",))
-def _release(_: Options, named: QueueArgument) -> Action:
-    return actions.Release(queue=named.queue)
-
-
-@_change(
-    "move",
+_change_by(actions.Release, "make messages visible now", examples=("orders --filter state:delayed --yes",))
+_change_by(
+    actions.Move,
     "move messages to another queue as they are: body, rc, fr and sent time",
     _to,
     examples=("orders --filter state:poison --to orders-dlq --create --yes",),
 )
-def _move(options: Options, named: QueueArgument) -> Action:
-    return actions.Move(queue=named.queue, target=target_of(options.to, named), create=options.create)
-
-
-@_change(
-    "copy",
+_change_by(
+    actions.Copy,
     "put copies that were never received into a queue",
     _to,
     examples=("orders --all --limit 100 --to orders-test --yes",),
 )
-def _copy(options: Options, named: QueueArgument) -> Action:
-    return actions.Copy(queue=named.queue, target=target_of(options.to, named), create=options.create)
-
-
-@_change(
-    "redrive",
+_change_by(
+    actions.Redrive,
     "send dead letters back to their original queues, or to another queue",
     option(
         "--to QUEUE",
         "send all of them to this queue (default: the origin according to the journal or the queue's name)",
+        name="target",
         shell_complete=complete_queues,
     ),
     option("--origin PATH", "a field of the JSON body that names the queue: meta.queue"),
     examples=("orders-dlq --all --yes", "dead --all --origin meta.queue --yes"),
 )
-def _redrive(options: Options, named: QueueArgument) -> Action:
-    to = options.to and target_of(options.to, named)
-    return actions.Redrive(queue=named.queue, target=to, origin=options.origin)
-
-
-@_change(
-    "pop",
+_change_by(
+    actions.Pop,
     "remove the items of a list queue that consumers would take next; the journal keeps them",
     option("--count N", "number of items", positive, default="1"),
     examples=("list:queue:orders", "list:queue:orders --count 100 --yes"),
     is_scoped=False,
 )
-def _pop(options: Options, named: QueueArgument) -> Action:
-    _refuse_other_kinds(named, "pop")
-    return actions.Pop(queue=named.queue, count=options.count)
-
-
-@_change(
-    "trim",
+_change_by(
+    actions.Trim,
     "keep only the newest N items of a list queue",
     option("--keep N", "number of items to keep", natural, required=True),
-    option("--oldest", "keep the items that consumers would take next"),
+    option("--oldest", "keep the items that consumers would take next", name="keep_oldest"),
     examples=("list:queue:orders --keep 1000 --yes",),
     is_scoped=False,
 )
-def _trim(options: Options, named: QueueArgument) -> Action:
-    _refuse_other_kinds(named, "trim")
-    return actions.Trim(queue=named.queue, keep=options.keep, keep_oldest=options.oldest)
-
-
-@_change(
-    "requeue",
+_change_by(
+    actions.Requeue,
     "put items of a list queue that are in processing back into the queue, without their leases",
-    option("--back", "to the end that is taken last, not next"),
+    option("--back", "to the end that is taken last, not next", name="to_back"),
     examples=("list:queue:orders --filter state:expired --yes", "list:queue:orders --all --back --yes"),
 )
-def _requeue(options: Options, named: QueueArgument) -> Action:
-    _refuse_other_kinds(named, "requeue")
-    return actions.Requeue(queue=named.queue, to_back=options.back)
-
-
-@_change(
-    "ack",
+_change_by(
+    actions.Ack,
     "remove items of a list queue that are in processing, with their leases",
     examples=("list:queue:orders --filter 'json.id=42' --yes",),
 )
-def _ack(_: Options, named: QueueArgument) -> Action:
-    _refuse_other_kinds(named, "ack")
-    return actions.Ack(queue=named.queue)
 
 
 @_change(
