@@ -165,12 +165,12 @@ class _ListPlace(Place):
 
     @cached_property
     def _age(self) -> "JsonPath | None":
-        from rsmq_tui.monitor.list_tracker import age_path  # noqa: PLC0415
+        from rsmq_tui.monitor.filters.json_paths import age_path  # noqa: PLC0415
 
         return None if self.profile.list_age is None else age_path(self.profile.list_age)
 
     def _opened(self, timeout_s: float = TIMEOUT_S) -> "ListReader":
-        from rsmq_tui.monitor.list_tracker import AGE_BYTES  # noqa: PLC0415
+        from rsmq_tui.monitor.filters.json_paths import AGE_BYTES  # noqa: PLC0415
         from rsmq_tui.protocol.lists.reader import ListReader  # noqa: PLC0415
 
         profile, shown_bytes = self.profile, 0 if self._age is None else AGE_BYTES

@@ -7,10 +7,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rsmq_tui.monitor.filters.json_paths import JsonPath
+from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, JsonPath, read_age
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search_chunks
-from rsmq_tui.monitor.list_tracker import AGE_BYTES, list_trackers, read_age
+from rsmq_tui.monitor.list_tracker import list_trackers
 from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.peek import (
     DUE_BOUNDS,

@@ -1,98 +1,15 @@
-"""From the rows of a poll to the states of list queues: inputs of the verdicts, and the ages of items."""
+"""From the rows of a poll to the states of list queues: the inputs of the verdicts."""
 
-import math
-import re
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
-from rsmq_tui.monitor.filters.json_paths import (
-    Absent,
-    JsonPath,
-    JsonPathError,
-    load,
-    path_text,
-    read_path,
-    value_at,
-    value_text,
-)
+from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.series import ListSample, ListSeries, Trend
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
-from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, Row
-
-# Only this much of an item is read for its age; a longer item has none, because JSON cannot be parsed in part.
-AGE_BYTES = 8 << 10
-
-_TIME_FROM = 100_000_000
-_NANOSECONDS_FROM = 100_000_000_000_000_000
-_END_MS = 253_402_300_800_000
-_NUMBER = re.compile(r"\s*([0-9]{1,19}(?:\.[0-9]+)?)\s*")
-
-
-def age_path(text: str) -> JsonPath:
-    """Parse the path of the timestamp: ``created``, ``json.meta.at`` or ``.meta["at"]``; raises ValueError."""
-    start = text.strip().removeprefix("json")
-    start = start if start[:1] in (".", "[") else "." + text.strip()
-    try:
-        path, end = read_path(start)
-    except JsonPathError as error:
-        raise ValueError(f"must be a JSON path in an item, such as created or meta.at: {error}") from error
-    if end != len(start) or not path:
-        raise ValueError("must be a JSON path in an item, such as created or meta.at")
-    return path
-
-
-def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str | None]:
-    """Return when an item was made, in ms, or None and a sentence; ``start`` is the whole item unless it is long."""
-    if len(start) < size:
-        return None, f"the next item is too long for its age to be read: {size:,} bytes"
-    document = load(start)
-    if document is Absent.JSON:
-        return None, "the next item is not JSON: its age is unknown"
-    value = value_at(document, path)
-    if value is Absent.VALUE:
-        return None, f"the next item has no {printable(path_text(path), 60)}: its age is unknown"
-    at_ms = timestamp_ms(value)
-    if at_ms is None:
-        return (
-            None,
-            f"{printable(path_text(path), 60)} of the next item is not a time: {printable(value_text(value), 40)}",
-        )
-    return at_ms, None
-
-
-def timestamp_ms(value: Any) -> int | None:
-    """Read a time: an ISO date, or seconds, ms, µs or ns since 1970, told apart by magnitude."""
-    if isinstance(value, str):
-        number = _NUMBER.fullmatch(value)
-        if number is None:
-            return _iso_ms(value)
-        value = float(number[1])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    if not _TIME_FROM <= value < _NANOSECONDS_FROM * 1000:
-        return None
-    if value < SECONDS_BELOW:
-        found = value * 1000
-    elif value < MICROSECONDS_FROM:
-        found = value
-    else:
-        found = value / (1000 if value < _NANOSECONDS_FROM else 1_000_000)
-    return int(found) if found < _END_MS else None
-
-
-def _iso_ms(text: str) -> int | None:
-    # Go writes nanoseconds, but Python reads at most microseconds.
-    try:
-        moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.strip()))
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
-
+from rsmq_tui.protocol import Row
 
 _FOREVER = 1 << 62
 # If nothing was taken for this long, a constant backlog is not called steady.

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.monitor.list_tracker import age_path
+from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.text import printable, read_span
 from rsmq_tui.protocol import Node
 from rsmq_tui.protocol.lists.naming import ListNames

@@ -15,7 +15,7 @@ import rsmq_tui
 from rsmq_tui.cli.commands.demo import DEMO_LIST_AGE, DEMO_LISTS
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.embedded.scenarios import DELAYED, LIST_SCENARIOS
-from rsmq_tui.monitor.list_tracker import age_path, read_age
+from rsmq_tui.monitor.filters.json_paths import age_path, read_age
 from rsmq_tui.protocol import Rsmq, sent_ms
 from tests.cli.running import run
 from tests.embedded.processes import DEADLINE_S, eventually, is_alive, is_gone, parent

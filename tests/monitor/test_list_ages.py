@@ -2,7 +2,7 @@
 
 import pytest
 
-from rsmq_tui.monitor.list_tracker import age_path, read_age, timestamp_ms
+from rsmq_tui.monitor.filters.json_paths import age_path, read_age, timestamp_ms
 
 AT_MS = 1_750_000_000_123
 

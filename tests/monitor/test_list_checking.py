@@ -9,7 +9,7 @@ from redis import Redis
 
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check_lists, reconcile
-from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
+from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.keyspace import now_ms

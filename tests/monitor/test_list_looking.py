@@ -10,12 +10,12 @@ import redis
 
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
+from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.list_poller import (
     ListPoller,
     places_of,
     search_lists,
 )
-from rsmq_tui.monitor.list_tracker import age_path
 from rsmq_tui.monitor.peek import count_states, state_of
 from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader

@@ -11,8 +11,8 @@ import redis
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict, list_poller
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
+from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
 from rsmq_tui.protocol import Namespaces
 from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames

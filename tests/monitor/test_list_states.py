@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rsmq_tui.monitor import Thresholds, Verdict, reason
-from rsmq_tui.monitor.list_tracker import age_path
+from rsmq_tui.monitor.filters.json_paths import age_path
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 
 LIMITS = Thresholds()

@@ -7,8 +7,8 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import PeekError, parse_filter, search
+from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.filters.search import UnreadError, search_chunks
-from rsmq_tui.monitor.list_tracker import age_path
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, ScanChunk
 
 NEEDS = {

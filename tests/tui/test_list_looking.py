@@ -9,8 +9,8 @@ import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Progress, parse_filter
+from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.monitor.list_tracker import AGE_BYTES, age_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader

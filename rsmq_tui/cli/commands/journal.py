@@ -12,7 +12,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
-from rsmq_tui.cli.parsing import Group, Options, option, positive
+from rsmq_tui.cli.parsing import Group, Options, option, positive, several
 from rsmq_tui.cli.places import place_of
 from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import clock, count
@@ -30,13 +30,11 @@ _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
-_limited = option("--limit N", "at most N", positive, default="100")
+_listing = several(option("--limit N", "at most N", positive, default="100"), json_option, guarded)
 
 
 @click.command(cls=Group, invoke_without_command=True)
-@_limited
-@json_option
-@guarded
+@_listing
 def command(options: Options) -> int:
     """Print the changes; raises ``UsageError``."""
     return _reading(options, lambda journal: _list(journal, options))
@@ -47,29 +45,19 @@ def command(options: Options) -> int:
     help="print the changes, newest first (the default command)",
     examples=("", "--limit 5 --json"),
 )
-@_limited
-@json_option
-@guarded
+@_listing
 def _list_command(options: Options) -> int:
     return _reading(options, lambda journal: _list(journal, options))
 
 
-@command.command(
-    "show",
-    help="print the journal's entries of a change, as JSON lines",
-    examples=("12",),
-)
+@command.command("show", help="print the journal's entries of a change, as JSON lines", examples=("12",))
 @_change
 @guarded
 def _show_command(options: Options) -> int:
     return _reading(options, lambda journal: _show(journal, options.change))
 
 
-@command.command(
-    "restore",
-    help="undo a change",
-    examples=("12", "12 --yes"),
-)
+@command.command("restore", help="undo a change", examples=("12", "12 --yes"))
 @_change
 @unsettled
 @changing

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, in_words
@@ -36,8 +36,6 @@ from rsmq_tui.protocol import (
 from rsmq_tui.protocol.keys import RAW_CANONICAL_ID, RAW_ID_OF_ANY_CLIENT
 from rsmq_tui.protocol.rsmq.inspection import INDEX_NAME, NEEDED_ATTRIBUTES, Belonging, QueueLook, stem_of
 
-T = TypeVar("T")
-
 # How long after the time in its id a message may be incomplete: clocks differ, and clients are delayed.
 SETTLED_MS = 60_000
 # How long the second read waits if ids carry no time.
@@ -49,6 +47,8 @@ _WHOLE = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _RC_MAX = 2**63 - 1
 # ZSCAN takes 0.2 ms for this many.
 _CHUNK_MESSAGES = 125
+# The problems of which the sender may still write the other half.
+_INCOMPLETE = {FindingKind.DANGLING, FindingKind.LEAKED, FindingKind.STRAY, FindingKind.UNKNOWN}
 _UNITS = {ScoreUnit.SECONDS: FindingKind.SECONDS, ScoreUnit.MICROSECONDS: FindingKind.MICROSECONDS}
 
 
@@ -77,6 +77,10 @@ class Suspects(NamedTuple):
     def ids(self, kind: FindingKind) -> list[bytes]:
         """Return the ids or fields with that problem."""
         return [suspect.id for suspect in self.found if suspect.kind is kind]
+
+
+# Parts of a walk, each with the ids or fields that a second read must judge.
+_Walk = AsyncGenerator[tuple[Suspects, list[bytes]], None]
 
 
 def condition_of(look: QueueLook) -> FindingKind | None:
@@ -115,59 +119,30 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
     ``settling_s`` is how long the second read waits if ids carry no time; None means SETTLING_S.
     """
     chunks = reader.scan.chunks(queue, counts=True, bodies=False, sizes=True, count=_CHUNK_MESSAGES)
-    waiting: list[RawMessage] = []
-    at_ms = 0
+    sizes: dict[bytes, int] = {}
 
-    async def again(messages: list[RawMessage]) -> list[Suspect]:
+    async def walk() -> _Walk:
+        nonlocal sizes
+        async with aclosing(chunks) as coming:
+            async for chunk in coming:
+                plain: list[RawMessage] = []
+                doubtful: list[RawMessage] = []
+                for message in chunk.messages:
+                    (doubtful if _is_doubtful(message) else plain).append(message)
+                sizes = {message.id: message.size for message in doubtful}
+                yield Suspects(chunk.at_ms, len(chunk), list(_seen_alone(plain))), list(sizes)
+
+    async def again(ids: list[bytes]) -> list[Suspect]:
         found: list[Suspect] = []
-        for message, has_body in await _again(reader, queue, messages):
-            found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, message.id, message)]
+        for id, score, has_body, rc, fr in await reader.inspection.members(queue, ids):
+            if score is not None:
+                message = RawMessage(id, score, rc, fr, sizes.get(id, 0), None)
+                found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, id, message)]
         return found
 
-    async with aclosing(chunks) as walk:
-        async for chunk in walk:
-            at_ms = chunk.at_ms
-            plain: list[RawMessage] = []
-            doubtful: list[RawMessage] = []
-            for message in chunk.messages:
-                (doubtful if _is_doubtful(message) else plain).append(message)
-            found = list(_seen_alone(plain))
-            young = 0
-            for suspect in await again(doubtful):
-                is_young = suspect.kind is FindingKind.DANGLING and _is_young(suspect.id, at_ms)
-                if is_young is None and suspect.message is not None:
-                    waiting.append(suspect.message)
-                elif is_young:
-                    young += 1
-                else:
-                    found.append(suspect)
-            yield Suspects(at_ms, len(chunk), found, young)
-            if len(waiting) >= _WAITING_MAX:
-                async for found in _settled(waiting, again, settling_s):
-                    yield Suspects(at_ms, 0, found)
-                waiting = []
-    async for found in _settled(waiting, again, settling_s):
-        yield Suspects(at_ms, 0, found)
-
-
-async def _again(reader: QueueReader, queue: str, messages: list[RawMessage]) -> list[tuple[RawMessage, bool]]:
-    """Read messages again, each atomically; return those that still exist, and whether they have bodies."""
-    sizes = {message.id: message.size for message in messages}
-    return [
-        (RawMessage(id, score, rc, fr, sizes[id], None), has_body)
-        for id, score, has_body, rc, fr in await reader.inspection.members(queue, list(sizes))
-        if score is not None
-    ]
-
-
-async def _settled(
-    waiting: list[T], again: Callable[[list[T]], Awaitable[list[Suspect]]], settling_s: float | None
-) -> AsyncGenerator[list[Suspect], None]:
-    """Wait, then read messages or fields again, and yield the problems that they still have, in chunks."""
-    if waiting:
-        await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
-    for start in range(0, len(waiting), _CHUNK_MESSAGES):
-        yield await again(waiting[start : start + _CHUNK_MESSAGES])
+    async with aclosing(_judged(walk(), again, settling_s)) as parts:
+        async for part in parts:
+            yield part
 
 
 async def loose_fields(
@@ -177,31 +152,56 @@ async def loose_fields(
 
     The counters of such a body are not yielded: they are removed with it. ``settling_s`` is as in ``suspects``.
     """
-    inspection, again = reader.inspection, partial(_loose, reader, queue)
-    # Messages sent during the walk have later times, and count as young too.
-    at_ms = await inspection.clock_ms()
+    inspection = reader.inspection
+
+    async def walk() -> _Walk:
+        # Messages sent during the walk have later times, and count as young too.
+        at_ms = await inspection.clock_ms()
+        async with aclosing(inspection.fields(queue)) as coming:
+            async for names in coming:
+                whose = await inspection.belongings(queue, names)
+                doubtful = [name for name, belonging in zip(names, whose, strict=True) if belonging]
+                yield Suspects(at_ms, len(names), []), doubtful
+
+    async with aclosing(_judged(walk(), partial(_loose, reader, queue), settling_s)) as parts:
+        async for part in parts:
+            yield part
+
+
+async def _judged(
+    walk: _Walk, again: Callable[[list[bytes]], Awaitable[list[Suspect]]], settling_s: float | None
+) -> AsyncGenerator[Suspects, None]:
+    """Yield the parts of a walk, with the problems that doubtful messages or fields have in a second read.
+
+    ``again`` reads each of them atomically. What is young then counts as such, and what may be is read again later.
+    """
     waiting: list[bytes] = []
-    async with aclosing(inspection.fields(queue)) as walk:
-        async for names in walk:
-            whose = await inspection.belongings(queue, names)
-            found: list[Suspect] = []
-            young = 0
-            for suspect in await again([name for name, belonging in zip(names, whose, strict=True) if belonging]):
-                name = suspect.id
-                is_young = _is_young(stem_of(name) or name if suspect.kind is FindingKind.STRAY else name, at_ms)
+    at_ms = 0
+
+    async def settled() -> AsyncGenerator[Suspects, None]:
+        if waiting:
+            await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
+        for start in range(0, len(waiting), _CHUNK_MESSAGES):
+            yield Suspects(at_ms, 0, await again(waiting[start : start + _CHUNK_MESSAGES]))
+        waiting.clear()
+
+    async with aclosing(walk) as coming:
+        async for part, doubtful in coming:
+            at_ms, young = part.at_ms, 0
+            for suspect in await again(doubtful):
+                is_young = _is_young(suspect, at_ms)
                 if is_young is None:
-                    waiting.append(name)
+                    waiting.append(suspect.id)
                 elif is_young:
                     young += 1
                 else:
-                    found.append(suspect)
-            yield Suspects(at_ms, len(names), found, young)
+                    part.found.append(suspect)
+            yield part._replace(young=young)
             if len(waiting) >= _WAITING_MAX:
-                async for found in _settled(waiting, again, settling_s):
-                    yield Suspects(at_ms, 0, found)
-                waiting = []
-    async for found in _settled(waiting, again, settling_s):
-        yield Suspects(at_ms, 0, found)
+                async for later in settled():
+                    yield later
+    async for later in settled():
+        yield later
 
 
 async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Suspect]:
@@ -220,9 +220,12 @@ async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Su
     return found
 
 
-def _is_young(id: bytes, at_ms: int) -> bool | None:
-    """Return whether an id was made too recently to judge, or None if it carries no time."""
-    sent = sent_ms(name_of(id), now_ms=at_ms)
+def _is_young(suspect: Suspect, at_ms: int) -> bool | None:
+    """Return whether a part may be missing because it was made too recently, or None if its id carries no time."""
+    kind, id, _ = suspect
+    if kind not in _INCOMPLETE:
+        return False
+    sent = sent_ms(name_of(stem_of(id) or id if kind is FindingKind.STRAY else id), now_ms=at_ms)
     return None if sent is None else at_ms - sent < SETTLED_MS
 
 

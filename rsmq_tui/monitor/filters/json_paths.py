@@ -1,9 +1,17 @@
-"""Paths into JSON bodies: ``customer.id``, ``items[0].sku``, ``"odd key"[-1]``. No body makes these functions raise."""
+"""Paths into JSON bodies, such as ``customer.id``, ``items[0].sku`` or ``"odd key"[-1]``, and the time at a path.
+
+No body makes these functions raise.
+"""
 
 import json
+import math
 import re
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
+
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW
 
 JsonPath = tuple[str | int, ...]
 
@@ -99,3 +107,73 @@ def value_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
         return ""
+
+
+# Only this much of an item is read for its age; a longer item has none, because JSON cannot be parsed in part.
+AGE_BYTES = 8 << 10
+
+_TIME_FROM = 100_000_000
+_NANOSECONDS_FROM = 100_000_000_000_000_000
+_END_MS = 253_402_300_800_000
+_NUMBER = re.compile(r"\s*([0-9]{1,19}(?:\.[0-9]+)?)\s*")
+
+
+def age_path(text: str) -> JsonPath:
+    """Parse the path of the timestamp: ``created``, ``json.meta.at`` or ``.meta["at"]``; raises ValueError."""
+    start = text.strip().removeprefix("json")
+    start = start if start[:1] in (".", "[") else "." + text.strip()
+    try:
+        path, end = read_path(start)
+    except JsonPathError as error:
+        raise ValueError(f"must be a JSON path in an item, such as created or meta.at: {error}") from error
+    if end != len(start) or not path:
+        raise ValueError("must be a JSON path in an item, such as created or meta.at")
+    return path
+
+
+def read_age(start: bytes, size: int, path: JsonPath) -> tuple[int | None, str | None]:
+    """Return when an item was made, in ms, or None and a sentence; ``start`` is the whole item unless it is long."""
+    if len(start) < size:
+        return None, f"the next item is too long for its age to be read: {size:,} bytes"
+    document = load(start)
+    if document is Absent.JSON:
+        return None, "the next item is not JSON: its age is unknown"
+    value = value_at(document, path)
+    if value is Absent.VALUE:
+        return None, f"the next item has no {printable(path_text(path), 60)}: its age is unknown"
+    at_ms = timestamp_ms(value)
+    if at_ms is None:
+        return (
+            None,
+            f"{printable(path_text(path), 60)} of the next item is not a time: {printable(value_text(value), 40)}",
+        )
+    return at_ms, None
+
+
+def timestamp_ms(value: Any) -> int | None:
+    """Read a time: an ISO date, or seconds, ms, µs or ns since 1970, told apart by magnitude."""
+    if isinstance(value, str):
+        number = _NUMBER.fullmatch(value)
+        if number is None:
+            return _iso_ms(value)
+        value = float(number[1])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    if not _TIME_FROM <= value < _NANOSECONDS_FROM * 1000:
+        return None
+    if value < SECONDS_BELOW:
+        found = value * 1000
+    elif value < MICROSECONDS_FROM:
+        found = value
+    else:
+        found = value / (1000 if value < _NANOSECONDS_FROM else 1_000_000)
+    return int(found) if found < _END_MS else None
+
+
+def _iso_ms(text: str) -> int | None:
+    # Go writes nanoseconds, but Python reads at most microseconds.
+    try:
+        moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.strip()))
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -15,13 +15,13 @@ from rsmq_tui.monitor.filters.json_paths import (
     JsonPathError,
     load,
     path_text,
+    read_age,
     read_path,
     value_at,
     value_text,
 )
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Matches, SentAt
-from rsmq_tui.monitor.list_tracker import read_age
 from rsmq_tui.monitor.peek import MessageRow, in_words, row_of
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
