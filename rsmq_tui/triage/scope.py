@@ -20,7 +20,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.filters.matching import Predicate, Term, predicate_of
+from rsmq_tui.monitor.filters.matching import Predicate, Term
 from rsmq_tui.monitor.peek import MessageState, count_states
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import plural, printable, size
@@ -184,8 +184,8 @@ def still_matching(wanted: Filter) -> Guard:
     return Guard(
         "Each must still match when it is changed, also if received since this preview; others are skipped.",
         tuple(_condition(term, wanted.poison_rc) for term in changing if term.field != "age"),
-        predicate_of(ages, wanted.poison_rc) if ages else None,
-        predicate_of(changing, wanted.poison_rc),
+        replace(wanted, terms=tuple(ages)).predicate() if ages else None,
+        replace(wanted, terms=tuple(changing)).predicate(),
     )
 
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis
 
-from rsmq_tui.monitor import parse_filter
-from rsmq_tui.monitor.filters.matching import Term, predicate_of
+from rsmq_tui.monitor import Filter, parse_filter
+from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
@@ -315,7 +315,7 @@ async def test_the_server_matches_as_a_search_does(
         outcome = await editor.apply(batch, editor.new_token())
     finally:
         await editor.aclose()
-    holds = predicate_of(made, poison_rc)
+    holds = Filter("", tuple(made), poison_rc).predicate()
     assert list(letters_of(outcome)) == [Outcome.DONE if holds(one, at_ms) else Outcome.UNMATCHED for one in raw]
 
 

@@ -8,7 +8,7 @@ stands for itself, except before a quote or another backslash.
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -18,18 +18,16 @@ from rsmq_tui.monitor.filters.matching import (
     Matches,
     Predicate,
     RegexError,
-    Searched,
     SentAt,
     Term,
-    body_search_of,
     compile_regex,
-    matches_of,
-    predicate_of,
-    searched_of,
+    search_for_text,
+    sent_by_id,
+    term_tests,
 )
 from rsmq_tui.monitor.text import read_size, read_span
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.protocol import ReadField, name_bytes
+from rsmq_tui.protocol import RawMessage, ReadField, name_bytes
 from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
 
 TEXT_MAX = 4_000
@@ -77,11 +75,6 @@ class FilterError(ValueError):
         self.start = start
         self.end = max(start, end)
 
-    @property
-    def caret_line(self) -> str:
-        """A line that marks the error, to be printed under the text."""
-        return " " * self.start + "^" * max(1, self.end - self.start)
-
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -121,19 +114,49 @@ class Filter:
         ``sent_at`` reads from bodies when messages were sent, if ids carry no time. A message whose body is needed but
         could not be read does not match, inverted or not.
         """
-        return predicate_of(self.terms, self.poison_rc, sent_at)
+        tests = term_tests(self.terms, self.poison_rc, sent_at or sent_by_id)
+        if sent_at is not None and any(term.field == "age" for term in self.terms):
+            # The age of a body that is too long to read is unknown: it matches no term on age, inverted or not.
+            tests.insert(0, lambda raw, at_ms: raw.body is not None or raw.size == 0)
+        if len(tests) < 2:
+            return tests[0] if tests else lambda raw, at_ms: True
+        return lambda raw, at_ms: all(test(raw, at_ms) for test in tests)
 
     def matches(self, sent_at: SentAt | None = None) -> Matches:
-        """As ``predicate``, for many messages at once."""
-        return matches_of(self.terms, self.poison_rc, sent_at)
+        """As ``predicate``, for many messages: regexes search all bodies at once.
+
+        The overhead of one regex call is larger than the search of most bodies.
+        """
+        regexes = [term for term in self.terms if term.field == "body" and term.operator == "~" and not term.inverted]
+        others = replace(self, terms=tuple(term for term in self.terms if term not in regexes)).predicate(sent_at)
+        searches = [compile_regex(str(term.value)).places for term in regexes]
+
+        def matches(messages: Sequence[RawMessage], at_ms: int) -> list[int]:
+            places = [place for place, message in enumerate(messages) if others(message, at_ms)]
+            for search in searches:
+                found = search([messages[place].body for place in places])
+                places = [places[each] for each in found]
+            return places
+
+        return matches
 
     def body_search(self) -> BodySearch | None:
-        """Return a search of bodies alone, which is faster than ``predicate``; None if other fields are tested."""
-        return body_search_of(self.terms)
+        """Return a search of bodies alone, or None if other fields are tested.
 
-    def searched(self, *, ages_in_bodies: bool = False) -> Searched:
+        It is faster than ``predicate``, because no other field is read or matched.
+        """
+        if len(self.terms) != 1 or self.terms[0].inverted or self.terms[0].field != "body":
+            return None
+        text = str(self.terms[0].value)
+        return search_for_text(text) if self.terms[0].operator == ":" else compile_regex(text).places
+
+    def searched(self, *, ages_in_bodies: bool = False) -> Predicate:
         """Return a test whether a message could be evaluated: False if its body is needed but was not read."""
-        return searched_of(self.terms, self.poison_rc, ages_in_bodies=ages_in_bodies)
+        others = tuple(term for term in self.terms if "body" not in term.needs(ages_in_bodies=ages_in_bodies))
+        if len(others) == len(self.terms):
+            return lambda raw, at_ms: True
+        without_bodies = replace(self, terms=others).predicate()
+        return lambda raw, at_ms: raw.body is not None or raw.size == 0 or not without_bodies(raw, at_ms)
 
     def __str__(self) -> str:
         return " ".join(map(_written, self.terms))

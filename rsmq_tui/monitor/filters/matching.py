@@ -378,7 +378,6 @@ class _Translation:
 
 
 Predicate = Callable[[RawMessage, int], bool]
-Searched = Callable[[RawMessage, int], bool]
 # Returns the indexes of the messages that match at that server time.
 Matches = Callable[[Sequence[RawMessage], int], list[int]]
 # Returns when a message was sent, in ms; None if unknown. The second argument is the server time.
@@ -457,60 +456,8 @@ def sent_by_id(raw: RawMessage, at_ms: int) -> int | None:
     return sent_ms(name_of(raw.id), now_ms=at_ms)
 
 
-def predicate_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Predicate:
-    """Return a test whether a message matches all terms; ``sent_at`` reads from bodies when messages were sent."""
-    tests = _tests(terms, poison_rc, sent_at or sent_by_id)
-    if sent_at is not None and any(term.field == "age" for term in terms):
-        # The age of a body that is too long to read is unknown: it matches no term on age, inverted or not.
-        tests.insert(0, lambda raw, at_ms: raw.body is not None or raw.size == 0)
-    if not tests:
-        return lambda raw, at_ms: True
-    if len(tests) == 1:
-        return tests[0]
-
-    return lambda raw, at_ms: all(test(raw, at_ms) for test in tests)
-
-
-def body_search_of(terms: Sequence[Term]) -> BodySearch | None:
-    """Return a search of bodies alone, or None if the terms test anything else.
-
-    It is faster than ``predicate_of``, because no other field is read or matched.
-    """
-    if len(terms) != 1 or terms[0].inverted or terms[0].field != "body":
-        return None
-    text = str(terms[0].value)
-    return search_for_text(text) if terms[0].operator == ":" else compile_regex(text).places
-
-
-def matches_of(terms: Sequence[Term], poison_rc: int, sent_at: SentAt | None = None) -> Matches:
-    """As ``predicate_of``, for many messages: regexes search all bodies at once.
-
-    The overhead of one regex call is larger than the search of most bodies.
-    """
-    regexes = [term for term in terms if term.field == "body" and term.operator == "~" and not term.inverted]
-    others = predicate_of([term for term in terms if term not in regexes], poison_rc, sent_at)
-    searches = [compile_regex(str(term.value)).places for term in regexes]
-
-    def matches(messages: Sequence[RawMessage], at_ms: int) -> list[int]:
-        places = [place for place, message in enumerate(messages) if others(message, at_ms)]
-        for search in searches:
-            found = search([messages[place].body for place in places])
-            places = [places[each] for each in found]
-        return places
-
-    return matches
-
-
-def searched_of(terms: Sequence[Term], poison_rc: int, *, ages_in_bodies: bool = False) -> Searched:
-    """Return a test whether the terms could be evaluated: False if they need a body that is too long to read."""
-    others = [term for term in terms if "body" not in term.needs(ages_in_bodies=ages_in_bodies)]
-    if len(others) == len(terms):
-        return lambda raw, at_ms: True
-    without_bodies = predicate_of(others, poison_rc)
-    return lambda raw, at_ms: raw.body is not None or raw.size == 0 or not without_bodies(raw, at_ms)
-
-
-def _tests(terms: Sequence[Term], poison_rc: int, sent_at: SentAt) -> list[Predicate]:
+def term_tests(terms: Sequence[Term], poison_rc: int, sent_at: SentAt) -> list[Predicate]:
+    """Return a test for each term, the cheapest first; ``sent_at`` says when a message was sent."""
     document = _Document()
     return [
         _on_body(term, document) if term.needs_body else _inverted(_test(term, poison_rc, sent_at), term.inverted)
