@@ -180,7 +180,7 @@ async def _judged(
 
     async def settled() -> AsyncGenerator[Suspects, None]:
         if waiting:
-            await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
+            await _settle(settling_s)
         for start in range(0, len(waiting), _CHUNK_MESSAGES):
             yield Suspects(at_ms, 0, await again(waiting[start : start + _CHUNK_MESSAGES]))
         waiting.clear()
@@ -202,6 +202,10 @@ async def _judged(
                     yield later
     async for later in settled():
         yield later
+
+
+async def _settle(settling_s: float | None) -> None:
+    await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
 
 
 async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Suspect]:
