@@ -89,16 +89,33 @@ def damage_words(change: int) -> str:
     return f"change {change} is damaged in the journal and set aside; it cannot be undone, the others can"
 
 
-class JournalReading:
-    """Reads the journal in the file ``path``; raises ``JournalError``. Close it with ``close``.
+KEEP_DAYS = 7
+LIMIT_BYTES = 1_000_000_000
+
+_UNDOABLE = f"{ENDED} AND {TOUCHED}"
+
+_DAY_MS = 86_400_000
+# How long a void call may still be under way; until then its marker must stay.
+_VOID_MS = _DAY_MS
+
+
+class Journal:
+    """The journal in the file ``path``, created if needed; raises ``JournalError``. Close it with ``close``.
 
     Every row is verified before it is used. A damaged change has the state ``damaged``; reading its batches raises
-    ``DamagedError``.
+    ``DamagedError``. Every method that writes raises ``JournalGoneError`` if the file was removed or replaced, or the
+    change dropped, because the change could not be undone then. Changes are dropped after ``keep_days``, and the oldest
+    ones if the file exceeds ``limit_bytes``; ``keep_days`` is None for a demo, which removes its journal. The journal
+    may be used by several threads and processes at once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, keep_days: int | None = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
         self.path = path
-        self._file = JournalFile(path)
+        self.file = JournalFile(path)
+        self.keep_days = keep_days
+        self.limit_bytes = limit_bytes
+        self._looked_s: float | None = None
+        self._works: dict[int, Work] = {}
 
     def change(self, change: int) -> Change | None:
         """Return one change, or None if it is not in the journal (any more)."""
@@ -107,11 +124,6 @@ class JournalReading:
     def changes(self, limit: int = 100) -> list[Change]:
         """Return the last changes, newest first."""
         return list(self._changes("ORDER BY change DESC LIMIT ?", limit))
-
-    @property
-    def is_in_place(self) -> bool:
-        """True while the open journal is the one at its path, and was not removed or replaced."""
-        return self._file.is_in_place
 
     def last_undoable(self, server: str, ns: str, queue: str | None = None) -> Change | None:
         """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself."""
@@ -140,7 +152,7 @@ class JournalReading:
             server,
         )
         at_ms = now_ms()
-        with self._file.told():
+        with self.file.told():
             return [
                 change
                 for change in found
@@ -150,8 +162,8 @@ class JournalReading:
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
         """Iterate over the batches of a change, with one of them in memory at a time."""
-        with self._file.told():
-            numbers = self._file.db.execute(
+        with self.file.told():
+            numbers = self.file.db.execute(
                 f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
                 (change,),
             ).fetchall()
@@ -160,8 +172,8 @@ class JournalReading:
 
     def undos_of(self, change: int, number: int) -> list[tuple[int, Entry]]:
         """Return the batches that have undone a part of a batch, each with the number of its change."""
-        with self._file.told():
-            rows = self._file.db.execute(
+        with self.file.told():
+            rows = self.file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND batches.undoes = ? AND instr(coalesce(outcome, ''), ?)",
                 (change, number, Outcome.DONE),
@@ -173,8 +185,8 @@ class JournalReading:
 
         A batch of the undo that was itself undone does not count.
         """
-        with self._file.told():
-            rows = self._file.db.execute(
+        with self.file.told():
+            rows = self.file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
                 # A batch of fields is atomic and guarded, so an unsure one can be tried again.
@@ -187,8 +199,8 @@ class JournalReading:
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
         """Return, for all messages that were moved to ``target``, the last source queue by id."""
-        with self._file.told():
-            rows = self._file.db.execute(
+        with self.file.told():
+            rows = self.file.db.execute(
                 "SELECT batches.* FROM batches JOIN changes USING (change)"
                 " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
                 " AND batches.queue != batches.target AND outcome IS NOT NULL"
@@ -206,19 +218,247 @@ class JournalReading:
 
     def set_aside(self, change: int, *states: State) -> None:
         """Mark a change as damaged if it is in one of these states."""
-        with self._file.told(), self._file.transaction():
-            self._file.db.executemany(
+        with self.file.told(), self.file.transaction():
+            self.file.db.executemany(
                 "UPDATE changes SET state = ? WHERE change = ? AND state = ?",
                 [(State.DAMAGED, change, state) for state in states],
             )
 
-    def size_bytes(self) -> int:
-        """Return the size of the used pages of the file."""
-        return self._file.size_bytes()
+    def begin(self, preview: Preview, at_ms: int, run_id: str | None = None) -> int:
+        """Add a running change, and return its number; call ``leave`` at its end. The times are those of the server."""
+        action = preview.action
+        row: dict[str, object] = {
+            "at_ms": at_ms,
+            "name": action.name,
+            "past": action.past,
+            "who": user_name(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "alive_ms": now_ms(),
+            "profile": preview.profile,
+            "server": preview.server,
+            "run_id": run_id,
+            "ns": preview.ns,
+            "queue": stored_name(action.queue),
+            "target": stored_name(action.to),
+            "what": preview.what,
+            "planned": preview.count,
+            "undoes": action.change if isinstance(action, Undo) else None,
+            "written": 0,
+        }
+        with ExitStack() as failed:
+            with self.file.told(), self.file.transaction():
+                row["counted_ms"] = self._count_time()
+                change = self._insert("changes", row)
+                self.file.db.execute(
+                    "UPDATE changes SET checksum = ? WHERE change = ?",
+                    (sealed("changes", row | {"change": change}), change),
+                )
+                # Take the lock before the commit: others that see an unlocked change would settle it.
+                self._works[change] = Work(self._lock_path(change, at_ms))
+                failed.callback(self.leave, change)
+            failed.pop_all()
+        return change
+
+    def leave(self, change: int) -> None:
+        """Release the lock of a change: any process may settle it from now on."""
+        work = self._works.pop(change, None)
+        if work is not None:
+            work.end()
+
+    def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
+        """Write batches durably, before they are carried out, and the outcomes of earlier ones."""
+        rows = []
+        for entry in entries:
+            row: dict[str, object] = {
+                "change": change,
+                "number": entry.number,
+                "token": entry.token,
+                "undoes": entry.undoes,
+                "counted": int(entry.counted),
+                "renames": int(entry.renames),
+                **row_of(entry.batch),
+            }
+            rows.append(row | {"checksum": sealed("batches", row)})
+        with self.file.told(), self.file.transaction():
+            self._record(change, outcomes)
+            for row in rows:
+                self._insert("batches", row)
+            self.file.db.execute("UPDATE changes SET written = written + ? WHERE change = ?", (len(rows), change))
+
+    def refuse_if_gone(self, change: int) -> None:
+        """Raise ``JournalGoneError`` if a change is not in the journal, or the file was removed or replaced."""
+        with self.file.told():
+            self.file.refuse_if_removed()
+            if self.file.db.execute("SELECT 1 FROM changes WHERE change = ?", (change,)).fetchone() is None:
+                raise self._gone(change)
+
+    def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
+        """Write the outcomes of batches, by their numbers."""
+        with self.file.told(), self.file.transaction():
+            self._record(change, outcomes)
+
+    def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
+        """Write the outcomes of settled batches, and add them to the counts of a change that has already ended.
+
+        ``void`` are the tokens of the calls that were voided: their markers must stay for now.
+        """
+        with self.file.told(), self.file.transaction():
+            tally = Tally()
+            new = [
+                entry
+                for entry in found
+                if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
+            ]
+            for entry in new:
+                tally.take(entry.letters, unsure=entry.unsure)
+            if new:
+                self.file.db.execute(
+                    "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"
+                    " unsure = unsure + ?, settled = max(settled, audited), audited = 0"
+                    " WHERE change = ? AND state != 'running'",
+                    (*tally.counts.values(), change),
+                )
+            self._leave_markers(change, void)
+
+    def leave_markers(self, change: int, tokens: Sequence[str]) -> None:
+        """Record that the markers of these calls are still on the server."""
+        with self.file.told(), self.file.transaction():
+            self._leave_markers(change, tokens)
+
+    def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
+        """Return (namespace, token) of markers that are still on a server and no longer needed."""
+        with self.file.told():
+            rows = self.file.db.execute(
+                "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
+                (server, now_ms() - _VOID_MS, limit),
+            ).fetchall()
+        return [(ns, token) for ns, token in rows]
+
+    def drop_markers(self, tokens: Sequence[str]) -> None:
+        """Record that these markers are no longer on the server."""
+        with self.file.told(), self.file.transaction():
+            self.file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
+
+    def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
+        """Record the end of a change; a completed undo marks the change that it undoes as undone.
+
+        It does not if it changed nothing and skipped or failed some: then it may be tried again. If the undone change
+        was itself an undo, the change that it had undone can be undone again.
+        """
+        with self.file.told(), self.file.transaction():
+            self.file.db.execute(
+                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ?, unsure = ? WHERE change = ?"
+                " AND (state = 'running' OR ? != 'interrupted')",
+                (state, done, skipped, failed, unsure, change, state),
+            )
+            taken_back = not skipped + failed or any(self._changes("WHERE change = ? AND touched", change))
+            if state is State.DONE and taken_back:
+                undone = "SELECT undoes FROM changes WHERE change = ?"
+                self.file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
+                self.file.db.execute(
+                    f"UPDATE changes SET state = ? WHERE state = ? AND change ="
+                    f" (SELECT undoes FROM changes WHERE change = ({undone}))",
+                    (State.DONE, State.UNDONE, change),
+                )
+
+    def audit(self, change: int, write: Callable[[Change], None]) -> None:
+        """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.
+
+        Raises ``JournalError``, and what ``write`` raises.
+        """
+        try:
+            with self.file.transaction():
+                found = self.change(change)
+                if found is not None and not found.audited:
+                    write(found)
+                    self.file.db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
+        except sqlite3.Error as error:
+            raise self.file.error(error) from error
+
+    def prune(self) -> None:
+        """Drop changes that have expired, and the oldest ones while the file exceeds its limit.
+
+        Changes that are running, not settled or not in the audit log stay, and so does the newest one that can be
+        undone. An unsettled change is dropped after twice the time.
+        """
+        with self.file.told():
+            keep_ms = (self.keep_days or KEEP_DAYS) * _DAY_MS
+            with self.file.transaction():
+                oldest_ms = self._count_time() - keep_ms
+            needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL"
+            newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
+            old = (
+                "counted_ms < ? AND state != 'running' AND audited"
+                f" AND (counted_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
+            )
+            limits = (oldest_ms, oldest_ms - keep_ms)
+            with self.file.transaction():
+                self.file.db.execute(
+                    "INSERT OR IGNORE INTO markers SELECT token, server, ns, alive_ms FROM batches JOIN changes"
+                    f" USING (change) WHERE outcome IS NULL AND {old}",
+                    limits,
+                )
+                self.file.db.execute(f"DELETE FROM changes WHERE {old}", limits)
+            # The newest change stays: its preview promised that it can be undone.
+            while self.file.size_bytes() > self.limit_bytes:
+                dropped = self.file.db.execute(
+                    "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
+                    f" AND audited AND NOT {UNKNOWN} AND change != (SELECT max(change) FROM changes)"
+                    f" AND change NOT IN ({needed}))"
+                )
+                if not dropped.rowcount:
+                    break
+            self.file.db.execute("PRAGMA incremental_vacuum").fetchall()
 
     def close(self) -> None:
-        """Close the file, after other threads have finished with it."""
-        self._file.close()
+        """Close the file, after other threads have finished with it, and release the locks."""
+        self.file.close()
+        for change in [*self._works]:
+            self.leave(change)
+
+    def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
+        """Write outcomes, and return how many were not known before."""
+        alive = self.file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
+        if not alive.rowcount:
+            raise self._gone(change)
+        # The first known outcome is final: a later request would find the marker removed.
+        return self.file.db.executemany(
+            "UPDATE batches SET outcome = :outcome, unsure = :unsure,"
+            " outcome_checksum = outcome_checksum(checksum, :outcome, :unsure)"
+            " WHERE change = :change AND number = :number AND outcome IS NULL",
+            [
+                {"outcome": str(outcome), "unsure": int(unsure), "change": change, "number": number}
+                for number, outcome in outcomes
+            ],
+        ).rowcount
+
+    def _insert(self, table: str, row: Mapping[str, object]) -> int:
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        found = self.file.db.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", tuple(row.values()))
+        return int(found.lastrowid or 0)
+
+    def _gone(self, change: int) -> JournalGoneError:
+        return JournalGoneError(
+            f"change {change} is no longer in the journal {self.path}: what it did can no longer be undone"
+        )
+
+    def _count_time(self) -> int:
+        """Advance the journal's own clock, and return it, in ms."""
+        looked_s, self._looked_s = self._looked_s, time.monotonic()
+        most_ms = _DAY_MS if looked_s is None else min(_DAY_MS, int((self._looked_s - looked_s) * 1000) + 1)
+        last_ms, counted_ms = self.file.db.execute("SELECT last_ms, counted_ms FROM clock").fetchone()
+        at_ms = now_ms()
+        gone_on_ms = at_ms - int(last_ms) if last_ms else 0
+        now_counted_ms = int(counted_ms) + max(0, min(gone_on_ms, most_ms))
+        self.file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, now_counted_ms))
+        return now_counted_ms
+
+    def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
+        self.file.db.executemany(
+            "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
+            [(token, now_ms(), change) for token in tokens],
+        )
 
     def _lock_path(self, change: int, at_ms: int) -> Path:
         """Return the lock file of a change; it contains the time, because a new journal reuses numbers."""
@@ -226,8 +466,8 @@ class JournalReading:
 
     def _entry(self, change: int, number: int) -> Entry:
         try:
-            with self._file.told():
-                row = self._file.db.execute(
+            with self.file.told():
+                row = self.file.db.execute(
                     "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
                 ).fetchone()
         except JournalError as error:
@@ -251,8 +491,8 @@ class JournalReading:
         return DamagedError(change, reason)
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
-        with self._file.told():
-            rows = self._file.db.execute(
+        with self.file.told():
+            rows = self.file.db.execute(
                 f"SELECT *, {TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS there FROM changes {where}", values
             ).fetchall()
         for row in rows:
@@ -306,269 +546,6 @@ def _entry_of(row: dict[str, Any], batch: Batch) -> Entry:
 def now_ms() -> int:
     """Return the local time in ms since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-KEEP_DAYS = 7
-LIMIT_BYTES = 1_000_000_000
-
-_UNDOABLE = f"{ENDED} AND {TOUCHED}"
-
-_DAY_MS = 86_400_000
-# How long a void call may still be under way; until then its marker must stay.
-_VOID_MS = _DAY_MS
-
-
-class Journal(JournalReading):
-    """The journal in the file ``path``, created if needed; raises ``JournalError``. Close it with ``close``.
-
-    Every method that writes raises ``JournalGoneError`` if the file was removed or replaced, or the change dropped,
-    because the change could not be undone then. Changes are dropped after ``keep_days``, and the oldest ones if the
-    file exceeds ``limit_bytes``; ``keep_days`` is None for a demo, which removes its journal. The journal may be used
-    by several threads and processes at once.
-    """
-
-    def __init__(self, path: Path, *, keep_days: int | None = KEEP_DAYS, limit_bytes: int = LIMIT_BYTES) -> None:
-        super().__init__(path)
-        self.keep_days = keep_days
-        self.limit_bytes = limit_bytes
-        self._looked_s: float | None = None
-        self._works: dict[int, Work] = {}
-
-    def begin(self, preview: Preview, at_ms: int, run_id: str | None = None) -> int:
-        """Add a running change, and return its number; call ``leave`` at its end. The times are those of the server."""
-        action = preview.action
-        row: dict[str, object] = {
-            "at_ms": at_ms,
-            "name": action.name,
-            "past": action.past,
-            "who": user_name(),
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "alive_ms": now_ms(),
-            "profile": preview.profile,
-            "server": preview.server,
-            "run_id": run_id,
-            "ns": preview.ns,
-            "queue": stored_name(action.queue),
-            "target": stored_name(action.to),
-            "what": preview.what,
-            "planned": preview.count,
-            "undoes": action.change if isinstance(action, Undo) else None,
-            "written": 0,
-        }
-        with ExitStack() as failed:
-            with self._file.told(), self._file.transaction():
-                row["counted_ms"] = self._count_time()
-                change = self._insert("changes", row)
-                self._file.db.execute(
-                    "UPDATE changes SET checksum = ? WHERE change = ?",
-                    (sealed("changes", row | {"change": change}), change),
-                )
-                # Take the lock before the commit: others that see an unlocked change would settle it.
-                self._works[change] = Work(self._lock_path(change, at_ms))
-                failed.callback(self.leave, change)
-            failed.pop_all()
-        return change
-
-    def leave(self, change: int) -> None:
-        """Release the lock of a change: any process may settle it from now on."""
-        work = self._works.pop(change, None)
-        if work is not None:
-            work.end()
-
-    def close(self) -> None:
-        """Close the file, after other threads have finished with it, and release the locks."""
-        super().close()
-        for change in [*self._works]:
-            self.leave(change)
-
-    def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
-        """Write batches durably, before they are carried out, and the outcomes of earlier ones."""
-        rows = []
-        for entry in entries:
-            row: dict[str, object] = {
-                "change": change,
-                "number": entry.number,
-                "token": entry.token,
-                "undoes": entry.undoes,
-                "counted": int(entry.counted),
-                "renames": int(entry.renames),
-                **row_of(entry.batch),
-            }
-            rows.append(row | {"checksum": sealed("batches", row)})
-        with self._file.told(), self._file.transaction():
-            self._record(change, outcomes)
-            for row in rows:
-                self._insert("batches", row)
-            self._file.db.execute("UPDATE changes SET written = written + ? WHERE change = ?", (len(rows), change))
-
-    def refuse_if_gone(self, change: int) -> None:
-        """Raise ``JournalGoneError`` if a change is not in the journal, or the file was removed or replaced."""
-        with self._file.told():
-            self._file.refuse_if_removed()
-            if self._file.db.execute("SELECT 1 FROM changes WHERE change = ?", (change,)).fetchone() is None:
-                raise self._gone(change)
-
-    def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
-        """Write the outcomes of batches, by their numbers."""
-        with self._file.told(), self._file.transaction():
-            self._record(change, outcomes)
-
-    def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
-        """Write the outcomes of settled batches, and add them to the counts of a change that has already ended.
-
-        ``void`` are the tokens of the calls that were voided: their markers must stay for now.
-        """
-        with self._file.told(), self._file.transaction():
-            tally = Tally()
-            new = [
-                entry
-                for entry in found
-                if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
-            ]
-            for entry in new:
-                tally.take(entry.letters, unsure=entry.unsure)
-            if new:
-                self._file.db.execute(
-                    "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"
-                    " unsure = unsure + ?, settled = max(settled, audited), audited = 0"
-                    " WHERE change = ? AND state != 'running'",
-                    (*tally.counts.values(), change),
-                )
-            self._leave_markers(change, void)
-
-    def leave_markers(self, change: int, tokens: Sequence[str]) -> None:
-        """Record that the markers of these calls are still on the server."""
-        with self._file.told(), self._file.transaction():
-            self._leave_markers(change, tokens)
-
-    def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
-        """Return (namespace, token) of markers that are still on a server and no longer needed."""
-        with self._file.told():
-            rows = self._file.db.execute(
-                "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
-                (server, now_ms() - _VOID_MS, limit),
-            ).fetchall()
-        return [(ns, token) for ns, token in rows]
-
-    def drop_markers(self, tokens: Sequence[str]) -> None:
-        """Record that these markers are no longer on the server."""
-        with self._file.told(), self._file.transaction():
-            self._file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
-
-    def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
-        """Record the end of a change; a completed undo marks the change that it undoes as undone.
-
-        It does not if it changed nothing and skipped or failed some: then it may be tried again. If the undone change
-        was itself an undo, the change that it had undone can be undone again.
-        """
-        with self._file.told(), self._file.transaction():
-            self._file.db.execute(
-                "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ?, unsure = ? WHERE change = ?"
-                " AND (state = 'running' OR ? != 'interrupted')",
-                (state, done, skipped, failed, unsure, change, state),
-            )
-            taken_back = not skipped + failed or any(self._changes("WHERE change = ? AND touched", change))
-            if state is State.DONE and taken_back:
-                undone = "SELECT undoes FROM changes WHERE change = ?"
-                self._file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
-                self._file.db.execute(
-                    f"UPDATE changes SET state = ? WHERE state = ? AND change ="
-                    f" (SELECT undoes FROM changes WHERE change = ({undone}))",
-                    (State.DONE, State.UNDONE, change),
-                )
-
-    def audit(self, change: int, write: Callable[[Change], None]) -> None:
-        """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.
-
-        Raises ``JournalError``, and what ``write`` raises.
-        """
-        try:
-            with self._file.transaction():
-                found = self.change(change)
-                if found is not None and not found.audited:
-                    write(found)
-                    self._file.db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
-        except sqlite3.Error as error:
-            raise self._file.error(error) from error
-
-    def prune(self) -> None:
-        """Drop changes that have expired, and the oldest ones while the file exceeds its limit.
-
-        Changes that are running, not settled or not in the audit log stay, and so does the newest one that can be
-        undone. An unsettled change is dropped after twice the time.
-        """
-        with self._file.told():
-            keep_ms = (self.keep_days or KEEP_DAYS) * _DAY_MS
-            with self._file.transaction():
-                oldest_ms = self._count_time() - keep_ms
-            needed = "SELECT undoes FROM changes WHERE state = 'running' AND undoes IS NOT NULL"
-            newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
-            old = (
-                "counted_ms < ? AND state != 'running' AND audited"
-                f" AND (counted_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
-            )
-            limits = (oldest_ms, oldest_ms - keep_ms)
-            with self._file.transaction():
-                self._file.db.execute(
-                    "INSERT OR IGNORE INTO markers SELECT token, server, ns, alive_ms FROM batches JOIN changes"
-                    f" USING (change) WHERE outcome IS NULL AND {old}",
-                    limits,
-                )
-                self._file.db.execute(f"DELETE FROM changes WHERE {old}", limits)
-            # The newest change stays: its preview promised that it can be undone.
-            while self._file.size_bytes() > self.limit_bytes:
-                dropped = self._file.db.execute(
-                    "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
-                    f" AND audited AND NOT {UNKNOWN} AND change != (SELECT max(change) FROM changes)"
-                    f" AND change NOT IN ({needed}))"
-                )
-                if not dropped.rowcount:
-                    break
-            self._file.db.execute("PRAGMA incremental_vacuum").fetchall()
-
-    def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
-        """Write outcomes, and return how many were not known before."""
-        alive = self._file.db.execute("UPDATE changes SET alive_ms = ? WHERE change = ?", (now_ms(), change))
-        if not alive.rowcount:
-            raise self._gone(change)
-        # The first known outcome is final: a later request would find the marker removed.
-        return self._file.db.executemany(
-            "UPDATE batches SET outcome = :outcome, unsure = :unsure,"
-            " outcome_checksum = outcome_checksum(checksum, :outcome, :unsure)"
-            " WHERE change = :change AND number = :number AND outcome IS NULL",
-            [
-                {"outcome": str(outcome), "unsure": int(unsure), "change": change, "number": number}
-                for number, outcome in outcomes
-            ],
-        ).rowcount
-
-    def _insert(self, table: str, row: Mapping[str, object]) -> int:
-        names, places = ", ".join(row), ", ".join("?" * len(row))
-        found = self._file.db.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", tuple(row.values()))
-        return int(found.lastrowid or 0)
-
-    def _gone(self, change: int) -> JournalGoneError:
-        return JournalGoneError(
-            f"change {change} is no longer in the journal {self.path}: what it did can no longer be undone"
-        )
-
-    def _count_time(self) -> int:
-        """Advance the journal's own clock, and return it, in ms."""
-        looked_s, self._looked_s = self._looked_s, time.monotonic()
-        most_ms = _DAY_MS if looked_s is None else min(_DAY_MS, int((self._looked_s - looked_s) * 1000) + 1)
-        last_ms, counted_ms = self._file.db.execute("SELECT last_ms, counted_ms FROM clock").fetchone()
-        at_ms = now_ms()
-        gone_on_ms = at_ms - int(last_ms) if last_ms else 0
-        now_counted_ms = int(counted_ms) + max(0, min(gone_on_ms, most_ms))
-        self._file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, now_counted_ms))
-        return now_counted_ms
-
-    def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
-        self._file.db.executemany(
-            "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
-            [(token, now_ms(), change) for token in tokens],
-        )
 
 
 def user_name() -> str:

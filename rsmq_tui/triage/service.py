@@ -210,7 +210,7 @@ class ChangeService:
     async def _open(self) -> Journal:
         async with self._opening:
             # A removed journal stays open until ``aclose``, so that a running change can detect the removal and stop.
-            if self._journal is None or not self._journal.is_in_place:
+            if self._journal is None or not self._journal.file.is_in_place:
                 path = self.folder / "journal.sqlite"
                 opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self._limit_bytes)
                 self._journal = await asyncio.to_thread(opening)

@@ -222,7 +222,7 @@ async def test_the_oldest_go_when_the_file_grows_too_long(
         left = journal.changes()
         assert 1 <= len(left) < 15
         assert left[0].can_be_undone
-        assert journal.size_bytes() <= 1_000_000
+        assert journal.file.size_bytes() <= 1_000_000
     await triage.aclose()
     assert sum(path.stat().st_size for path in files_of(folder) if path.name.startswith("journal")) < 3_000_000
     assert len(audit_lines(folder)) == 15
