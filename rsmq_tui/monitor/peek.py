@@ -112,8 +112,11 @@ def in_words() -> Iterator[None]:
     """Raise errors of PEEK_ERRORS as ``PeekError``."""
     try:
         yield
-    except PEEK_ERRORS as error:
-        raise explain(error) from error
+    except RsmqError as error:
+        raise PeekError(str(error)) from error
+    except SERVER_ERRORS as error:
+        failure = failure_of(error)
+        raise PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +253,6 @@ def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
     deadline_ms = None if place == "queue" else read_score(message.score)[0]
     state = item_state(place, message.score.encode(), at_ms)
     return MessageRow(message.id, message.score, state, deadline_ms, None, None, None, message.size, message.preview)
-
-
-def explain(error: Exception) -> PeekError:
-    """Return an error of PEEK_ERRORS as a ``PeekError``."""
-    if isinstance(error, RsmqError):
-        return PeekError(str(error))
-    failure = failure_of(error)
-    return PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}")
 
 
 # Each poll reads the receive counts of this many queues, for this many messages on either side of the first hidden

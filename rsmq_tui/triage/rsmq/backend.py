@@ -30,7 +30,7 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
 from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
 from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages
-from rsmq_tui.triage.rsmq.queues import QUEUE_ACTIONS
+from rsmq_tui.triage.rsmq.queues import prepare_queue, preview_of_queue
 from rsmq_tui.triage.scope import (
     SAME_MESSAGE,
     UNCHANGED,
@@ -82,7 +82,7 @@ class RsmqBackend(Backend):
         if isinstance(action, actions.Fix):
             return await preview_of_fix(self._reader, base, action, seeing)
         if not isinstance(action, actions.MessageAction):
-            return await QUEUE_ACTIONS[type(action)].preview(self._editor, base, action, seeing)
+            return await preview_of_queue(self._editor, base, seeing)
         own, notes = await self._notes(action)
         guard = guard_of(action, scope)
         selection = Selection()
@@ -135,7 +135,7 @@ class RsmqBackend(Backend):
             return prepare_messages(queues, journal, action, preview)
         if isinstance(action, actions.Fix):
             return prepare_fix(queues, self._reader.within(preview.ns), action)
-        return QUEUE_ACTIONS[type(action)].prepare(queues, action, preview)
+        return prepare_queue(queues, preview)
 
     def export(self, queue: str, scope: Scope | None, write: Callable[[str], object]) -> Exporting:
         """Return an export that passes the messages of a scope to ``write``."""

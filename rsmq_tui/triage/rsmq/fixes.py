@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
-from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.monitor.audit.rsmq import Suspects, bad_attributes, condition_of, loose_fields, suspects
@@ -227,11 +226,7 @@ async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing
         raise TriageError(f"{found_in}: run the audit again first")
     if not any(finding.fix is not None for finding in action.findings):
         raise TriageError("none of this has an automatic fix; check it manually")
-    counts: Counter[FindingKind] = Counter()
-    async with aclosing(_counts_now(reader, action)) as looks:
-        async for look in looks:
-            counts = look.counts
-            seeing(Seeing(look.examined, look.about, counts.total()))
+    counts = await _counts_now(reader, action, seeing)
     mended = [
         replace(finding, count=counts[kind])
         for finding in action.findings
@@ -242,16 +237,8 @@ async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing
     return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))
 
 
-class _Counted(NamedTuple):
-    """The number of problems so far, by kind, in ``examined`` of about ``about`` messages and fields."""
-
-    examined: int
-    about: int
-    counts: Counter[FindingKind]
-
-
-async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Counted, None]:
-    """Yield the number of problems so far; the last value counts all. Raises what the reader raises.
+async def _counts_now(reader: QueueReader, action: Fix, seeing: SeeingCallback) -> Counter[FindingKind]:
+    """Return the number of problems, by kind; raises what the reader raises.
 
     Unlike the fix, it does not wait if ids carry no time, so it may count messages that are complete a moment later.
     """
@@ -267,11 +254,12 @@ async def _counts_now(reader: QueueReader, action: Fix) -> AsyncGenerator[_Count
         in_messages -= {FindingKind.DANGLING}
     about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
     examined = 0
-    yield _Counted(examined, about, counts)
+    seeing(Seeing(examined, about, counts.total()))
     for walk, meant in ((suspects, in_messages), (loose_fields, in_fields)):
         if meant:
             async with aclosing(walk(reader, queue, 0)) as parts:
                 async for part in parts:
                     examined += part.examined
                     counts.update(suspect.kind for suspect in part.found if suspect.kind in meant)
-                    yield _Counted(examined, about, counts)
+                    seeing(Seeing(examined, about, counts.total()))
+    return counts
