@@ -115,7 +115,7 @@ def test_what_its_kind_cannot_do_is_refused(run: Run) -> None:
 
 def test_a_named_queue_of_it_is_audited(run: Run) -> None:
     status, lines, err = run("audit", "--queue", NAMED)
-    assert (status, lines, err) == (0, [], "rsmq-tui: 1 queue, 1 messages and fields checked: nothing found\n")
+    assert (status, lines, err) == (0, [], "rsmq-tui: 1 queue, 0 messages and fields checked: nothing found\n")
 
 
 def test_a_place_is_what_the_kind_says(redis_url: str, run: Run) -> None:
