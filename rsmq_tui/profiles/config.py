@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.profiles import values
+from rsmq_tui.profiles import Profile, values
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
-from rsmq_tui.profiles.profile import Profile
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Place, Read, Value, lines_of, read_table
 from rsmq_tui.protocol import Address, Node, Password, Sentinels, Tls, check_url, slot_of, socket_url_of, url_of
 from rsmq_tui.protocol.address import DEFAULT_PORT, DEFAULT_SENTINEL_PORT

@@ -21,9 +21,9 @@ _DAY_MS = 86_400_000
 _QUEUE = ("profile", "server", "ns", "queue")
 Keep = Callable[[DataFrame], DataFrame]
 TARGETS = {
-    "sample_tables": "rsmq_tui.pipeline.transforms.rollups.sample_tables",
-    "message_tables": "rsmq_tui.pipeline.transforms.inventories.message_tables",
-    "whole_tables": "rsmq_tui.pipeline.transforms.outlook.whole_tables",
+    "sample_tables": "rsmq_tui.pipeline.run.sample_tables",
+    "message_tables": "rsmq_tui.pipeline.run.message_tables",
+    "whole_tables": "rsmq_tui.pipeline.run.whole_tables",
 }
 
 

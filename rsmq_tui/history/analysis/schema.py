@@ -169,7 +169,7 @@ WHOLE: dict[str, tuple[Column, ...]] = {
         Column("peak_ready", _WHOLE, "the greatest number of ready messages"),
         Column("peak_ms", _WHOLE, "when the depth was greatest, first"),
         Column("peak_age_ms", _WHOLE, "the greatest age of the first ready message"),
-        Column("affected", _WHOLE, "messages affected: see rsmq_tui.pipeline.transforms.episodes"),
+        Column("affected", _WHOLE, "messages affected: see rsmq_tui.pipeline.transforms.outlook"),
         Column("cause", _TEXT, "why, in one sentence"),
     ),
     BASELINE: (

@@ -2,6 +2,5 @@
 
 html      one HTML page with its style sheet and SVG pictures
 markdown  Markdown, with charts as text
-tables    the tables of a report, for both formats
-words     the facts of a report, and its sentences
+words     the facts of a report, its sentences and its tables, for both formats
 """

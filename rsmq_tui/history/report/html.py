@@ -13,9 +13,8 @@ from itertools import count as counting
 from rsmq_tui.charts import Series
 from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import Episode, HeatMap, Line, Point, TimeRange
-from rsmq_tui.history.report import tables, words
-from rsmq_tui.history.report.tables import Table
-from rsmq_tui.history.report.words import Report, Section
+from rsmq_tui.history.report import words
+from rsmq_tui.history.report.words import Report, Section, Table
 from rsmq_tui.monitor.text import clock, count, duration, plural
 
 STYLE = """
@@ -309,7 +308,7 @@ class _Page:
             self._others(),
             *(
                 self._section(name, title, self._note(name) + self._table(table(report), none))
-                for name, title, table, none in tables.OVERVIEWS
+                for name, title, table, none in words.OVERVIEWS
             ),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
@@ -338,7 +337,7 @@ class _Page:
         kinds = sorted({_kind(episode.verdict) for episode in report.episodes})
         legend = _legend([(kind, words.verdict_words(kind)) for kind in kinds if kind != "other"])
         picture = self._pictures.timeline(drawn, report.span, title, told)
-        return _figure(picture, legend) + self._table(tables.episodes(report), "")
+        return _figure(picture, legend) + self._table(words.episodes_table(report), "")
 
     def _together_title(self) -> str:
         return "The queues together" if self._report.is_chosen else "All queues together"
@@ -390,7 +389,7 @@ class _Page:
             _figure(depth, f"Messages stored. {_legend(legend)}"),
             self._age(section.age, marks),
             self._rates(section.rates, marks),
-            self._table(tables.facts_of(section), ""),
+            self._table(words.facts_table(section), ""),
         ]
         return self._section(f"queue-{number}", f"Queue <code>{_text(name)}</code>", "".join(body), is_html=True)
 

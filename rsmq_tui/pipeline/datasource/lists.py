@@ -14,9 +14,17 @@ from rsmq_tui.history.rows import repeated
 from rsmq_tui.monitor.peek import MessageState, state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
-from rsmq_tui.pipeline.datasource.bridge import iterate_with, opened_lists
 from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packed
-from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, explain
+from rsmq_tui.pipeline.datasource.options import (
+    ERRORS,
+    NEW,
+    Options,
+    SourceError,
+    briefly,
+    explain,
+    iterate_with,
+    opened_lists,
+)
 from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
 from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
 from rsmq_tui.protocol.kinds import LIST

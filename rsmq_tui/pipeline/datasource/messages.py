@@ -52,8 +52,7 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.bridge import iterate, opened
-from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, explain
+from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, explain, iterate, opened
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,

@@ -37,10 +37,17 @@ from rsmq_tui.history.schema import MESSAGES as RECORDED_MESSAGES
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.list_poller import SEARCH_EVERY_S, ListPoller
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.bridge import opened_poller
 from rsmq_tui.pipeline.datasource.lists import ListMessageReader, ListWriter
 from rsmq_tui.pipeline.datasource.messages import MessageReader
-from rsmq_tui.pipeline.datasource.options import ERRORS, QUEUES, Options, SourceError, briefly, read_options
+from rsmq_tui.pipeline.datasource.options import (
+    ERRORS,
+    QUEUES,
+    Options,
+    SourceError,
+    briefly,
+    opened_poller,
+    read_options,
+)
 from rsmq_tui.pipeline.datasource.writing import QueueWriter
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 
