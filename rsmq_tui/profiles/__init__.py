@@ -1,8 +1,9 @@
 """Profiles: the servers in the configuration file, and the settings of each.
 
-config     reads and checks the configuration file; an example file
-passwords  passwords from a variable, a file or a command, read when a connection is made
-values     reads single values and tables of the file; reports the line of each mistake
+config        reads and checks the configuration file
+example.toml  an example of that file, printed by `rsmq-tui profiles example`
+passwords     passwords from a variable, a file or a command, read when a connection is made
+values        reads single values and tables of the file; reports the line of each mistake
 """
 
 from dataclasses import dataclass, field
