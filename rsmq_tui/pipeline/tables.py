@@ -12,9 +12,10 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import BY_DAY, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, RUNS, VERDICT_RUNS
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import DAY_MS, WorkPlan, hours_in, hours_of
+from rsmq_tui.pipeline.increment import WorkPlan, hours_in, hours_of
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import is_within
 

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.increment import HOUR_MS, midnight_ms
+from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.pipeline.increment import midnight_ms
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import day_of, is_within
 

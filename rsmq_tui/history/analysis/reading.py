@@ -33,8 +33,6 @@ from rsmq_tui.history.analysis.schema import (
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
-    DAY_MS,
-    HOUR_MS,
     Advice,
     Anomaly,
     Band,
@@ -48,6 +46,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
@@ -309,52 +308,22 @@ Chosen = Collection[QueueRef] | None
 """Some queues; None means all."""
 
 
-class Analysis:
-    """The analysis at ``out``, a path or a URL, as its last complete run left it.
+class Analysis(Tables):
+    """The analysis at ``out``, a path or a URL, as its last complete run left it: its tables, and their values.
 
-    Raises ``HistoryError`` if there is none. Each method reads only the files that it needs. A file that cannot be read
-    is left out and named in ``problems``.
+    Raises ``HistoryError`` if there is none. Each method reads only the files that it needs.
     """
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
-        self._tables = Tables(out, state)
+        super().__init__(out, state)
         self._queues: dict[str, tuple[QueueFacts, ...]] = {}
-
-    @property
-    def label(self) -> str:
-        """Its path or URL, without secrets."""
-        return self._tables.label
-
-    @property
-    def history(self) -> str:
-        """The history that it was computed from, as given to the run."""
-        return self._tables.manifest.history
-
-    @property
-    def made_ms(self) -> int:
-        """When the run was completed."""
-        return self._tables.manifest.made_ms
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each thing that is missing."""
-        return self._tables.problems
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The problems that are files which could not be read."""
-        return self._tables.left_out
-
-    def renew(self) -> bool:
-        """Load a newer run, and return whether there was one; raises ``HistoryError``."""
-        return self._tables.renew()
 
     def queues(self) -> tuple[QueueFacts, ...]:
         """Return the queues, in the order of their names."""
-        run = self._tables.manifest.run
+        run = self.manifest.run
         if run not in self._queues:
             found = sorted((_facts(row) for row in self._rows(QUEUES)), key=lambda facts: (facts.ref.queue, facts.ref))
-            self._queues = {self._tables.manifest.run: tuple(found)}
+            self._queues = {self.manifest.run: tuple(found)}
         return next(iter(self._queues.values()))
 
     def span(self) -> TimeRange | None:
@@ -364,26 +333,21 @@ class Analysis:
             return None
         return TimeRange(min(facts.first_ms for facts in queues), max(facts.last_ms for facts in queues))
 
-    def line(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200, statistic: str = "mean") -> Line:
-        """Return a metric of a queue over time, or that of several together, with about ``points`` points or more.
-
-        Depths and rates are added up. Of ages, and of percentiles of several queues, the maximum is used, because they
-        cannot be added.
-        """
-        (line,) = self.lines(queues, ((metric, statistic),), span, points=points)
-        return line
-
     def lines(self, queues: Chosen, asked: Sequence[Asked], span: TimeRange, *, points: int = 200) -> tuple[Line, ...]:
-        """Return several lines, as ``line``; ``asked`` are metrics and their statistics."""
+        """Return metrics of a queue over time, or those of several together, with about ``points`` points or more.
+
+        ``asked`` are metrics and their statistics. Depths and rates are added up. Of ages, and of percentiles of
+        several queues, the maximum is used, because they cannot be added.
+        """
         refs = self._refs(queues)
         if not refs:
             return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
-        return read_lines(self._tables, refs, asked, span, points, self._lives())
+        return read_lines(self, refs, asked, span, points, self._lives())
 
     def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:
         """Return the maximum of a metric over single queues in a range, with its time; None if nothing is known."""
         refs = self._refs(queues)
-        return read_greatest(self._tables, refs, metric, span, points) if refs else None
+        return read_greatest(self, refs, metric, span, points) if refs else None
 
     def heat(self, queues: Chosen, metric: str, span: TimeRange, *, by_week: bool = False) -> HeatMap:
         """Return the hourly mean of a metric (of ages, the maximum) by day and hour, or by weekday and hour."""
@@ -392,7 +356,7 @@ class Analysis:
         if not refs:
             return HeatMap(metric, by_week, ())
         asked = ((metric, statistic),)
-        (line,) = read_lines(self._tables, refs, asked, span, 0, self._lives(), step_ms=HOUR_MS)
+        (line,) = read_lines(self, refs, asked, span, 0, self._lives(), step_ms=HOUR_MS)
         return by_weekday(line) if by_week else by_day(line, span)
 
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
@@ -467,7 +431,7 @@ class Analysis:
             if not queues:
                 return
             wanted = of_queues(queues) if wanted is None else wanted & of_queues(queues)
-        for stored in self._tables.read(table, SCHEMAS[table].names, wanted).to_pylist():
+        for stored in self.read(table, SCHEMAS[table].names, wanted).to_pylist():
             row = {name: _known(value) for name, value in stored.items()}
             needed = (row["profile"], row["server"], row["ns"])
             if None in needed or any(row[name] is None for name in _NEEDED[table]):

@@ -9,20 +9,21 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.reading import History, RowFile, Span, named
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
+from rsmq_tui.monitor.peek import DUE_BOUNDS
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
 
 # Older inventories are too old to show.
-_LOOK_BACK_MS = 24 * 3_600_000
+_LOOK_BACK_MS = DAY_MS
 _FILES_KEPT = 64
 _INVENTORIES_KEPT = 2
 _CHUNK = 2_000
-_DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
 _QUEUE = ("profile", "server", "ns", "queue")
 _NOT_RECORDED = "– not recorded".encode()
 NO_MESSAGES = (
@@ -177,8 +178,8 @@ class Inventory:
 
     def due(self, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count the messages by when they become visible, relative to that moment."""
-        counts = [self._due_until(at_ms + bound) for _, bound in _DUE_BOUNDS]
-        labels = (*(label for label, _ in _DUE_BOUNDS), "later")
+        counts = [self._due_until(at_ms + bound) for _, bound in DUE_BOUNDS]
+        labels = (*(label for label, _ in DUE_BOUNDS), "later")
         earlier = (0, *counts)
         all_counts = (*counts, len(self._rows))
         return tuple((label, count - before) for label, count, before in zip(labels, all_counts, earlier, strict=True))

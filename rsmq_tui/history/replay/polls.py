@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.tracking import Pace
@@ -23,7 +24,6 @@ from rsmq_tui.monitor import Verdict
 
 WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4
-_DAY_MS = 86_400_000
 _USUAL_INTERVAL_MS = 5_000
 # Neither before nor after any moment.
 _NO_DAY = (1 << 63, -(1 << 63))
@@ -185,8 +185,8 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     A recorder writes rows of each place even if polls fail. Only if the namespace was switched in a recording dashboard
     may a place be in none of these files. The files of that day are read anyway.
     """
-    day_ms = near_ms // _DAY_MS * _DAY_MS
-    found = set(history.places(Span(day_ms, day_ms + _DAY_MS - 1)))
+    day_ms = near_ms // DAY_MS * DAY_MS
+    found = set(history.places(Span(day_ms, day_ms + DAY_MS - 1)))
     first = {(file.day, _recorder(file.name)): file.name for file in reversed(history.listed())}
     last = {(file.day, _recorder(file.name)): file.name for file in history.listed()}
     for name in {*first.values(), *last.values()}:
@@ -194,7 +194,6 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     return tuple(sorted(found))
 
 
-HOUR_MS = 3_600_000
 _HOURS_KEPT = 48
 _OF = ("profile", "server", "ns", "queue")
 # A queue in its place; and the callback for the progress of a search.

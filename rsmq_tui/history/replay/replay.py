@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, Span
 from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Of, Timeline, Told
@@ -47,7 +48,7 @@ def _in_full(place: Place) -> str:
 
 
 # How far back to search for the last numbers before an outage.
-LOOK_BACK_MS = 6 * 3_600_000
+LOOK_BACK_MS = 6 * HOUR_MS
 
 
 class Instant(NamedTuple):
@@ -80,7 +81,7 @@ class Replay:
         self._tracks: dict[Place, PlaceTrack] = {}
         self._together = Fleet(())
         span = self.timeline.span
-        self.seek(max(span.from_ms, span.to_ms - 3_600_000) if from_ms is None else from_ms)
+        self.seek(max(span.from_ms, span.to_ms - HOUR_MS) if from_ms is None else from_ms)
 
     @property
     def span(self) -> Span:

@@ -14,6 +14,7 @@ from itertools import count as counting
 from rsmq_tui.charts import Series
 from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import Episode, HeatMap, Line, Point, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.words import Report, Section, Table
 from rsmq_tui.monitor.text import clock, count, duration, plural
@@ -25,7 +26,6 @@ _AXIS_CELLS = 60
 _ROW = 20
 _NAME_WIDTH = 180
 _NAME_MAX = 28
-LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Pictures:
         """Draw days down and hours across; ``labels`` names the rows."""
         cell, row_height = (WIDTH - 96 - _RIGHT) / 24, 16
         height = _TOP + 14 + row_height * len(heat.rows)
-        levels = levels_of(heat)
+        levels = heat.levels
         parts = [
             f'<text class="tick" x="{96 + (hour + 0.5) * cell:.1f}" y="{_TOP + 6}">{hour:02d}</text>'
             for hour in range(0, 24, 2)
@@ -145,13 +145,6 @@ class _Frame:
     def y(self, value: float) -> float:
         share = min(1.0, max(0.0, value / self.top)) if self.top else 0.0
         return self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP)
-
-
-def levels_of(heat: HeatMap) -> list[float]:
-    """Return the lower bound of each level of a heat map, with about the same number of distinct values in each."""
-    distinct = sorted({value for _, hours in heat.rows for value in hours if value is not None})
-    number = min(LEVELS, len(distinct))
-    return [distinct[index * len(distinct) // number] for index in range(number)]
 
 
 def _times(frame: _Frame) -> list[str]:
@@ -196,10 +189,10 @@ def _text(text: str) -> str:
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _AGE_UNITS = (
-    (172_800_000, 86_400_000.0, "days"),
-    (7_200_000, 3_600_000.0, "hours"),
-    (600_000, 60_000.0, "min"),
-    (0, 1_000.0, "s"),
+    (2 * DAY_MS, DAY_MS, "days"),
+    (2 * HOUR_MS, HOUR_MS, "hours"),
+    (10 * MINUTE_MS, MINUTE_MS, "min"),
+    (0, 1_000, "s"),
 )
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s3"}
 _ROWS_DRAWN = 40
@@ -286,12 +279,12 @@ class _Page:
         if heat.peak is None:
             return ""
         labels = [
-            _WEEKDAYS[day] if heat.is_week else f"{clock(day, date=True)[:10]} {_WEEKDAYS[(day // 86_400_000 + 3) % 7]}"
+            _WEEKDAYS[day] if heat.is_week else f"{clock(day, date=True)[:10]} {_WEEKDAYS[(day // DAY_MS + 3) % 7]}"
             for day, _ in heat.rows
         ]
         what = "by hour of the week" if heat.is_week else "by day and hour"
         told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
-        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(levels_of(heat))]
+        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(heat.levels)]
         return _figure(
             self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: no data"
         )

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
-    DAY_MS,
     DOWN,
     OPEN,
     Advice,
@@ -22,6 +21,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate, seconds, size
 
@@ -131,8 +131,8 @@ def gather(
     return Report(
         title=title,
         label=analysis.label,
-        history=analysis.history,
-        made_ms=analysis.made_ms,
+        history=analysis.manifest.history,
+        made_ms=analysis.manifest.made_ms,
         problems=analysis.problems,
         span=span,
         whole=analysis.span() or span,

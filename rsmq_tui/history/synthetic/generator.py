@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.files import FileLock, state_folder
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain, stored_name
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import MESSAGES, OK, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.store import open_store
 from rsmq_tui.history.synthetic.plan import (
-    DAY_MS,
     LISTS,
     PLACE,
     Curve,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.store import day_of
 from rsmq_tui.protocol.kinds import LIST
@@ -42,7 +43,6 @@ def between(least: float, most: float, *parts: int) -> float:
     return least + (most - least) * share(*parts)
 
 
-DAY_MS = 86_400_000
 # The recorder's limits of a segment, in time and rows.
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
@@ -331,7 +331,7 @@ def queue_of(number: int, seed: int) -> Queue:
         hold_ms=min(100 * 100 ** share(seed, number, 5), vt_s * 300),
         daily=between(0.3, 0.65, seed, number, 6),
         weekly=between(0.05, 0.3, seed, number, 7),
-        peak_ms=between(9, 17, seed, number, 8) * 3_600_000,
+        peak_ms=between(9, 17, seed, number, 8) * HOUR_MS,
         again=0.03 * share(seed, number, 9) ** 2,
         vt_s=float(vt_s),
         delay_s=30.0 if share(seed, number, 10) < 0.03 else 0.0,
@@ -356,8 +356,7 @@ def _role(drawn: float) -> Role:
     return Role.QUIET
 
 
-HOUR_MS, WEEK_MS = 3_600_000, 7 * DAY_MS
-_MINUTE_MS = 60_000
+WEEK_MS = 7 * DAY_MS
 # The time without a receive after which a queue is stalled.
 _STALLED_MS = 60_000
 # How much an hour differs from the usual rate.
@@ -570,7 +569,7 @@ class Curve:
             size = queue.rate_s * 20_000
             slot_ms = DAY_MS / _BURSTS_A_DAY
             starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
-            found = [(day * DAY_MS + (n + start) * slot_ms, 5 * _MINUTE_MS, size) for n, start in enumerate(starts)]
+            found = [(day * DAY_MS + (n + start) * slot_ms, 5 * MINUTE_MS, size) for n, start in enumerate(starts)]
             self._bursts[day] = found
         return found
 
@@ -614,7 +613,7 @@ class Curve:
                 starts = (
                     begin_ms + (n + drawn(0, 0.7, n, 1)) * WEEK_MS / 7 for n in range(7) if drawn(0, 1, n, 0) < 0.6
                 )
-                return [lag(at, drawn(5, 45, n, 2) * _MINUTE_MS, 1, drawn(3, 9, n, 3)) for n, at in enumerate(starts)]
+                return [lag(at, drawn(5, 45, n, 2) * MINUTE_MS, 1, drawn(3, 9, n, 3)) for n, at in enumerate(starts)]
             case Role.GROWING:
                 start_ms = begin_ms + drawn(0.2, 2.5, 1) * DAY_MS
                 return [lag(start_ms, drawn(0.4, 1.5, 2) * DAY_MS, drawn(0.1, 0.3, 3), drawn(2, 4, 4))]
@@ -631,7 +630,7 @@ class Curve:
                 chosen = [burst for n, burst in enumerate(bursts) if drawn(0, 1, n, 1) < 0.5]
                 return [lag(at_ms, lasts_ms, 0.6, drawn(1, 3, n, 2)) for n, (at_ms, lasts_ms, _) in enumerate(chosen)]
             case Role.STEADY | Role.POISONED if drawn(0, 1, 0) < 0.25:
-                return [lag(begin_ms + drawn(0, 6.5, 1) * DAY_MS, drawn(2, 15, 2) * _MINUTE_MS, 1, drawn(3, 9, 3))]
+                return [lag(begin_ms + drawn(0, 6.5, 1) * DAY_MS, drawn(2, 15, 2) * MINUTE_MS, 1, drawn(3, 9, 3))]
         return []
 
     def _poisons(self, from_ms: float, to_ms: float) -> list[tuple[float, float]]:

@@ -33,12 +33,12 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     VERDICT_RUNS,
 )
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor import text
-from rsmq_tui.pipeline.increment import HOUR_MS
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, plural, rate
 from rsmq_tui.pipeline.transforms.inventories import day_name, poison
-from rsmq_tui.pipeline.transforms.samples import DAY_MS, GAP_MS, MINUTE_MS, PLACE, QUEUE
+from rsmq_tui.pipeline.transforms.samples import GAP_MS, PLACE, QUEUE
 from rsmq_tui.protocol.kinds import KINDS
 
 # The kinds of queues that do not count arrivals.

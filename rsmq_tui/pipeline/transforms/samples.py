@@ -15,11 +15,11 @@ from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import OK
-from rsmq_tui.pipeline.increment import HOUR_MS
 from rsmq_tui.pipeline.transforms.columns import conform
 
-INTERVAL_MAX_MS = 3_600_000
+INTERVAL_MAX_MS = HOUR_MS
 """Samples that are further apart give no rates."""
 
 RATES = ("arrivals", "deletes", "receives", "redeliveries")
@@ -75,9 +75,7 @@ def _not_negative(number: Column) -> Column:
 
 PLACE = ("profile", "server", "ns")
 QUEUE = (*PLACE, "queue")
-DAY_MS = 86_400_000
-MINUTE_MS = 60_000
-GAP_MS = 60_000
+GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
 _READ = (

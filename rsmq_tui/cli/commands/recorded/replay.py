@@ -10,6 +10,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import look
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.monitor.text import clock, printable
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
             from_ms = None if options.from_text is None else _moment(options.from_text, "--from", span)
             to_ms = None if options.to_text is None else _moment(options.to_text, "--to", span, from_ms)
             if from_ms is None:
-                from_ms = max(span.from_ms, (to_ms or span.to_ms) - 3_600_000)
+                from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
                 raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
     return replaying_of(history, from_ms=from_ms, to_ms=to_ms, speed=options.speed, playing=not options.paused)
