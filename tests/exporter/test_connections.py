@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from rsmq_tui.exporter.poller import Reading
-from rsmq_tui.exporter.server import Answers, MetricsServer
+from rsmq_tui.exporter.server import MetricsServer
 from tests.exporter.scraping import SECONDS_MAX, ask
 
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -34,7 +34,7 @@ def serving(
     server = MetricsServer("127.0.0.1", 0)
     for name, value in limits.items():
         setattr(server, name, value)
-    server.start(Answers(scrape, lambda: ()))
+    server.start(scrape, lambda: ())
     try:
         yield server
     finally:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,15 +69,14 @@ def by_day(line: Line, span: TimeRange) -> HeatMap:
 
 def by_weekday(line: Line) -> HeatMap:
     """Fold an hourly line: the mean of each hour of the week; for ages the maximum."""
-    known: dict[tuple[int, int], list[float]] = {}
+    known: dict[int, list[float]] = {}
     for at_ms, value in line.points:
         if value is not None:
-            weekday = (at_ms // DAY_MS + _FIRST_WEEKDAY) % 7
-            known.setdefault((weekday, at_ms // HOUR_MS % 24), []).append(value)
+            known.setdefault(hour_of_week(at_ms), []).append(value)
     if not known:
         return HeatMap(line.metric, True, ())
     joined = {at: max(values) if line.metric == AGE else _mean(values) for at, values in known.items()}
-    rows = ((day, tuple(joined.get((day, hour)) for hour in range(24))) for day in range(7))
+    rows = ((day, tuple(joined.get(24 * day + hour) for hour in range(24))) for day in range(7))
     return HeatMap(line.metric, True, tuple(rows))
 
 
@@ -105,13 +104,6 @@ Asked = tuple[str, str]
 """A metric, and a statistic of it."""
 
 
-class _Rows(NamedTuple):
-    """Rows of the wanted queues: their steps, and the values to combine."""
-
-    table: pa.Table
-    width_ms: int
-
-
 def read_lines(
     tables: Tables,
     refs: Collection[QueueRef],
@@ -126,21 +118,21 @@ def read_lines(
 
     ``asked`` are metrics and statistics; ``step_ms`` sets the exact length of the steps, in whole hours.
     """
-    rows = _read(tables, refs, asked, span, points if step_ms is None else None)
-    if not rows.table.num_rows:
-        return tuple(Line(metric, statistic, step_ms or rows.width_ms, ()) for metric, statistic in asked)
-    seen = _buckets(rows.table)
-    usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows.table)
+    rows, width_ms = _read(tables, refs, asked, span, points if step_ms is None else None)
+    if not rows.num_rows:
+        return tuple(Line(metric, statistic, step_ms or width_ms, ()) for metric, statistic in asked)
+    seen = _buckets(rows)
+    usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows)
     if step_ms is None:
-        step_ms = rows.width_ms * max(1, -(-span.length_ms // rows.width_ms // _MOST_STEPS))
-        if len(seen) > 1 and (usual_ms > rows.width_ms or samples < 2):
+        step_ms = width_ms * max(1, -(-span.length_ms // width_ms // _MOST_STEPS))
+        if len(seen) > 1 and (usual_ms > width_ms or samples < 2):
             # Places are polled at different times: a step must be long enough to contain a poll of each.
-            step_ms = max(step_ms, rows.width_ms * -(-2 * usual_ms // rows.width_ms))
-    is_dense = step_ms > rows.width_ms or samples >= _DENSE
+            step_ms = max(step_ms, width_ms * -(-2 * usual_ms // width_ms))
+    is_dense = step_ms > width_ms or samples >= _DENSE
     near_ms = step_ms if is_dense else max(2 * step_ms, usual_ms * 5 // 2)
     lines = []
     for metric, statistic in asked:
-        values = _values(rows.table, metric, statistic, step_ms)
+        values = _values(rows, metric, statistic, step_ms)
         known = _together(values, seen, step_ms, lives, max if metric == AGE else sum)
         lines.append(Line(metric, statistic, step_ms, tuple(_with_gaps(known, step_ms, near_ms))))
     return tuple(lines)
@@ -153,7 +145,7 @@ def read_greatest(
 
     It is read from the roll-up for a line of ``points`` points. Gaps of other places do not matter.
     """
-    table = _read(tables, refs, [(metric, "max")], span, points).table
+    table, _ = _read(tables, refs, [(metric, "max")], span, points)
     values = table.column(f"{metric}_max").cast(pa.float64(), safe=False)
     known = pc.if_else(pc.is_finite(values), values, None)
     most = pc.max(known).as_py()
@@ -192,8 +184,8 @@ def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
 
 def _read(
     tables: Tables, refs: Collection[QueueRef], asked: Sequence[Asked], span: TimeRange, points: int | None
-) -> _Rows:
-    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more."""
+) -> tuple[pa.Table, int]:
+    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more; return its width in ms too."""
     needed = (name for metric, statistic in asked for name in _columns(metric, statistic))
     columns = tuple(dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *needed)))
     choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
@@ -203,7 +195,7 @@ def _read(
     # The bucket in which the range begins is included.
     inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
     reach = TimeRange(span.from_ms - width_ms, span.to_ms)
-    return _Rows(only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms)
+    return only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:

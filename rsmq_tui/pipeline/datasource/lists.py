@@ -22,7 +22,7 @@ from rsmq_tui.pipeline.datasource.options import (
     SourceError,
     briefly,
     explain,
-    iterate_with,
+    iterate,
     opened_lists,
 )
 from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
@@ -56,9 +56,7 @@ class ListMessageReader(DataSourceReader):
         """Yield the rows of one partition; raises ``SourceError``."""
         assert isinstance(partition, MessagePartition)
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        yield from iterate_with(
-            opened_lists(self._options), lambda reader: self._batches(reader, partition.pieces, schema)
-        )
+        yield from iterate(opened_lists(self._options), lambda reader: self._batches(reader, partition.pieces, schema))
 
     async def _plan(self) -> list[InputPartition]:
         async with aclosing(opened_lists(self._options)) as reader:

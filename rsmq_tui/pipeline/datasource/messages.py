@@ -94,7 +94,7 @@ class MessageColumns:
     def column(self, name: str) -> pa.Array:
         """Return one column."""
         if name not in self._made:
-            self._made[name] = _MAKERS[name](self)
+            self._made[name] = getattr(self, f"_make_{name}")()
         return self._made[name]
 
     def _plain(self, what: str, raw: Sequence[bytes | None]) -> pa.Array | None:
@@ -182,12 +182,6 @@ def _plain_numbers(raw: Sequence[bytes | None]) -> pa.Array | None:
         return texts.cast(_TEXT).cast(_LONG)
     except pa.ArrowInvalid:
         return None
-
-
-_MAKERS: dict[str, Callable[[MessageColumns], pa.Array]] = {
-    name: getattr(MessageColumns, f"_make_{name}")
-    for name in ("at_ms", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state", "size", "body")
-}
 
 
 _INT64_MAX = 2**63 - 1
@@ -463,7 +457,7 @@ class MessageReader(DataSourceReader):
         """Yield the rows of one partition; raises ``SourceError``."""
         assert isinstance(partition, MessagePartition)
         reading = _Reading(self._options, self._pushed, to_arrow_schema(self._schema, timezone="UTC"))
-        yield from iterate(self._options, lambda reader: reading.batches(reader, partition.pieces))
+        yield from iterate(opened(self._options), lambda reader: reading.batches(reader, partition.pieces))
 
     async def _plan(self) -> list[InputPartition]:
         async with aclosing(opened(self._options)) as reader:

@@ -265,16 +265,11 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
 _NEVER_S = 1e9
 
 
-def iterate(options: Options, make: Callable[[QueueReader], AsyncGenerator[T, None]]) -> Iterator[T]:
+def iterate(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator[T]:
     """Yield the items of the asynchronous generator that ``make`` returns for a reader; raises ``SourceError``.
 
-    The next item is fetched while the caller processes the current one.
+    The reader is closed afterwards. The next item is fetched while the caller processes the current one.
     """
-    return iterate_with(opened(options), make)
-
-
-def iterate_with(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator[T]:
-    """As ``iterate``, with a reader of either kind, which is closed afterwards."""
     with asyncio.Runner() as runner:
         coming = make(reader)
         try:
