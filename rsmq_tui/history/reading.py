@@ -91,7 +91,7 @@ class History:
             raise HistoryError(f"{self.label} is not a history: rsmq-tui record --out {self.label} creates one")
         if version > VERSION:
             raise HistoryError(f"{self.label} has version {version}, but this program reads versions up to {VERSION}")
-        self._known: dict[str, RowFile | None] = {}
+        self._file = lru_cache(None)(self._look)
         self._listed: dict[str, list[SealedFile]] | None = None
 
     def refresh(self) -> None:
@@ -183,11 +183,6 @@ class History:
 
     def _spans(self, names: Iterable[str]) -> list[Span]:
         return [file.span for name in names if (file := self._file(name)) is not None]
-
-    def _file(self, name: str) -> RowFile | None:
-        if name not in self._known:
-            self._known[name] = self._look(name)
-        return self._known[name]
 
     def _look(self, name: str) -> RowFile | None:
         try:

@@ -1,9 +1,9 @@
 """The messages of a queue at its last inventory before a moment."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
-from rsmq_tui.history.reading import History, RowFile, Span, named
+from rsmq_tui.history.reading import History, Span, named
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
@@ -57,8 +57,8 @@ class Inventories:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._ends: OrderedDict[str, _Ends] = OrderedDict()
-        self._read: OrderedDict[_End, Inventory] = OrderedDict()
+        self._ends_in = lru_cache(_FILES_KEPT)(self._read_ends)
+        self._inventory = lru_cache(_INVENTORIES_KEPT)(self._read_inventory)
         self._lock = asyncio.Lock()
 
     async def last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
@@ -74,7 +74,7 @@ class Inventories:
         for file in sorted(files, key=lambda file: -file.span.to_ms):
             if best is not None and file.span.to_ms < best.inventory_ms:
                 break
-            known = self._ends_in(file)
+            known = self._ends_in(file.name)
             is_in_part = is_in_part or ((place, queue) in known.queues and file.span.from_ms <= at_ms)
             for end in known.ends:
                 is_its = end.place == place and end.queue == queue and end.end_ms <= at_ms
@@ -86,20 +86,12 @@ class Inventories:
             raise PeekError(IN_PART if is_in_part else nothing)
         return self._inventory(best)
 
-    def _ends_in(self, file: RowFile) -> _Ends:
-        found = self._ends.get(file.name)
-        if found is None:
-            columns = ("at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "queue", "id")
-            table = self._history.columns(file.name, columns, MESSAGES)
-            found = self._ends[file.name] = _Ends((), frozenset()) if table is None else _ends(table)
-            while len(self._ends) > _FILES_KEPT:
-                self._ends.popitem(last=False)
-        return found
+    def _read_ends(self, name: str) -> _Ends:
+        columns = ("at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "queue", "id")
+        table = self._history.columns(name, columns, MESSAGES)
+        return _Ends((), frozenset()) if table is None else _ends(table)
 
-    def _inventory(self, end: _End) -> "Inventory":
-        found = self._read.get(end)
-        if found is not None:
-            return found
+    def _read_inventory(self, end: _End) -> "Inventory":
         within = Span(end.inventory_ms, end.end_ms)
         wanted = (
             (pc.field("inventory_ms") == end.inventory_ms)
@@ -121,10 +113,7 @@ class Inventories:
             # The day may have been removed since its last row was read.
             raise PeekError(GONE)
         whole = pa.concat_tables(tables).sort_by([("due_ms", "ascending"), ("id", "ascending")])
-        found = self._read[end] = Inventory(end.inventory_ms, whole)
-        while len(self._read) > _INVENTORIES_KEPT:
-            self._read.popitem(last=False)
-        return found
+        return Inventory(end.inventory_ms, whole)
 
 
 class Inventory:

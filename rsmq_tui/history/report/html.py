@@ -213,7 +213,9 @@ class _Page:
 
     def text(self) -> str:
         report = self._report
-        heading = _text(words.title(report))
+        heading, counts = _text(words.title(report)), words.counts(report)
+        if report.title:
+            counts = f"{_text(words.range_words(report.span))} · {counts}"
         style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
         parts = [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>',
@@ -221,25 +223,20 @@ class _Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             '<meta name="color-scheme" content="light dark"/>',
             f"<title>{heading}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
-            f"<header><h1>{heading}</h1><p>{self._counts()}</p></header>",
+            f"<header><h1>{heading}</h1><p>{counts}</p></header>",
             self._section("summary", "Summary", self._summary()),
             self._section("timeline", "Timeline", self._timeline()),
-            self._section("together", self._together_title(), self._together()),
+            self._section("together", f"{'The' if report.is_chosen else 'All'} queues together", self._together()),
             *(self._queue(number, section) for number, section in enumerate(report.sections, 1)),
-            self._others(),
+            f"<p>{others}</p>" if (others := words.others(report)) else "",
             *(
-                self._section(name, title, self._note(name) + self._table(table(report), none))
-                for name, title, table, none in words.OVERVIEWS
+                self._section(name, title, (f"<p>{_text(note)}</p>" if note else "") + self._table(table, none))
+                for name, title, note, table, none in words.overviews(report)
             ),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
         ]
         return "\n".join(filter(None, parts))
-
-    def _counts(self) -> str:
-        report = self._report
-        counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
-        return f"{_text(words.range_words(report.span))} · {counts}" if report.title else counts
 
     def _summary(self) -> str:
         first, *others = words.summary(self._report)
@@ -259,9 +256,6 @@ class _Page:
         legend = _legend([(kind, words.verdict_words(kind)) for kind in kinds if kind != "other"])
         picture = self._pictures.timeline(drawn, report.span, title, told)
         return _figure(picture, legend) + self._table(words.episodes_table(report), "")
-
-    def _together_title(self) -> str:
-        return "The queues together" if self._report.is_chosen else "All queues together"
 
     def _together(self) -> str:
         report = self._report
@@ -335,14 +329,6 @@ class _Page:
         picture = self._pictures.lines(lines, self._report.span, "Messages a second", told, marks=marks, height=130)
         legend = _legend([(line.style, line.name) for line in lines])
         return _figure(picture, f"Messages a second. {legend}")
-
-    def _note(self, name: str) -> str:
-        note = words.forecast_note(self._report) if name == "forecasts" else ""
-        return f"<p>{_text(note)}</p>" if note else ""
-
-    def _others(self) -> str:
-        others = self._report.others
-        return f"<p>{plural(others, 'more queue')} in trouble; see the tables.</p>" if others else ""
 
     def _mark(self, episode: Episode) -> Mark:
         return Mark(

@@ -20,10 +20,9 @@ _RUNS = re.compile(r"`+")
 def as_markdown(report: Report) -> str:
     """Return the report as Markdown that GitHub, GitLab and CommonMark render alike."""
     first, *others = words.summary(report)
-    counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
     blocks = [
         f"# {escaped(words.title(report))}",
-        f"{escaped(words.range_words(report.span))} · {counts}",
+        f"{escaped(words.range_words(report.span))} · {words.counts(report)}",
         "## Summary",
         rich(first),
         _bullets(others),
@@ -34,11 +33,9 @@ def as_markdown(report: Report) -> str:
     ]
     for section in report.sections:
         blocks += _section(report, section)
-    if report.others:
-        blocks.append(f"{plural(report.others, 'more queue')} in trouble; see the tables.")
-    for name, title, table, none in words.OVERVIEWS:
-        note = words.forecast_note(report) if name == "forecasts" else ""
-        blocks += [f"## {title}", escaped(note), _table(table(report)) or escaped(none)]
+    blocks.append(words.others(report))
+    for _, title, note, table, none in words.overviews(report):
+        blocks += [f"## {title}", escaped(note), _table(table) or escaped(none)]
     blocks += ["## About this report", _bullets(words.about(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
 

@@ -1,6 +1,6 @@
 """The data of a report, its sentences and its tables: printable text, not escaped, for both formats."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -229,6 +229,16 @@ def range_words(span: TimeRange) -> str:
     return f"{first} to {last[11:] if same_day else last} UTC"
 
 
+def counts(report: Report) -> str:
+    """Return how many queues and episodes the report has."""
+    return f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
+
+
+def others(report: Report) -> str:
+    """Return a note of the queues in trouble that have no section; empty if there are none."""
+    return f"{plural(report.others, 'more queue')} in trouble; see the tables." if report.others else ""
+
+
 def title(report: Report) -> str:
     """Return the report's title."""
     return printable(report.title, 200) if report.title else f"Queues from {range_words(report.span)}"
@@ -305,7 +315,7 @@ def line_words(line: Line, what: str) -> str:
     return f"{what} between {say[0]} and {say[1]}, highest at {moment(at_ms)}, {say[2]} at the end.{holes}"
 
 
-def forecast_note(report: Report) -> str:
+def _forecast_note(report: Report) -> str:
     """Return a note if forecasts are of another time than the report, otherwise empty."""
     times = [one.at_ms for one in report.forecasts if not report.span.holds(one.at_ms, one.at_ms)]
     if not times:
@@ -489,29 +499,29 @@ def _anomalies_table(report: Report) -> Table:
     )  # fmt: skip
 
 
-OVERVIEWS: tuple[tuple[str, str, Callable[[Report], Table], str], ...] = (
-    ("queues", "Queues", _queues_table, ""),
-    (
-        "poison",
-        "Poison messages",
-        _poison_table,
-        "No message was received too often in this time range, according to the recorded inventories.",
-    ),
-    (
-        "advice",
-        "Visibility timeouts",
-        _advice_table,
-        "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m).",
-    ),
-    ("forecasts", "Forecasts", _forecasts_table, "No forecast: a forecast needs at least one day of history."),
-    (
-        "unusual",
-        "Unusual hours",
-        _anomalies_table,
-        "There were no unusual hours; finding them needs some weeks of history.",
-    ),
-)
-"""The tables after the sections of queues: name, title, table, and the text if it is empty."""
+class Overview(NamedTuple):
+    """A table after the sections of queues: its name, its title, a note before it, and the text if it is empty."""
+
+    name: str
+    title: str
+    note: str
+    table: Table
+    none: str
+
+
+def overviews(report: Report) -> tuple[Overview, ...]:
+    """Return the tables after the sections of queues."""
+    no_poison = "No message was received too often in this time range, according to the recorded inventories."
+    no_advice = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
+    no_forecast = "No forecast: a forecast needs at least one day of history."
+    no_anomaly = "There were no unusual hours; finding them needs some weeks of history."
+    return (
+        Overview("queues", "Queues", "", _queues_table(report), ""),
+        Overview("poison", "Poison messages", "", _poison_table(report), no_poison),
+        Overview("advice", "Visibility timeouts", "", _advice_table(report), no_advice),
+        Overview("forecasts", "Forecasts", _forecast_note(report), _forecasts_table(report), no_forecast),
+        Overview("unusual", "Unusual hours", "", _anomalies_table(report), no_anomaly),
+    )
 
 
 def _table(

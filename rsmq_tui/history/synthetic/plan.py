@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
@@ -129,7 +130,7 @@ class Plan:
         self.wanted = wanted
         first = -(-wanted.from_ms // wanted.file_ms)
         self._files = range(first, max(first, wanted.to_ms // wanted.file_ms))
-        self._gaps: dict[int, Span] = {}
+        self._gap = cache(self._draw_gap)
         # An existing file is never written again, so each file must be complete.
         self.span = Span(first * wanted.file_ms, self._files.stop * wanted.file_ms)
 
@@ -203,11 +204,8 @@ class Plan:
         told = f"{sorted(self.wanted.told.items(), key=str)}:{run}"
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
-    def _gap(self, block: int) -> Span:
-        found = self._gaps.get(block)
-        if found is None:
-            found = self._gaps[block] = self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
-        return found
+    def _draw_gap(self, block: int) -> Span:
+        return self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
 
     def _outage(self, block: int) -> Span:
         return self._drawn(block, _OUTAGE_EVERY_MS, _OUTAGE_MS, _OUTAGES)
@@ -363,6 +361,8 @@ _STALLED_MS = 60_000
 _UNEVEN, _BURSTS_A_DAY = 0.35, 3
 _POISON_EVERY_MS = DAY_MS
 _LIFE_MS = 4 * DAY_MS
+# How many hours, days and weeks of a queue are kept.
+_KEPT = 4_000
 # A queue that is never recreated was created at the start of such a span.
 _ERA_MS = 400 * DAY_MS
 # What each number is drawn for.
@@ -424,16 +424,13 @@ class Curve:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._hours: dict[int, float] = {}
-        self._lags: dict[int, list[_Lag]] = {}
-        self._bursts: dict[int, list[tuple[float, float, float]]] = {}
+        # Other days are not needed again soon. Two threads may compute the same value, which is harmless.
+        self._sent_by = lru_cache(_KEPT)(self._draw_sent_by)
+        self._bursts_of = lru_cache(_KEPT)(self._draw_bursts)
+        self._lags_of = lru_cache(_KEPT)(self._draw_lags)
 
     def day(self, from_ms: int) -> Knots:
         """Return the day that begins there."""
-        # The caches of other days are not needed again soon.
-        for kept in (self._hours, self._lags, self._bursts):
-            if len(kept) > 4_000:
-                kept.clear()
         to_ms = from_ms + DAY_MS
         times = {float(at_ms) for at_ms in range(from_ms, to_ms + 1, HOUR_MS)}
         for lag in self._lags_near(from_ms, to_ms):
@@ -542,14 +539,10 @@ class Curve:
                 found += size * min(1.0, max(0.0, (at_ms - burst_ms) / lasts_ms))
         return found
 
-    def _sent_by(self, hour: int) -> float:
-        found = self._hours.get(hour)
-        if found is None:
-            queue = self._queue
-            smooth = self._smooth(hour)
-            more = _UNEVEN * (self._smooth(hour + 1) - smooth)
-            found = self._hours[hour] = smooth + more * share(queue.seed, queue.number, _HOURS, hour)
-        return found
+    def _draw_sent_by(self, hour: int) -> float:
+        smooth = self._smooth(hour)
+        more = _UNEVEN * (self._smooth(hour + 1) - smooth)
+        return smooth + more * share(self._queue.seed, self._queue.number, _HOURS, hour)
 
     def _smooth(self, hour: int) -> float:
         """Return the messages until an hour: the integral of a rate that varies by day and week."""
@@ -559,19 +552,14 @@ class Curve:
         weekly = queue.weekly * WEEK_MS / turn * math.sin(turn * (at_ms % WEEK_MS - DAY_MS / 2) / WEEK_MS)
         return queue.rate_s / 1000 * (at_ms + daily + weekly)
 
-    def _bursts_of(self, day: int) -> list[tuple[float, float, float]]:
+    def _draw_bursts(self, day: int) -> list[tuple[float, float, float]]:
         """Return the start, duration and number of messages of each burst; every day has the same number of bursts."""
         queue = self._queue
         if queue.role is not Role.BURSTY:
             return []
-        found = self._bursts.get(day)
-        if found is None:
-            size = queue.rate_s * 20_000
-            slot_ms = DAY_MS / _BURSTS_A_DAY
-            starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
-            found = [(day * DAY_MS + (n + start) * slot_ms, 5 * MINUTE_MS, size) for n, start in enumerate(starts)]
-            self._bursts[day] = found
-        return found
+        size, slot_ms = queue.rate_s * 20_000, DAY_MS / _BURSTS_A_DAY
+        starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
+        return [(day * DAY_MS + (n + start) * slot_ms, 5 * MINUTE_MS, size) for n, start in enumerate(starts)]
 
     def _lag(self, at_ms: float) -> float:
         queue = self._queue
@@ -588,16 +576,10 @@ class Curve:
 
     def _lags_near(self, from_ms: float, to_ms: float) -> list[_Lag]:
         """Return the lags in the weeks of this span; each ends in the week in which it begins."""
-        found: list[_Lag] = []
-        for week in range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1):
-            lags = self._lags.get(week)
-            if lags is None:
-                # Another thread may compute the same value, which is harmless.
-                lags = self._lags[week] = self._lags_of(week)
-            found.extend(lags)
-        return found
+        weeks = range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1)
+        return [lag for week in weeks for lag in self._lags_of(week)]
 
-    def _lags_of(self, week: int) -> list[_Lag]:
+    def _draw_lags(self, week: int) -> list[_Lag]:
         queue = self._queue
 
         def drawn(least: float, most: float, *what: int) -> float:

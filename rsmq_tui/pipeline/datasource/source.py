@@ -17,14 +17,8 @@ from pyspark.sql.datasource import (
     InputPartition,
     SimpleDataSourceStreamReader,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
     StringType,
     StructField,
     StructType,
@@ -51,18 +45,8 @@ from rsmq_tui.pipeline.datasource.options import (
 from rsmq_tui.pipeline.datasource.writing import QueueWriter
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 
-_TYPES: dict[str, DataType] = {
-    "string": StringType(),
-    "int64": LongType(),
-    "double": DoubleType(),
-    "bool": BooleanType(),
-    "binary": BinaryType(),
-    "list": ArrayType(StringType()),
-}
 _BODY_COLUMNS = ("size", "body")
-_OUR_WORDS = {
-    "state": "ready, in flight or delayed at the time of at_ms; of an item of a list also expired or no lease"
-}
+_STATE_WORDS = "ready, in flight or delayed at the time of at_ms; of an item of a list also expired or no lease"
 _MESSAGE_COLUMNS = (
     *("at_ms", "server", "ns", "queue", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state"),
     *_BODY_COLUMNS,
@@ -71,19 +55,14 @@ _MESSAGE_COLUMNS = (
 
 def _recorded(table: str) -> dict[str, StructField]:
     return {
-        column.name: StructField(
-            column.name,
-            _TYPES["list" if str(column.type).startswith("list") else str(column.type)],
-            metadata={"comment": column.words},
-        )
+        column.name: StructField(column.name, from_arrow_type(column.type), metadata={"comment": column.words})
         for column in COLUMNS[table]
     }
 
 
 _SAMPLE_FIELDS = _recorded(SAMPLES)
-_MESSAGE_FIELDS = _recorded(RECORDED_MESSAGES) | {
-    "state": StructField("state", StringType(), metadata={"comment": _OUR_WORDS["state"]})
-}
+_STATE = StructField("state", StringType(), metadata={"comment": _STATE_WORDS})
+_MESSAGE_FIELDS = {**_recorded(RECORDED_MESSAGES), "state": _STATE}
 
 SAMPLE_SCHEMA = StructType(list(_SAMPLE_FIELDS.values()))
 MESSAGE_SCHEMA = StructType([_MESSAGE_FIELDS[name] for name in _MESSAGE_COLUMNS])

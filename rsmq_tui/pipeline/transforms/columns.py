@@ -5,6 +5,7 @@ from functools import cache
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type
 
 from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
@@ -12,9 +13,6 @@ from rsmq_tui.monitor.text import UNKNOWN
 
 DAY = "day"
 """The first column of the tables that are kept by day, such as 2031-05-17, UTC."""
-
-_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
-_NAMES |= {pa.bool_(): "boolean"}
 
 
 @cache
@@ -31,7 +29,7 @@ def conform(df: DataFrame, table: str) -> DataFrame:
 
 def spark_type(kind: pa.DataType) -> str:
     """Return Spark's name of a type."""
-    return f"array<{spark_type(kind.value_type)}>" if pa.types.is_list(kind) else _NAMES[kind]
+    return from_arrow_type(kind).simpleString()
 
 
 # As in monitor/text: 9,999 years.
