@@ -55,15 +55,15 @@ from rsmq_tui.pipeline.state import (
 )
 from rsmq_tui.pipeline.tables import (
     IncrementalMerge,
-    StoredTables,
     Written,
     history_rows,
     merged,
     remove_old,
+    stored_rows,
     write_table,
 )
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.outlook import whole_tables
+from rsmq_tui.pipeline.transforms.outlook import WHOLE_SOURCES, whole_tables
 from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
 
 _AT_ONCE = 8
@@ -187,7 +187,7 @@ class BatchJob:
 
     def over_all(self, manifest: Manifest) -> dict[str, Written]:
         """Write the tables over all days, from all tables by day that a manifest names."""
-        stored = StoredTables(self._spark, self._out, manifest)
+        stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in WHOLE_SOURCES}
         return {
             table: self._write(table, rows, "all days") for table, rows in whole_tables(stored, self._settings).items()
         }
@@ -494,6 +494,9 @@ class PipelineRun:
     the run before its next step; the caller must also cancel Spark's jobs.
     """
 
+    _history: Folder
+    _out: Folder
+
     def __init__(
         self,
         job: Job,
@@ -516,10 +519,10 @@ class PipelineRun:
         """Run the job; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
         begun_s = time.monotonic()
         try:
-            history, out = open_folders(self._job.history, self._job.out, self._state_folder)
-            with alone(out):
-                claim(out, self._state_folder)
-                outcome = self._run(history, out)
+            self._history, self._out = open_folders(self._job.history, self._job.out, self._state_folder)
+            with alone(self._out):
+                claim(self._out, self._state_folder)
+                outcome = self._run()
         except HistoryError as error:
             raise PipelineError(str(error)) from error
         finally:
@@ -527,14 +530,14 @@ class PipelineRun:
                 self.engine.close()
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
-    def _run(self, history: Folder, out: Folder) -> Outcome:
-        job = self._job
+    def _run(self) -> Outcome:
+        job, history, out = self._job, self._history, self._out
         held = files_held(history)
         before = manifest_before(history, out, is_full=job.full)
         state = read_state(out) or State()
         if job.full:
             # If this run does not complete, the next one must also compute everything.
-            self._keep(out, replace(state, version=None))
+            self._keep(replace(state, version=None))
             forget(out)
         whole_again = mended(history, state)
         seen = digest(file for files in held.values() for file in files)
@@ -548,8 +551,8 @@ class PipelineRun:
             return Outcome(None, out.label, known_problems=len(still_there(state.left_out, held)))
         if state.settings != asdict(job.settings):
             # Until the run is over, it is unknown with which of the two settings the tables were computed.
-            self._keep(out, replace(state, settings={}))
-        notes = self._ingest(history, out, held)
+            self._keep(replace(state, settings={}))
+        notes = self._ingest(held)
         # Files that arrived while Spark was starting may be noted too; this run removes their notes.
         held = files_held(history)
         new = {table: set(notes.names.get(table, ())) for table in TABLES}
@@ -563,23 +566,22 @@ class PipelineRun:
         left_out = still_there({name: about for name, about in state.left_out.items() if name not in whole_again}, held)
         if not todo and is_same:
             drop_notes(out, notes)
-            self._keep(out, State(VERSION, asdict(job.settings), seen, left_out))
+            self._keep(State(VERSION, asdict(job.settings), seen, left_out))
             return Outcome(None, out.label, known_problems=len(left_out))
         if not any(held.values()) and before is None:
             raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
-        return self._work(history, out, before, held, todo, left_out, seen, notes)
+        return self._work(before, held, todo, left_out, seen, notes)
 
     def _work(
         self,
-        history: Folder,
-        out: Folder,
         before: Manifest | None,
         held: Held,
         todo: WorkPlan,
         left_out: dict[str, LeftOut],
         seen: str,
-        notes: Any,
+        notes: Notes,
     ) -> Outcome:
+        history, out = self._history, self._out
         assert self.engine is not None
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         working = BatchJob(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
@@ -587,7 +589,7 @@ class PipelineRun:
             made = working.by_day(held, todo, left_out, before)
             self._step("days written")
             days = made.done.days
-            worked = {table: self._as_it_was(history, table, days[table], held[table], before) for table in TABLES}
+            worked = {table: self._as_it_was(table, days[table], held[table], before) for table in TABLES}
             of_table = {table: worked[source_of(table)] for table in BY_DAY}
             both = left_out | made.damaged
             problems = {name: f"{history.label}/{name} was left out: {about.why}" for name, about in both.items()}
@@ -607,10 +609,11 @@ class PipelineRun:
             raise
         self._begin("publishing")
         manifest = replace(manifest, tables=manifest.tables | {table: about.files for table, about in whole.items()})
-        self._check_alone(out, before)
-        self._store_manifest(out, manifest)
+        self._check_alone(before)
+        with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
+            write_manifest(out.store, manifest, scratch)
         self._step("published")
-        self._keep(out, State(VERSION, asdict(self._job.settings), seen, both))
+        self._keep(State(VERSION, asdict(self._job.settings), seen, both))
         drop_notes(out, notes)
         self._step("notes dropped")
         remove_old(out, manifest, before)
@@ -618,40 +621,37 @@ class PipelineRun:
         new = tuple(problems[name] for name in sorted(made.damaged))
         return Outcome(run, out.label, {table: tuple(worked[table]) for table in TABLES}, rows, new, len(left_out))
 
-    def _ingest(self, history: Folder, out: Folder, held: Held) -> Any:
+    def _ingest(self, held: Held) -> Notes:
         self._progress.expect(4)
         self._begin("starting Spark")
-        self.engine = self._open_engine(out.label)
+        self.engine = self._open_engine(self._out.label)
         self._progress.watch(self.engine.tasks)
         self._begin("searching for new files")
         steps = self._steps
         noted = None if steps is None else lambda: steps("noted")
-        note_new_files(self.engine.spark, history, out, [table for table in TABLES if held[table]], noted)
+        tables = [table for table in TABLES if held[table]]
+        note_new_files(self.engine.spark, self._history, self._out, tables, noted)
         self._step("ingested")
-        return read_notes(out)
+        return read_notes(self._out)
 
-    def _as_it_was(
-        self, history: Folder, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None
-    ) -> list[str]:
+    def _as_it_was(self, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None) -> list[str]:
         """Return the days whose files all still exist; the tables of other days are not changed."""
-        now = {file.name for file in history.store.files(table)}
+        now = {file.name for file in self._history.store.files(table)}
         gone = {file.day for file in held if file.name not in now}
         return [day for day in days if day not in gone or before is None or not is_stored(before, table, day)]
 
-    def _check_alone(self, out: Folder, before: Manifest | None) -> None:
+    def _check_alone(self, before: Manifest | None) -> None:
         """Raise if another run has published meanwhile, for stores that cannot be locked."""
         if self._job.full:
             return
-        now = read_manifest(out.store)
+        now = read_manifest(self._out.store)
         if (now and now.run) != (before and before.run):
-            raise PipelineError(f"another run has written to {out.label} at the same time: run only one at a time")
+            raise PipelineError(
+                f"another run has written to {self._out.label} at the same time: run only one at a time"
+            )
 
-    def _store_manifest(self, out: Folder, manifest: Manifest) -> None:
-        with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
-            write_manifest(out.store, manifest, scratch)
-
-    def _keep(self, out: Folder, state: State) -> None:
-        keep(out, state, self._state_folder)
+    def _keep(self, state: State) -> None:
+        keep(self._out, state, self._state_folder)
 
     def _begin(self, doing: str) -> None:
         if self._stop.is_set():

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import closing, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -101,8 +101,11 @@ class QueueTableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a row for each queue; raises ``SourceError``."""
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        snapshot = asyncio.run(_polled(self._options))
         options = self._options
+        with closing(_Polls(options)) as polls:
+            snapshot = polls.check()
+        if snapshot.notes and not snapshot.queues:
+            raise SourceError(snapshot.notes[0])
         rows = SampleRows(uuid4().hex[:12], place_of(options, snapshot))
         queues = snapshot.queues
         if options.queue is not None:
@@ -113,21 +116,6 @@ class QueueTableReader(DataSourceReader):
                 )
         # The last row is that of the poll itself.
         yield fitted(rows.polled(queues, snapshot.at_ms, None), schema).slice(0, len(queues))
-
-
-async def _polled(options: Options) -> Snapshot:
-    async with aclosing(opened_poller(options)) as poller:
-        if isinstance(poller, ListPoller):
-            # A server that cannot be read is told by the poll.
-            with suppress(*ERRORS):
-                await poller.discover()
-        snapshot = await poller.poll()
-    failure = snapshot.link.failure
-    if failure is not None:
-        raise SourceError(f"{snapshot.server}: {failure.sentence}; {failure.hint}")
-    if snapshot.notes and not snapshot.queues:
-        raise SourceError(snapshot.notes[0])
-    return snapshot
 
 
 def place_of(options: Options, snapshot: Snapshot) -> Place:
@@ -204,12 +192,13 @@ class _Polls:
         self._rows: SampleRows | None = None
         self._polled_s: float | None = None
 
-    def check(self) -> None:
-        """Raise ``SourceError`` if the server cannot be read."""
+    def check(self) -> Snapshot:
+        """Poll once; raises ``SourceError`` if the server cannot be read."""
         snapshot = self._polled()
         failure = snapshot.link.failure
         if failure is not None:
             raise SourceError(printable(f"{snapshot.server}: {failure.sentence}; {failure.hint}"))
+        return snapshot
 
     def close(self) -> None:
         """Close the connections."""

@@ -536,8 +536,12 @@ def _is_enough() -> Column:
     return sf.coalesce((sf.col("expired_share") <= _EXPIRED_MAX) & sf.col("vt_s").isNotNull(), sf.lit(False))
 
 
+WHOLE_SOURCES = (ROLLUP_1H, VERDICT_RUNS, LIFECYCLE, POISON_DAYS)
+"""The tables by day that those over all days are computed from."""
+
+
 def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
-    """Return the tables over all days; ``tables`` are those by day, with all of their days."""
+    """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days."""
     hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
     return {
         QUEUES: queues(hours),
