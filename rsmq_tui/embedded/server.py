@@ -485,12 +485,12 @@ class WorkloadProcess(Lifetime[_Workload]):
 
     WHAT = "workload"
 
-    def __init__(self, url: str, *, ns: str = "rsmq", seed: int = 7, speed: float = 1.0) -> None:
+    def __init__(self, url: str, *, ns: str = "rsmq", speed: float = 1.0) -> None:
         super().__init__()
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
             *(sys.executable, "-P", "-m", "rsmq_tui.embedded.workload"),
-            *("--ns", ns, "--seed", str(seed), "--speed", str(speed), "--", url),
+            *("--ns", ns, "--speed", str(speed), "--", url),
         ]
 
     @property

@@ -6,7 +6,7 @@ place are gaps, also in the sum of several places. Ages are combined by their ma
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from math import fsum, isfinite
 from pathlib import Path
@@ -314,8 +314,11 @@ class Analysis(Tables):
         """Return the queues, in the order of their names."""
         run = self.manifest.run
         if run not in self._queues:
-            found = sorted((_facts(row) for row in self._rows(QUEUES)), key=lambda facts: (facts.ref.queue, facts.ref))
-            self._queues = {self.manifest.run: tuple(found)}
+            found = (
+                replace(facts, first_ms=_on_calendar(facts.first_ms), last_ms=_on_calendar(facts.last_ms))
+                for facts in self._values(QueueFacts, QUEUES, samples=0)
+            )
+            self._queues = {self.manifest.run: tuple(sorted(found, key=lambda facts: (facts.ref.queue, facts.ref)))}
         return next(iter(self._queues.values()))
 
     def span(self) -> TimeRange | None:
@@ -354,7 +357,7 @@ class Analysis(Tables):
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
         """Return the episodes of queues and places that overlap a range, the earliest first."""
         inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
-        found = (_episode(row) for row in self._rows(EPISODES, inside))
+        found = self._values(Episode, EPISODES, inside, ended="unknown", cause="")
         places = None if queues is None else {ref.place for ref in queues}
         wanted = (
             episode
@@ -366,29 +369,23 @@ class Analysis(Tables):
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
-        rows = self._rows(POISON, inside, queues)
-        found = [_made(Poison, row, ref=_ref(row), id=read_name(row["id"]), rc=row["rc"] or 0) for row in rows]
+        found = self._values(Poison, POISON, inside, queues, rc=0)
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
         """Return the advice on the vt of queues, the greatest share of expired messages first."""
-        rows = self._rows(ADVICE, None, queues)
-        found = [
-            _made(Advice, row, ref=_ref(row), received=row["received"] or 0, told=row["told"] or "") for row in rows
-        ]
+        found = self._values(Advice, ADVICE, None, queues, received=0, told="")
         return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
         """Return the forecasts, those that reach a limit soonest first."""
-        rows = self._rows(FORECAST, None, queues)
-        found = [_made(Forecast, row, ref=_ref(row), hours=row["hours"] or 0, told=row["told"] or "") for row in rows]
+        found = self._values(Forecast, FORECAST, None, queues, hours=0, told="")
         return tuple(sorted(found, key=lambda one: (one.reaches_ms is None, one.reaches_ms or 0, one.ref, one.metric)))
 
     def anomalies(self, span: TimeRange, queues: Chosen = None) -> tuple[Anomaly, ...]:
         """Return the unusual hours that begin in a range, the most unusual first."""
         inside = (pc.field("bucket_ms") > span.from_ms - HOUR_MS) & (pc.field("bucket_ms") <= span.to_ms)
-        rows = self._rows(ANOMALIES, inside, queues)
-        found = [_made(Anomaly, row, ref=_ref(row), score=row["score"] or 0.0) for row in rows]
+        found = self._values(Anomaly, ANOMALIES, inside, queues, score=0.0)
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
@@ -417,6 +414,23 @@ class Analysis(Tables):
             lives[facts.ref.place] = TimeRange(min(known.from_ms, facts.first_ms), max(known.to_ms, facts.last_ms))
         return lives
 
+    def _values(
+        self,
+        kind: type[Fact],
+        table: str,
+        wanted: pc.Expression | None = None,
+        queues: Chosen = None,
+        **usual: float | str,
+    ) -> Iterator[Fact]:
+        """Yield the rows of a table as values, with ``usual`` in place of unknown columns.
+
+        A field is the column of its name; ``ref`` and ``place`` are made of several.
+        """
+        for row in self._rows(table, wanted, queues):
+            known = row | {name: row[name] or value for name, value in usual.items()}
+            known |= {"place": _place(row), "ref": None if row["queue"] is None else _ref(row)}
+            yield kind(**{field.name: known[field.name] for field in fields(kind)})
+
     def _rows(self, table: str, wanted: pc.Expression | None = None, queues: Chosen = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table that is not kept by day, without rows that lack required columns."""
         if queues is not None:
@@ -425,9 +439,9 @@ class Analysis(Tables):
             wanted = of_queues(queues) if wanted is None else wanted & of_queues(queues)
         for stored in self.read(table, SCHEMAS[table].names, wanted).to_pylist():
             row = {name: _known(value) for name, value in stored.items()}
-            needed = (row["profile"], row["server"], row["ns"])
-            if None in needed or any(row[name] is None for name in _NEEDED[table]):
+            if any(row[name] is None for name in (*_PLACE, *_NEEDED[table])):
                 continue
+            row |= {name: read_name(row[name]) for name in _NAMES if row.get(name) is not None}
             if queues is None or _ref(row) in queues:
                 yield row
 
@@ -443,34 +457,22 @@ _NEEDED = {
 }
 
 
+# The columns that hold names.
+_NAMES = ("profile", "ns", "queue", "id")
+
+
 def _known(value: Any) -> Any:
     """Return a value, or None for NaN or an infinity."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _place(row: dict[str, Any]) -> Place:
-    return Place(read_name(row["profile"]), row["server"], read_name(row["ns"]))
+    return Place(row["profile"], row["server"], row["ns"])
 
 
 def _ref(row: dict[str, Any]) -> QueueRef:
-    return QueueRef(*_place(row), read_name(row["queue"]))
-
-
-def _made(kind: type[Fact], row: dict[str, Any], **known: Any) -> Fact:
-    """Make a value from the columns of a row that have the names of its fields, and from ``known``."""
-    return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in known}, **known)
-
-
-def _facts(row: dict[str, Any]) -> QueueFacts:
-    times = {name: _on_calendar(row[name]) for name in ("first_ms", "last_ms")}
-    return _made(QueueFacts, row, ref=_ref(row), samples=row["samples"] or 0, **times)
+    return QueueRef(*_place(row), row["queue"])
 
 
 def _on_calendar(at_ms: int) -> int:
     return max(0, min(at_ms, LAST_MS))
-
-
-def _episode(row: dict[str, Any]) -> Episode:
-    queue = None if row["queue"] is None else read_name(row["queue"])
-    ended, cause = row["ended"] or "unknown", row["cause"] or ""
-    return _made(Episode, row, place=_place(row), queue=queue, ended=ended, cause=cause)

@@ -17,6 +17,7 @@ from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wan
 from rsmq_tui.cli.parsing import Options, folder, group, option, positive, span, whole
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 
 if TYPE_CHECKING:
@@ -342,7 +343,6 @@ def _generate(options: Options) -> int:
     Raises ``UsageError`` where the packages for it are missing, and for a folder that it cannot be made in.
     """
     require_packages("generating")
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - its packages are there
     from rsmq_tui.history.synthetic import Generator, Progress, Wanted  # noqa: PLC0415
 
     until_ms = options.until

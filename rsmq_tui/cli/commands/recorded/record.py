@@ -17,6 +17,7 @@ from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def command(options: Options) -> int:
 def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
     """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
     require_packages("recording")
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
     from rsmq_tui.history.writer import Settings  # noqa: PLC0415
 
@@ -140,7 +140,6 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
 
 
 def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
-    from rsmq_tui.history.names import Place  # noqa: PLC0415
     from rsmq_tui.history.recorder import Watched  # noqa: PLC0415
 
     found: dict[Place, Watched] = {}

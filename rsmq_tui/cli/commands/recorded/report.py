@@ -15,7 +15,8 @@ from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import plural, printable, size
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def command(options: Options) -> int:
 def _opened(out: str) -> "Analysis":
     require_packages("a report")
     from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages are there
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
 
     try:
         return Analysis(out)
@@ -93,7 +93,6 @@ def _opened(out: str) -> "Analysis":
 
 def _span(options: Options, analysis: "Analysis") -> "TimeRange":
     from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
-    from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
 
     whole = analysis.span()
     if whole is None and analysis.left_out:
