@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -233,32 +233,30 @@ _WORDS = (
 
 
 class Role(Enum):
-    """The behaviour of a queue."""
+    """The behaviour of a queue: its share of all queues, and the least and the most messages per second."""
 
-    QUIET = auto()
-    STEADY = auto()
-    BURSTY = auto()
-    STALLING = auto()
-    GROWING = auto()
-    AGED = auto()
-    POISONED = auto()
-    ANEW = auto()
-    """It is recreated every few days."""
-    LETTERS = auto()
-    """A dead-letter queue: nothing is received from it."""
+    # All queues without another role are quiet.
+    QUIET = 0.0, 0.0002, 0.01
+    STEADY = 0.2, 0.05, 6.0
+    BURSTY = 0.05, 0.02, 0.5
+    STALLING = 0.04, 0.1, 2.0
+    GROWING = 0.005, 0.5, 2.0
+    AGED = 0.01, 0.02, 0.3
+    POISONED = 0.01, 0.02, 1.0
+    # Recreated every few days.
+    ANEW = 0.005, 0.05, 1.0
+    # Dead letters: nothing is received.
+    LETTERS = 0.005, 0.000_01, 0.0002
+
+    def __init__(self, part: float, least: float, most: float) -> None:
+        self.part, self.least, self.most = part, least, most
+
+    def rate_s(self, drawn: float) -> float:
+        """Return a rate for a number in [0, 1). It is log-uniform: ten times as much is as likely as a tenth."""
+        rate_s: float = self.least * (self.most / self.least) ** drawn
+        return rate_s
 
 
-# The share of each role; all other queues are quiet.
-_SHARES = {
-    Role.STEADY: 0.2,
-    Role.BURSTY: 0.05,
-    Role.STALLING: 0.04,
-    Role.GROWING: 0.005,
-    Role.AGED: 0.01,
-    Role.POISONED: 0.01,
-    Role.ANEW: 0.005,
-    Role.LETTERS: 0.005,
-}
 # The roles of the first queues, so that a small history has all of them.
 _FIRST = (
     *(Role.STEADY, Role.STALLING, Role.GROWING, Role.POISONED, Role.BURSTY, Role.QUIET, Role.AGED, Role.ANEW),
@@ -266,18 +264,6 @@ _FIRST = (
 )
 _OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
 _LISTS = 201
-# Messages per second.
-_RATES = {
-    Role.QUIET: (0.0002, 0.01),
-    Role.STEADY: (0.05, 6.0),
-    Role.BURSTY: (0.02, 0.5),
-    Role.STALLING: (0.1, 2.0),
-    Role.GROWING: (0.5, 2.0),
-    Role.AGED: (0.02, 0.3),
-    Role.POISONED: (0.02, 1.0),
-    Role.ANEW: (0.05, 1.0),
-    Role.LETTERS: (0.000_01, 0.0002),
-}
 # The longest time until somebody intervenes.
 _POISON_MOST, _POISON_MOST_S = 200, 36_000
 _VTS = (30, 30, 60, 120, 300)
@@ -316,15 +302,13 @@ class Queue:
 def queue_of(number: int, seed: int) -> Queue:
     """Return a queue of a seed; it does not depend on the number of queues."""
     role = _FIRST[number] if number < len(_FIRST) else _role(share(seed, number, 1))
-    least, most = _RATES[role]
     vt_s = _VTS[int(share(seed, number, 2) * len(_VTS))]
     return Queue(
         number,
         seed,
         f"{_WORDS[number % len(_WORDS)]}-{number:04d}",
         role,
-        # Log-uniform: ten times as much is as likely as a tenth.
-        rate_s=least * (most / least) ** share(seed, number, 3),
+        rate_s=role.rate_s(share(seed, number, 3)),
         wait_ms=200 * 20 ** share(seed, number, 4),
         hold_ms=min(100 * 100 ** share(seed, number, 5), vt_s * 300),
         daily=between(0.3, 0.65, seed, number, 6),
@@ -340,15 +324,14 @@ def queue_of(number: int, seed: int) -> Queue:
 def list_queue_of(number: int, seed: int) -> Queue:
     """Return a list queue of a seed: steady, stalling, growing or quiet in turn, without delays."""
     role = _OF_LISTS[number % len(_OF_LISTS)]
-    least, most = _RATES[role]
     found = queue_of(number, mixed(seed, _LISTS))
-    rate_s = least * (most / least) ** share(found.seed, number, 3)
+    rate_s = role.rate_s(share(found.seed, number, 3))
     return replace(found, name=f"queue:{found.name}", role=role, rate_s=rate_s, delay_s=0.0)
 
 
 def _role(drawn: float) -> Role:
-    for role, part in _SHARES.items():
-        drawn -= part
+    for role in Role:
+        drawn -= role.part
         if drawn < 0:
             return role
     return Role.QUIET

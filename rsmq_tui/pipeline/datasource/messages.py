@@ -14,7 +14,6 @@ Filters that Spark pushes down choose the queues, the part of each, and what is 
 does not apply an accepted filter again, so each is also applied to what was read.
 """
 
-import asyncio
 import operator
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -52,7 +51,7 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, explain, iterate, opened
+from rsmq_tui.pipeline.datasource.options import Options, SourceError, briefly, iterate, opened
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
@@ -451,7 +450,7 @@ class MessageReader(DataSourceReader):
     @briefly
     def partitions(self) -> list[InputPartition]:
         """Split the work; raises ``SourceError``."""
-        return asyncio.run(self._plan())
+        return list(iterate(opened(self._options), self._plan))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition; raises ``SourceError``."""
@@ -459,12 +458,9 @@ class MessageReader(DataSourceReader):
         reading = _Reading(self._options, self._pushed, to_arrow_schema(self._schema, timezone="UTC"))
         yield from iterate(opened(self._options), lambda reader: reading.batches(reader, partition.pieces))
 
-    async def _plan(self) -> list[InputPartition]:
-        async with aclosing(opened(self._options)) as reader:
-            try:
-                return list(await plan(reader, self._options, self._pushed))
-            except ERRORS as error:
-                raise explain(error, reader.label) from None
+    async def _plan(self, reader: QueueReader) -> AsyncGenerator[InputPartition, None]:
+        for partition in await plan(reader, self._options, self._pushed):
+            yield partition
 
 
 class _Reading:

@@ -379,8 +379,6 @@ def _generate(options: Options) -> int:
         return EXIT_INTERRUPTED
     line.clear()
     messages = f", {plural(done.messages, 'message')}" if done.messages else ""
-    kept = f"; {plural(done.kept, 'file')} was there" if done.kept == 1 else ""
-    if done.kept > 1:
-        kept = f"; {done.kept:,} files were there"
+    kept = f"; {plural(done.kept, 'file')} {'was' if done.kept == 1 else 'were'} there" if done.kept else ""
     say(f"{printable(generator.label)}: {plural(done.rows, 'row')}{messages}, {size(done.bytes)} made{kept}")
     return 0
