@@ -262,7 +262,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        """Answer GET."""
         server = cast("MetricsServer", self.server)
         server.expect(self.request, None)
         with server.busy():

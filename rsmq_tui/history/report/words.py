@@ -437,7 +437,6 @@ def facts_table(section: Section) -> Table:
 
 
 def _poison_table(report: Report) -> Table:
-    """The messages that were received too often."""
     there = {True: "still there", False: "gone", None: UNKNOWN}
     return _table(
         ("Queue", "Message", "Received", "Sent", "First seen", "Last seen", "Size", "Now"),
@@ -453,7 +452,6 @@ def _poison_table(report: Report) -> Table:
 
 
 def _advice_table(report: Report) -> Table:
-    """The advice on visibility timeouts."""
     return _table(
         ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice"),
         [
@@ -469,7 +467,6 @@ def _advice_table(report: Report) -> Table:
 
 
 def _forecasts_table(report: Report) -> Table:
-    """The forecasts."""
     return _table(
         ("Queue", "What", "As of", "Was", "Limit", "Reaches it", "Forecast"),
         [
@@ -485,7 +482,6 @@ def _forecasts_table(report: Report) -> Table:
 
 
 def _anomalies_table(report: Report) -> Table:
-    """The unusual hours."""
     return _table(
         ("Hour", "Queue", "What", "Was", "Usual at that hour", "Score"),
         [

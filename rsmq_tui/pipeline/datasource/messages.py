@@ -477,7 +477,6 @@ class _Reading:
         self._sizes = "size" in columns and not self._bodies
 
     async def batches(self, reader: QueueReader, pieces: Sequence[Piece]) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Yield the rows of some pieces."""
         for piece in pieces:
             gathered = _Gathered()
             async with aclosing(self._chunks(reader, piece)) as chunks:
@@ -574,7 +573,6 @@ class _Gathered:
         return len(self.at_ms) >= _BATCH_ROWS or self._body_bytes >= _BATCH_BODY_BYTES
 
     def add(self, chunk: ScanChunk) -> None:
-        """Take a chunk."""
         self.at_ms += [chunk.at_ms] * len(chunk)
         for column, values in zip(self.columns, chunk.columns, strict=True):
             column.extend(values)

@@ -264,7 +264,6 @@ def _statistics(name: str) -> tuple[Column, ...]:
 
 
 def _columns(name: str) -> dict[str, Column]:
-    """Return a column for each percentile."""
     return {f"{name}_{how}": sf.col(f"{name}_percentiles")[at] for at, how in enumerate(_QUANTILES)}
 
 

@@ -293,7 +293,6 @@ def _grouped(told: DataFrame, table: str, more: dict[str, Column]) -> DataFrame:
 
 
 def _finished(buckets: DataFrame, table: str, percentiles: dict[str, Column]) -> DataFrame:
-    """Return the columns of the table."""
     means = {f"{name}_mean": sf.try_divide(f"{name}_sum", f"{name}_count") for name in _MEANS}
     arrays = {f"{metric}_percentiles": array for metric, array in percentiles.items()}
     picked = {

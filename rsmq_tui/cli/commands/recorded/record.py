@@ -162,7 +162,6 @@ class _Telling:
         self._told: dict[str, str | None] = {}
 
     async def run(self) -> None:
-        """Tell until cancelled."""
         begun_s = self._loop.time()
         say(f"recording {plural(len(self._watched), 'place')} into {printable(self._recorder.label)}; Ctrl+C stops it")
         try:
