@@ -421,7 +421,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rsmq_tui.embedded.workload", description=__doc__)
     parser.add_argument("url")
     parser.add_argument("--ns", default="rsmq")
-    parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--speed", type=float, default=1.0)
     options = parser.parse_args(arguments)
     with suppress(KeyboardInterrupt):
@@ -443,9 +442,7 @@ async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
 
     # A thread, because the loop's pipe reader does not work on Windows, or if stdin is a file.
     threading.Thread(target=watch, daemon=True).start()
-    await run_workload(
-        options.url, ns=options.ns, seed=options.seed, speed=options.speed, stop=stop, on_ready=_say_ready
-    )
+    await run_workload(options.url, ns=options.ns, speed=options.speed, stop=stop, on_ready=_say_ready)
 
 
 def _say_ready() -> None:

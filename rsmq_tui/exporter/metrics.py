@@ -77,18 +77,13 @@ class _QueueMetric(NamedTuple):
     value: _Value
 
 
-def _oldest_age_s(queue: QueueState, at_ms: int) -> float | None:
-    if queue.ready == 0:
-        return 0.0
-    age_ms = queue.oldest_ready_age_ms(at_ms)
-    return None if age_ms is None else age_ms / 1000
+def _of_first_ready(span_ms: Callable[[QueueState, int], int | None]) -> _Value:
+    """Return the function of a span of the first ready message, in seconds: 0 if none is ready."""
+    return lambda queue, at_ms: 0.0 if queue.ready == 0 else _seconds(span_ms(queue, at_ms))
 
 
-def _waiting_s(queue: QueueState, at_ms: int) -> float | None:
-    if queue.ready == 0:
-        return 0.0
-    waiting_ms = queue.waiting_ms(at_ms)
-    return None if waiting_ms is None else waiting_ms / 1000
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
 
 
 def _counted(total: int | None) -> int | None:
@@ -121,12 +116,12 @@ _GAUGES = (
     _QueueMetric(
         "rsmq_queue_oldest_ready_age_seconds",
         "Time since the first ready message was sent; 0 if none is ready, absent if it is unknown.",
-        _oldest_age_s,
+        _of_first_ready(QueueState.oldest_ready_age_ms),
     ),
     _QueueMetric(
         "rsmq_queue_oldest_ready_waiting_seconds",
         "Time since the first ready message became due; 0 if none is ready, absent if it is unknown.",
-        _waiting_s,
+        _of_first_ready(QueueState.waiting_ms),
     ),
     _QueueMetric(
         "rsmq_queue_poison_messages",
@@ -159,12 +154,12 @@ _GAUGES = (
     _QueueMetric(
         "rsmq_queue_created_timestamp_seconds",
         "When the queue was created, as its creator wrote it.",
-        lambda queue, _: None if queue.created_ms is None else queue.created_ms / 1000,
+        lambda queue, _: _seconds(queue.created_ms),
     ),
     _QueueMetric(
         "rsmq_queue_modified_timestamp_seconds",
         "When the queue's attributes were last changed, as that client wrote it.",
-        lambda queue, _: None if queue.modified_ms is None else queue.modified_ms / 1000,
+        lambda queue, _: _seconds(queue.modified_ms),
     ),
 )
 _COUNTERS = (

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -31,15 +31,6 @@ from rsmq_tui.protocol import defect_of
 _GZIP_LEVEL = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The format that a scraper requests: `Accept`, `Accept-Encoding`, and the names of metrics, empty for all."""
-
-    accept: str = ""
-    encoding: str = ""
-    names: tuple[str, ...] = ()
-
-
 class Renderer:
     """Renders readings as metrics; may be called from any thread.
 
@@ -52,29 +43,36 @@ class Renderer:
         self._key: object = None
         self._answer: tuple[bytes, dict[str, str]] = b"", {}
 
-    def render(self, readings: Sequence[Reading], wanted: Wanted) -> tuple[bytes, dict[str, str]]:
-        """Return the body and the headers of the response."""
-        key = tuple(readings), wanted
+    def render(
+        self, readings: tuple[Reading, ...], accept: str, encoding: str, names: tuple[str, ...]
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return the body and the headers of the response.
+
+        ``accept`` and ``encoding`` are the headers of the request; ``names`` are the wanted metrics, empty for all.
+        """
+        key = readings, accept, encoding, names
         with self._turn:
             if key != self._key:
-                self._answer, self._key = _render(readings, wanted), key
+                self._answer, self._key = _render(*key), key
             return self._answer
 
 
-def _render(readings: Sequence[Reading], wanted: Wanted) -> tuple[bytes, dict[str, str]]:
+def _render(
+    readings: tuple[Reading, ...], accept: str, encoding: str, names: tuple[str, ...]
+) -> tuple[bytes, dict[str, str]]:
     # The header may be folded over several lines, and part of it is repeated in the response.
-    accept = " ".join(wanted.accept.split())
+    accept = " ".join(accept.split())
     try:
         encode, content_type = choose_encoder(accept)
     except TypeError:
         # The header has a version that is not a number.
         encode, content_type = choose_encoder("")
     registry: Any = registry_of(readings)
-    if wanted.names:
-        registry = registry.restricted_registry(wanted.names)
+    if names:
+        registry = registry.restricted_registry(names)
     body = encode(registry)
     headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-    if gzip_accepted(wanted.encoding):
+    if gzip_accepted(encoding):
         body = gzip.compress(body, compresslevel=_GZIP_LEVEL)
         headers["Content-Encoding"] = "gzip"
     return body, headers
@@ -91,16 +89,11 @@ _TOO_MANY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The sources of responses; both functions may be called from any thread.
+Scrape = Callable[[float | None], tuple[Reading, ...]]
+"""Takes a limit in seconds (None for no limit); raises ``UnavailableError`` while the exporter is shutting down."""
 
-    ``scrape`` takes a limit in seconds (None for no limit), and raises ``UnavailableError`` while the exporter is
-    shutting down. ``failed`` returns the targets whose last poll failed.
-    """
-
-    scrape: Callable[[float | None], tuple[Reading, ...]]
-    failed: Callable[[], tuple[Reading, ...]]
+Failed = Callable[[], tuple[Reading, ...]]
+"""Returns the targets whose last poll failed."""
 
 
 class UnavailableError(Exception):
@@ -135,7 +128,8 @@ class MetricsServer(ThreadingMixIn, TCPServer):
     # Timeout for reading a response.
     answer_s = 60.0
 
-    answers: Answers
+    scrape: Scrape
+    failed: Failed
 
     def __init__(self, host: str, port: int) -> None:
         self.renderer = Renderer()
@@ -156,9 +150,9 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         shown = str(host)
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
-    def start(self, answers: Answers) -> None:
-        """Serve in a thread, from these sources."""
-        self.answers = answers
+    def start(self, scrape: Scrape, failed: Failed) -> None:
+        """Serve in a thread, from these sources, which may be called from any thread."""
+        self.scrape, self.failed = scrape, failed
         self._thread.start()
 
     def stop(self, patience_s: float) -> None:
@@ -268,7 +262,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        """Answer GET."""
         server = cast("MetricsServer", self.server)
         server.expect(self.request, None)
         with server.busy():
@@ -286,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
                 case "/metrics":
                     self._metrics(server, tuple(asked.get("name[]", ())))
                 case "/healthz":
-                    self._health(server.answers)
+                    self._health(server.failed())
                 case _:
                     self._say(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz")
 
@@ -297,20 +290,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _metrics(self, server: MetricsServer, names: tuple[str, ...]) -> None:
         try:
-            readings = server.answers.scrape(self._limit_s())
+            readings = server.scrape(self._limit_s())
         except UnavailableError:
             self.close_connection = True
             self._say(HTTPStatus.SERVICE_UNAVAILABLE, "the exporter is shutting down")
             return
-        wanted = Wanted(
-            self.headers.get("Accept", ""),
-            self.headers.get("Accept-Encoding", ""),
-            names,
-        )
-        self._send(HTTPStatus.OK, *server.renderer.render(readings, wanted))
+        accept, encoding = (self.headers.get(name, "") for name in ("Accept", "Accept-Encoding"))
+        self._send(HTTPStatus.OK, *server.renderer.render(readings, accept, encoding, names))
 
-    def _health(self, answers: Answers) -> None:
-        failed = answers.failed()
+    def _health(self, failed: tuple[Reading, ...]) -> None:
         if failed:
             self._say(HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(map(_sentence, failed)))
         else:
@@ -367,7 +355,7 @@ async def serving(server: MetricsServer, watches: Watches) -> AsyncIterator[None
 
     async with asyncio.TaskGroup() as group:
         polling = group.create_task(watches.run())
-        server.start(Answers(scrape, watches.failed))
+        server.start(scrape, watches.failed)
         try:
             yield
         finally:

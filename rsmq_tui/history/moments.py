@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from rsmq_tui.monitor.text import read_span
 
-_DAY_MS = 86_400_000
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?(?:Z| ?UTC)?")
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
 _EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
@@ -35,8 +35,8 @@ def read_moment(text: str, now_ms: int) -> int:
             raise MomentError(f"{text!r} is not a time: it is outside the calendar")
         return now_ms + span_ms
     if (found := _CLOCK.fullmatch(told)) is not None:
-        at_ms = now_ms // _DAY_MS * _DAY_MS + _of_day(found, text)
-        return at_ms if at_ms <= now_ms else at_ms - _DAY_MS
+        at_ms = now_ms // DAY_MS * DAY_MS + _of_day(found, text)
+        return at_ms if at_ms <= now_ms else at_ms - DAY_MS
     if (found := _DATE.fullmatch(told)) is not None:
         return _of_date(found, text)
     if _EPOCH.fullmatch(told):
@@ -51,7 +51,7 @@ def read_end(text: str, from_ms: int, now_ms: int) -> int:
     A time without a date is the first such time after ``from_ms``.
     """
     is_clock = _CLOCK.fullmatch(text.strip()) is not None
-    return read_moment(text, from_ms + _DAY_MS if is_clock else now_ms)
+    return read_moment(text, from_ms + DAY_MS if is_clock else now_ms)
 
 
 def _of_date(found: "re.Match[str]", text: str) -> int:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import JsonError, parse_json, state_folder
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
 from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
 from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
@@ -27,12 +28,12 @@ _POLL = ("at_ms", "recorder", "profile", "server", "ns")
 # A row without these is dropped.
 _NEEDED = {SAMPLES: _POLL, MESSAGES: (*_POLL, "inventory_ms", "queue")}
 # Rows read about midnight may be in the file of the day before.
-_SLACK_MS = 3_600_000
+_SLACK_MS = HOUR_MS
 # A longer interval is invalid.
-_INTERVAL_MAX_MS = 86_400_000
+_INTERVAL_MAX_MS = DAY_MS
 _TEXT_MAX = 1_000
 # A longer threshold is invalid.
-_SPAN_MAX_MS = 366 * 86_400_000
+_SPAN_MAX_MS = 366 * DAY_MS
 # The columns of the poll itself, in its row without a queue.
 _OF_POLL = ("interval_ms", "status", "failure", "thresholds")
 
@@ -90,7 +91,7 @@ class History:
             raise HistoryError(f"{self.label} is not a history: rsmq-tui record --out {self.label} creates one")
         if version > VERSION:
             raise HistoryError(f"{self.label} has version {version}, but this program reads versions up to {VERSION}")
-        self._known: dict[str, RowFile | None] = {}
+        self._file = lru_cache(None)(self._look)
         self._listed: dict[str, list[SealedFile]] | None = None
 
     def refresh(self) -> None:
@@ -182,11 +183,6 @@ class History:
 
     def _spans(self, names: Iterable[str]) -> list[Span]:
         return [file.span for name in names if (file := self._file(name)) is not None]
-
-    def _file(self, name: str) -> RowFile | None:
-        if name not in self._known:
-            self._known[name] = self._look(name)
-        return self._known[name]
 
     def _look(self, name: str) -> RowFile | None:
         try:

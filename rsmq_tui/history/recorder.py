@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ _IDLE_S = 1.0
 _Work = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tally:
     """What was recorded so far; ``lost`` is the number of polls that could not be written.
 
@@ -73,9 +73,8 @@ class Recorder:
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
         self._closing = False
-        self._polls = self._rows = self._messages = self._lost = self._open_bytes = 0
-        self._problem: str | None = None
-        self._is_failing = False
+        # Changed by the thread.
+        self._tally = Tally()
         # A daemon, so that a program can end without closing it; only the last poll is lost then.
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
@@ -92,17 +91,13 @@ class Recorder:
     @property
     def tally(self) -> Tally:
         """What was recorded so far."""
-        writer = self._writer
-        return Tally(
-            self._polls,
-            self._rows,
-            self._messages,
-            writer.sealed_files,
-            writer.sealed_bytes,
-            self._open_bytes,
-            self._lost,
-            writer.problem or self._problem,
-            self._is_failing or writer.problem is not None,
+        writer, tally = self._writer, self._tally
+        return replace(
+            tally,
+            sealed_files=writer.sealed_files,
+            sealed_bytes=writer.sealed_bytes,
+            problem=writer.problem or tally.problem,
+            is_failing=tally.is_failing or writer.problem is not None,
         )
 
     @property
@@ -145,7 +140,7 @@ class Recorder:
             except BaseException:
                 self._torn[place, queue] = inventory_ms
                 raise
-            self._messages += len(messages)
+            self._tally.messages += len(messages)
 
         self._give(write)
 
@@ -185,11 +180,11 @@ class Recorder:
                 if snapshot.link.failure is not None or snapshot.at_ms != rows.last_ms:
                     batch, at_ms = rows.taken(snapshot, wall_ms)
                     self._writer.append(SAMPLES, batch, at_ms)
-                    self._rows += int(batch.num_rows)
-                self._polls += 1
+                    self._tally.rows += int(batch.num_rows)
+                self._tally.polls += 1
             except BaseException:
                 rows.last_ms = None
-                self._lost += 1
+                self._tally.lost += 1
                 raise
 
         self._give(write)
@@ -200,8 +195,8 @@ class Recorder:
             self._news.notify()
 
     def _note_loss(self, place: Place, sentence: str) -> None:
-        self._lost += 1
-        self._problem, self._is_failing = sentence, True
+        self._tally.lost += 1
+        self._tally.problem, self._tally.is_failing = sentence, True
         if (rows := self._places.get(place)) is not None:
             rows.last_ms = None
 
@@ -218,7 +213,7 @@ class Recorder:
                 break
         try:
             self._writer.close()
-            self._open_bytes = self._writer.open_bytes
+            self._tally.open_bytes = self._writer.open_bytes
         except Exception as error:
             self._note(error)
 
@@ -231,13 +226,13 @@ class Recorder:
             except Exception as error:
                 failed = True
                 self._note(error)
-        self._open_bytes = self._writer.open_bytes
+        self._tally.open_bytes = self._writer.open_bytes
         if works and not failed:
-            self._is_failing = False
+            self._tally.is_failing = False
 
     def _note(self, error: Exception) -> None:
-        self._is_failing = True
-        self._problem = printable(explain(error, self.label), SENTENCE_MAX)
+        self._tally.is_failing = True
+        self._tally.problem = printable(explain(error, self.label), SENTENCE_MAX)
 
 
 # The limit of an inventory: a deep queue must not fill the disk.

@@ -196,7 +196,12 @@ class SampleRows:
 
     def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
         """Return the single row of a failed poll."""
-        row = {**self._told(), "at_ms": at_ms, "status": DOWN, "failure": stored_text(failure)}
+        row = {
+            **place_columns(self._recorder, self._place),
+            "at_ms": at_ms,
+            "status": DOWN,
+            "failure": stored_text(failure),
+        }
         return pa.RecordBatch.from_arrays([pa.array([row.get(f.name)], f.type) for f in _SAMPLES], schema=_SAMPLES)
 
     def _refresh(self, queues: tuple[QueueState, ...]) -> None:
@@ -220,7 +225,7 @@ class SampleRows:
                 self._kept[name] = self._columns[name].array()
 
     def _begin(self, queues: tuple[QueueState, ...]) -> None:
-        told = {**self._told(), "status": OK, "failure": None}
+        told = {**place_columns(self._recorder, self._place), "status": OK, "failure": None}
         for name, value in told.items():
             self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
         for name, found in _FOUND.items():
@@ -230,9 +235,6 @@ class SampleRows:
             column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
             self._kept[name] = column.array()
         self._kept["thresholds"] = pa.array([None] * len(queues) + [self._thresholds], pa.string())
-
-    def _told(self) -> dict[str, str]:
-        return _place_columns(self._recorder, self._place)
 
 
 def message_rows(
@@ -249,24 +251,19 @@ def message_rows(
         "size": [message.size for message in messages],
         "body": [message.body for message in messages],
     }
-    return _inventory(recorder, place, queue, found, len(messages), at_ms, inventory_ms)
+    return inventory_rows(recorder, place, queue, found, len(messages), at_ms=at_ms, inventory_ms=inventory_ms)
 
 
 def inventory_end(recorder: str, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> pa.RecordBatch:
     """Return the row that marks an inventory as complete."""
-    return _inventory(recorder, place, queue, {}, 1, at_ms, inventory_ms)
+    return inventory_rows(recorder, place, queue, {}, 1, at_ms=at_ms, inventory_ms=inventory_ms)
 
 
-def _inventory(
-    recorder: str,
-    place: Place,
-    queue: str,
-    found: dict[str, list[Any]],
-    count: int,
-    at_ms: int,
-    inventory_ms: int,
+def inventory_rows(
+    recorder: str, place: Place, queue: str, found: dict[str, list[Any]], count: int, *, at_ms: int, inventory_ms: int
 ) -> pa.RecordBatch:
-    same = {**_place_columns(recorder, place), "queue": stored_name(queue), "at_ms": at_ms}
+    """Return ``count`` rows of an inventory with the columns ``found``; other columns of a message are null."""
+    same = {**place_columns(recorder, place), "queue": stored_name(queue), "at_ms": at_ms}
     same["inventory_ms"] = inventory_ms
     arrays = [
         array_of(found[field.name], field.type)
@@ -277,7 +274,8 @@ def _inventory(
     return pa.RecordBatch.from_arrays(arrays, schema=_MESSAGES)
 
 
-def _place_columns(recorder: str, place: Place) -> dict[str, Any]:
+def place_columns(recorder: str, place: Place) -> dict[str, str]:
+    """Return the columns that all rows of a recorder and a place have."""
     return {
         "recorder": recorder,
         "profile": stored_name(place.profile),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, read_bytes, regular_file
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 
@@ -246,7 +247,6 @@ def _sync(path: Path) -> None:
 
 # The last ms of the year 9999.
 LAST_MS = 253_402_300_799_999
-_DAY_MS = 86_400_000
 
 
 def day_of(at_ms: int) -> str:
@@ -272,7 +272,7 @@ def day_span_ms(day: str) -> tuple[int, int] | None:
     if not is_day(day):
         return None
     start_ms = round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000)
-    return start_ms, start_ms + _DAY_MS - 1
+    return start_ms, start_ms + DAY_MS - 1
 
 
 def nearest_day_of(at_ms: int) -> str:

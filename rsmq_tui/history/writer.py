@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,15 @@ _END_BYTES = 8
 
 
 class Segment:
-    """A new segment, open for appending rows of a ``table`` and ``day``. Raises ``OSError``."""
+    """A new segment, open for appending rows of a ``table`` and ``day``. Raises ``OSError``.
 
-    def __init__(self, path: Path, table: str, day: str, schema: pa.Schema) -> None:
+    ``opened_s`` is when it was opened, ``written_s`` when it was last written, which its owner sets.
+    """
+
+    def __init__(self, path: Path, table: str, day: str, schema: pa.Schema, opened_s: float = 0.0) -> None:
         self.path = path
         self.table, self.day = table, day
+        self.opened_s = self.written_s = opened_s
         self.rows = self.bytes = 0
         self._header = bytes(schema.serialize())
         self._end = 0
@@ -322,23 +326,6 @@ class Settings:
     max_bytes: int | None = None
 
 
-@dataclass(slots=True)
-class _Open:
-    """An open segment, and when it was opened and last written."""
-
-    segment: Segment
-    opened_s: float
-    written_s: float
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Segments to be sealed, and the time of the next attempt."""
-
-    paths: list[Path] = field(default_factory=list)
-    retry_at_s: float = 0.0
-
-
 class Writer:
     """Writes one history; ``state`` is the user's folder, ``clock`` a monotonic clock in seconds.
 
@@ -364,8 +351,10 @@ class Writer:
         self._clock = clock
         self._wall_s = wall_s
         self._place: Spool | None = None
-        self._open: dict[tuple[str, str], _Open] = {}
-        self._waiting = _Waiting()
+        self._open: dict[tuple[str, str], Segment] = {}
+        # The segments to be sealed, and the time of the next attempt.
+        self._waiting: list[Path] = []
+        self._retry_at_s = 0.0
         self._number = 0
         self._newest_ms = 0
         self._recover_at_s = 0.0
@@ -394,34 +383,32 @@ class Writer:
         """Append the rows of one moment, all or none; raises ``OSError`` or ``HistoryError``."""
         day = day_of(at_ms)
         now_s = self._clock()
-        found = self._open.get((table, day))
-        if found is None:
+        segment = self._open.get((table, day))
+        if segment is None:
             self._number += 1
             path = self._folder / f"{table}.{day}.{self._number:06d}{SUFFIX}"
-            found = _Open(Segment(path, table, day, SCHEMAS[table]), now_s, now_s)
-            self._open[table, day] = found
+            segment = self._open[table, day] = Segment(path, table, day, SCHEMAS[table], now_s)
         try:
-            found.segment.append(batch)
+            segment.append(batch)
         finally:
-            if found.segment.is_torn:
+            if segment.is_torn:
                 self._end(table, day)
-        found.written_s = now_s
+        segment.written_s = now_s
         self._newest_ms = max(self._newest_ms, at_ms)
 
     def sync(self) -> None:
         """Flush all segments to the disk; raises ``OSError``."""
-        for found in self._open.values():
-            found.segment.sync()
+        for segment in self._open.values():
+            segment.sync()
 
     def tend(self) -> None:
         """Seal due segments, recover those of dead recorders, delete old days; failures are retried later."""
         now_s = self._clock()
-        for (table, day), found in list(self._open.items()):
-            if self._is_due(found, now_s):
+        for (table, day), segment in list(self._open.items()):
+            if self._is_due(segment, now_s):
                 self._end(table, day)
-        if self._waiting.paths and now_s >= self._waiting.retry_at_s:
+        if now_s >= self._retry_at_s:
             self._seal_waiting()
-            self._delete_old_days()
         if now_s >= self._recover_at_s:
             self._recover_at_s = now_s + self._settings.seal_every_s
             self._recover()
@@ -430,16 +417,14 @@ class Writer:
         """Seal everything; segments that cannot be sealed stay for the next recorder."""
         for table, day in list(self._open):
             self._end(table, day)
-        if self._waiting.paths:
-            self._seal_waiting()
-            self._delete_old_days()
+        self._seal_waiting()
         if self._place is not None:
             self._place.leave()
 
     @property
     def open_bytes(self) -> int:
         """The size of the open segments on disk."""
-        return sum(found.segment.file_bytes for found in self._open.values())
+        return sum(segment.file_bytes for segment in self._open.values())
 
     @property
     def _folder(self) -> Path:
@@ -447,31 +432,34 @@ class Writer:
             raise HistoryError("nothing recorded yet")
         return self._place.folder
 
-    def _is_due(self, found: _Open, now_s: float) -> bool:
-        settings, segment = self._settings, found.segment
+    def _is_due(self, segment: Segment, now_s: float) -> bool:
+        settings = self._settings
         if segment.rows >= settings.seal_rows or segment.bytes >= settings.seal_bytes:
             return True
-        if segment.day < day_of(self._newest_ms) and now_s - found.written_s >= _DAY_OVER_S:
+        if segment.day < day_of(self._newest_ms) and now_s - segment.written_s >= _DAY_OVER_S:
             return True
-        return now_s - found.opened_s >= settings.seal_every_s
+        return now_s - segment.opened_s >= settings.seal_every_s
 
     def _end(self, table: str, day: str) -> None:
-        segment = self._open.pop((table, day)).segment
+        segment = self._open.pop((table, day))
         segment.close()
-        self._waiting.paths.append(segment.path)
-        self._waiting.retry_at_s = 0.0
+        self._waiting.append(segment.path)
+        self._retry_at_s = 0.0
 
     def _seal_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, _Waiting()
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
         self.problem = None
-        for path in waiting.paths:
+        for path in waiting:
             try:
                 self._seal(path, self.recorder)
             except Exception as error:
                 # pyarrow and filesystems raise exceptions of their own.
                 self.problem = explain(error, self.label)
-                self._waiting.paths.append(path)
-                self._waiting.retry_at_s = self._clock() + _RETRY_S
+                self._waiting.append(path)
+                self._retry_at_s = self._clock() + _RETRY_S
+        self._delete_old_days()
 
     def _seal(self, path: Path, recorder: str) -> None:
         table, day, number = path.name.removesuffix(SUFFIX).split(".")

@@ -3,8 +3,7 @@
 datasource  the data source `rsmq`: queues read, streamed and written by Spark
 folder      one folder, accessed as files, by the store of the history, and by Spark's URL
 increment   which hours and days a run has to compute again
-job         the batch job: new rows in, tables out, corrupt files left out
-run         one run: preflight, compute, publish; what a killed run leaves
+run         one run: preflight, new files, tables, publication; what a killed run leaves
 script      the pipeline as a script for spark-submit
 spark       Spark sessions, local and remote: Java, scratch folders and logs
 state       settings, progress, errors, and what is kept between runs

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS
 from rsmq_tui.history.analysis.tables import Manifest
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import SealedFile, Store, is_day
 from rsmq_tui.monitor.text import plural
@@ -19,8 +20,6 @@ from rsmq_tui.pipeline.folder import Folder
 
 TABLES = (SAMPLES, MESSAGES)
 """The tables of a history."""
-
-DAY_MS = 86_400_000
 
 
 def day_in(name: str) -> str | None:
@@ -65,7 +64,6 @@ def midnight_ms(day: str) -> int:
     return (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY_MS
 
 
-HOUR_MS = 3_600_000
 _A_DAY = 24
 _AT_ONCE = 8
 

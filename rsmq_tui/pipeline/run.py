@@ -1,4 +1,9 @@
-"""One run of the pipeline: preflight, new rows into tables, and publication by one rename.
+"""One run of the pipeline: preflight, new rows into tables, corrupt files left out, and publication by one rename.
+
+Structured Streaming finds the files that no earlier run has seen. Each is noted in a small file under ``_notes``, which
+is written before the stream's checkpoint commits, and removed only when the tables of those files are published. So if
+a run is killed, the file is still noted, or is noted again. In this stream, a row is a file, not a sample: no file of
+the history is opened, so a corrupt file does not stop it.
 
 Whenever a run is killed, the tables are those of one complete run, and the next run completes the work:
 
@@ -9,26 +14,34 @@ Whenever a run is killed, the tables are those of one complete run, and the next
 """
 
 import json
+import re
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.files import FileLock
-from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, RUNS, VERSION
+from rsmq_tui.history.analysis.schema import BY_DAY, MANIFEST_FILE, RUNS, VERSION, WHOLE
 from rsmq_tui.history.analysis.tables import Manifest, read_manifest, write_manifest
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.schema import MESSAGES
-from rsmq_tui.history.store import SealedFile
-from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import TABLES, Held, WorkPlan, day_in, is_stored, source_of, to_do
-from rsmq_tui.pipeline.spark import SparkEngine
+from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
+from rsmq_tui.history.store import SealedFile, Store
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.pipeline.folder import Folder, as_glob
+from rsmq_tui.pipeline.increment import TABLES, Held, WorkPlan, day_in, is_stored, source_of, to_do, with_whole_days
+from rsmq_tui.pipeline.spark import SparkEngine, why
 from rsmq_tui.pipeline.state import (
     STATE_FILE,
     LeftOut,
@@ -40,6 +53,284 @@ from rsmq_tui.pipeline.state import (
     digest,
     read_state,
 )
+from rsmq_tui.pipeline.tables import (
+    IncrementalMerge,
+    Written,
+    history_rows,
+    merged,
+    remove_old,
+    stored_rows,
+    write_table,
+)
+from rsmq_tui.pipeline.transforms.inventories import message_tables
+from rsmq_tui.pipeline.transforms.outlook import WHOLE_SOURCES, whole_tables
+from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
+
+_AT_ONCE = 8
+_SAID_MAX = 200
+_NAMED = re.compile(r"reading file (\S+\.parquet)")
+
+
+def named_in(error: BaseException, names: Iterable[str]) -> str | None:
+    """Return which of some files Spark could not read, by its message; None if it names none of them."""
+    # Spark quotes the URL of the file; its last parts identify it.
+    found = _NAMED.search(str(error))
+    if found is None:
+        return None
+    ends = "/".join(unquote(found[1]).rsplit("/", 3)[1:])
+    return ends if ends in set(names) else None
+
+
+def damage_in(store: Store, names: Iterable[str], look: Callable[[Store, str], str | None]) -> dict[str, str]:
+    """Return what is wrong with files of a history, by name, as ``footer_problem`` or ``read_whole`` tells."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        names = list(names)
+        told = pool.map(lambda name: _told(store, name, look), names)
+        return {name: why for name, why in zip(names, told, strict=True) if why is not None}
+
+
+def _told(store: Store, name: str, look: Callable[[Store, str], str | None]) -> str | None:
+    try:
+        return look(store, name)
+    except FileNotFoundError:
+        # Its day was deleted meanwhile.
+        return None
+    except Exception as error:
+        # A bad file must not stop the others.
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
+
+
+def footer_problem(store: Store, name: str) -> str | None:
+    """Return why a file cannot be used, by its Parquet footer; None if it can."""
+    with pq.ParquetFile(store.open(name)) as file:
+        return _odd_column(name, {field.name: field.type for field in file.schema_arrow})
+
+
+def read_whole(store: Store, name: str) -> None:
+    """Read all of a file; raises if that is not possible."""
+    with pq.ParquetFile(store.open(name)) as file:
+        for number in range(file.metadata.num_row_groups):
+            file.read_row_group(number)
+
+
+def _odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:
+    """Describe the first column whose type differs from the schema; missing and additional columns are accepted."""
+    for column in SCHEMAS[name.partition("/")[0]]:
+        found = types.get(column.name, column.type)
+        if _plain(found) != _plain(column.type):
+            return f"its column {column.name} is {found}, not {column.type}"
+    return None
+
+
+def _plain(kind: pa.DataType) -> str:
+    """Return the name of a type, without names and widths that do not matter."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list of {_plain(kind.value_type)}"
+    return "string" if pa.types.is_large_string(kind) else "int64" if pa.types.is_int32(kind) else str(kind)
+
+
+class Made(NamedTuple):
+    """The tables by day that were written, the files that turned out to be unreadable, and the executed work plan."""
+
+    written: dict[str, Written]
+    damaged: dict[str, LeftOut]
+    done: WorkPlan
+
+
+class BatchJob:
+    """Computes tables from a history, in the run's own folder; ``begin`` is called with the name of each step."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        history: Folder,
+        out: Folder,
+        run: str,
+        settings: Settings,
+        progress: Progress,
+        begin: Callable[[str], None],
+    ) -> None:
+        self._spark, self._history, self._out, self._run = spark, history, out, run
+        self._settings, self._progress, self._begin = settings, progress, begin
+
+    def by_day(self, held: Held, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
+        """Write the tables by day for a work plan; raises what Spark raises.
+
+        The hours that are kept are copied from the tables that ``before`` names.
+        """
+        names = [
+            file.name
+            for table in TABLES
+            for file in held[table]
+            if file.day in todo.read[table] and file.name not in left_out
+        ]
+        wanted = [table for table in BY_DAY if todo.days[source_of(table)]]
+        self._progress.expect(len(wanted) + len(WHOLE) + 2)
+        self._begin(f"checking {plural(len(names), 'file')}")
+        damaged = self._marked(damage_in(self._history.store, names, footer_problem))
+        while True:
+            # If a file is damaged, its whole day is computed again without it.
+            spoilt = {day for name in damaged if name.startswith(f"{SAMPLES}/") and (day := day_in(name))}
+            todo = with_whole_days(todo, held, todo.partly.intersection(spoilt))
+            standing = IncrementalMerge(self._spark, self._out, self._run, before, todo)
+            try:
+                return Made(self._write_days(todo, standing, {*left_out, *damaged}), damaged, todo)
+            except Exception as error:
+                found = self._found_by(error, [name for name in names if name not in damaged])
+                if not found:
+                    raise
+                damaged |= found
+                self._progress.expect(len(wanted) + len(WHOLE) + 1)
+
+    def over_all(self, manifest: Manifest) -> dict[str, Written]:
+        """Write the tables over all days, from all tables by day that a manifest names."""
+        stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in WHOLE_SOURCES}
+        return {
+            table: self._write(table, rows, "all days") for table, rows in whole_tables(stored, self._settings).items()
+        }
+
+    def _write_days(self, todo: WorkPlan, standing: IncrementalMerge, left_out: Collection[str]) -> dict[str, Written]:
+        written = {}
+        for source in TABLES:
+            if not todo.days[source]:
+                continue
+            out = [name for name in left_out if name.startswith(f"{source}/")]
+            rows = history_rows(self._spark, self._history, source, todo.read[source], out)
+            kept: list[DataFrame] = []
+            try:
+                for table, made in self._tables_of(source, rows, todo, kept).items():
+                    written[table] = standing.with_rest(table, self._write(table, made, todo.amount(source)))
+            finally:
+                for shared in kept:
+                    # If Spark has ended, nothing is cached any more.
+                    with suppress(Exception):
+                        shared.unpersist()
+        return written
+
+    def _tables_of(self, source: str, rows: DataFrame, todo: WorkPlan, kept: list[DataFrame]) -> dict[str, DataFrame]:
+        def keep(shared: DataFrame) -> DataFrame:
+            kept.append(persisted(shared))
+            return kept[-1]
+
+        if source == SAMPLES:
+            return sample_tables(rows, todo.hours, keep)
+        return message_tables(rows, todo.days[source], self._settings)
+
+    def _write(self, table: str, rows: DataFrame, of: str) -> Written:
+        self._begin(f"{table} of {of}")
+        return write_table(self._out, self._run, table, rows)
+
+    def _found_by(self, error: Exception, names: Sequence[str]) -> dict[str, LeftOut]:
+        """Return the unreadable files after a job has failed: the one that the error names, and others like it."""
+        named = named_in(error, names)
+        found = {} if named is None else {named: why(error)}
+        return self._marked(found | damage_in(self._history.store, names, read_whole))
+
+    def _marked(self, damaged: Mapping[str, str]) -> dict[str, LeftOut]:
+        return {name: LeftOut(self._history.stamp(name) or "", why) for name, why in damaged.items()}
+
+
+CHECKPOINT, NOTES = "_checkpoint", "_notes"
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+
+
+class Notes(NamedTuple):
+    """The names of the new files of each table, and the note files."""
+
+    names: dict[str, set[str]]
+    files: tuple[str, ...]
+
+
+def note_new_files(
+    spark: SparkSession,
+    history: Folder,
+    out: Folder,
+    tables: Iterable[str],
+    noted: Callable[[], None] | None = None,
+) -> None:
+    """Write notes of the new files of some tables.
+
+    ``noted`` is called when notes are written, before the stream commits its checkpoint.
+    """
+    queries: list[Any] = []
+    try:
+        for table in tables:
+            found = (
+                spark.readStream.format("binaryFile")
+                .schema(_FILES)
+                .option("pathGlobFilter", "*.parquet")
+                .option("recursiveFileLookup", "true")
+                # A file that was copied with its old date is new too.
+                .option("maxFileAge", "99999d")
+                # A day may be deleted meanwhile.
+                .option("ignoreMissingFiles", "true")
+                .load(as_glob(history.at(table)))
+                .select("path")
+            )
+            queries.append(
+                found.writeStream.foreachBatch(_noting(out.at(f"{NOTES}/{table}"), noted))
+                .option("checkpointLocation", out.at(f"{CHECKPOINT}/{table}"))
+                .queryName(f"new files of {table}")
+                .trigger(availableNow=True)
+                .start()
+            )
+        for query in queries:
+            query.awaitTermination()
+    finally:
+        for query in queries:
+            if query.isActive:
+                query.stop()
+
+
+def read_notes(out: Folder) -> Notes:
+    """Return the notes whose tables are not published yet."""
+    names: dict[str, set[str]] = {}
+    files = []
+    for note in out.files(NOTES):
+        parts = note.split("/")
+        # Names of incomplete files, also of killed runs, begin like this.
+        if len(parts) != 4 or parts[3].startswith(("_", ".")):
+            continue
+        files.append(note)
+        with out.open(note) as lines:
+            for line in lines:
+                # The name unchanged; if a store quotes it, it matches no file, and stands for its whole day.
+                name = "/".join(json.loads(line)["path"].rsplit("/", 3)[1:])
+                if day_in(name) is not None:
+                    names.setdefault(parts[1], set()).add(name)
+    return Notes(names, tuple(files))
+
+
+def drop_notes(out: Folder, notes: Notes) -> None:
+    """Remove notes, and incomplete files that killed runs left there."""
+    out.remove(*{name.rpartition("/")[0] for name in notes.files})
+    out.remove_empty(NOTES)
+
+
+def forget(out: Folder) -> None:
+    """Make all files new to the next run; the checkpoint is removed first, so that no noted file is lost."""
+    out.remove(CHECKPOINT)
+    out.remove(NOTES)
+
+
+def _noting(url: str, noted: Callable[[], None] | None) -> Callable[[DataFrame, int], None]:
+    # Over Spark Connect it runs on the server, which may not have this package: it must not refer to it.
+    if noted is None:
+
+        def note(batch: DataFrame, number: int) -> None:
+            batch.coalesce(1).write.mode("overwrite").json(f"{url}/{number}")
+
+        return note
+
+    def note_and_tell(batch: DataFrame, number: int) -> None:
+        batch.coalesce(1).write.mode("overwrite").json(f"{url}/{number}")
+        noted()
+
+    return note_and_tell
+
 
 _LOCK_FILE = "_lock"
 
@@ -203,6 +494,9 @@ class PipelineRun:
     the run before its next step; the caller must also cancel Spark's jobs.
     """
 
+    _history: Folder
+    _out: Folder
+
     def __init__(
         self,
         job: Job,
@@ -225,10 +519,10 @@ class PipelineRun:
         """Run the job; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
         begun_s = time.monotonic()
         try:
-            history, out = open_folders(self._job.history, self._job.out, self._state_folder)
-            with alone(out):
-                claim(out, self._state_folder)
-                outcome = self._run(history, out)
+            self._history, self._out = open_folders(self._job.history, self._job.out, self._state_folder)
+            with alone(self._out):
+                claim(self._out, self._state_folder)
+                outcome = self._run()
         except HistoryError as error:
             raise PipelineError(str(error)) from error
         finally:
@@ -236,16 +530,14 @@ class PipelineRun:
                 self.engine.close()
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
-    def _run(self, history: Folder, out: Folder) -> Outcome:
-        from rsmq_tui.pipeline.job import drop_notes, forget, read_notes  # noqa: PLC0415 - it imports Spark
-
-        job = self._job
+    def _run(self) -> Outcome:
+        job, history, out = self._job, self._history, self._out
         held = files_held(history)
         before = manifest_before(history, out, is_full=job.full)
         state = read_state(out) or State()
         if job.full:
             # If this run does not complete, the next one must also compute everything.
-            self._keep(out, replace(state, version=None))
+            self._keep(replace(state, version=None))
             forget(out)
         whole_again = mended(history, state)
         seen = digest(file for files in held.values() for file in files)
@@ -259,8 +551,8 @@ class PipelineRun:
             return Outcome(None, out.label, known_problems=len(still_there(state.left_out, held)))
         if state.settings != asdict(job.settings):
             # Until the run is over, it is unknown with which of the two settings the tables were computed.
-            self._keep(out, replace(state, settings={}))
-        notes = self._ingest(history, out, held)
+            self._keep(replace(state, settings={}))
+        notes = self._ingest(held)
         # Files that arrived while Spark was starting may be noted too; this run removes their notes.
         held = files_held(history)
         new = {table: set(notes.names.get(table, ())) for table in TABLES}
@@ -274,26 +566,22 @@ class PipelineRun:
         left_out = still_there({name: about for name, about in state.left_out.items() if name not in whole_again}, held)
         if not todo and is_same:
             drop_notes(out, notes)
-            self._keep(out, State(VERSION, asdict(job.settings), seen, left_out))
+            self._keep(State(VERSION, asdict(job.settings), seen, left_out))
             return Outcome(None, out.label, known_problems=len(left_out))
         if not any(held.values()) and before is None:
             raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
-        return self._work(history, out, before, held, todo, left_out, seen, notes)
+        return self._work(before, held, todo, left_out, seen, notes)
 
     def _work(
         self,
-        history: Folder,
-        out: Folder,
         before: Manifest | None,
         held: Held,
         todo: WorkPlan,
         left_out: dict[str, LeftOut],
         seen: str,
-        notes: Any,
+        notes: Notes,
     ) -> Outcome:
-        from rsmq_tui.pipeline.job import BatchJob, drop_notes  # noqa: PLC0415
-        from rsmq_tui.pipeline.tables import merged, remove_old  # noqa: PLC0415
-
+        history, out = self._history, self._out
         assert self.engine is not None
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         working = BatchJob(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
@@ -301,7 +589,7 @@ class PipelineRun:
             made = working.by_day(held, todo, left_out, before)
             self._step("days written")
             days = made.done.days
-            worked = {table: self._as_it_was(history, table, days[table], held[table], before) for table in TABLES}
+            worked = {table: self._as_it_was(table, days[table], held[table], before) for table in TABLES}
             of_table = {table: worked[source_of(table)] for table in BY_DAY}
             both = left_out | made.damaged
             problems = {name: f"{history.label}/{name} was left out: {about.why}" for name, about in both.items()}
@@ -321,10 +609,11 @@ class PipelineRun:
             raise
         self._begin("publishing")
         manifest = replace(manifest, tables=manifest.tables | {table: about.files for table, about in whole.items()})
-        self._check_alone(out, before)
-        self._store_manifest(out, manifest)
+        self._check_alone(before)
+        with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
+            write_manifest(out.store, manifest, scratch)
         self._step("published")
-        self._keep(out, State(VERSION, asdict(self._job.settings), seen, both))
+        self._keep(State(VERSION, asdict(self._job.settings), seen, both))
         drop_notes(out, notes)
         self._step("notes dropped")
         remove_old(out, manifest, before)
@@ -332,42 +621,37 @@ class PipelineRun:
         new = tuple(problems[name] for name in sorted(made.damaged))
         return Outcome(run, out.label, {table: tuple(worked[table]) for table in TABLES}, rows, new, len(left_out))
 
-    def _ingest(self, history: Folder, out: Folder, held: Held) -> Any:
-        from rsmq_tui.pipeline.job import note_new_files, read_notes  # noqa: PLC0415
-
+    def _ingest(self, held: Held) -> Notes:
         self._progress.expect(4)
         self._begin("starting Spark")
-        self.engine = self._open_engine(out.label)
+        self.engine = self._open_engine(self._out.label)
         self._progress.watch(self.engine.tasks)
         self._begin("searching for new files")
         steps = self._steps
         noted = None if steps is None else lambda: steps("noted")
-        note_new_files(self.engine.spark, history, out, [table for table in TABLES if held[table]], noted)
+        tables = [table for table in TABLES if held[table]]
+        note_new_files(self.engine.spark, self._history, self._out, tables, noted)
         self._step("ingested")
-        return read_notes(out)
+        return read_notes(self._out)
 
-    def _as_it_was(
-        self, history: Folder, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None
-    ) -> list[str]:
+    def _as_it_was(self, table: str, days: list[str], held: Sequence[SealedFile], before: Manifest | None) -> list[str]:
         """Return the days whose files all still exist; the tables of other days are not changed."""
-        now = {file.name for file in history.store.files(table)}
+        now = {file.name for file in self._history.store.files(table)}
         gone = {file.day for file in held if file.name not in now}
         return [day for day in days if day not in gone or before is None or not is_stored(before, table, day)]
 
-    def _check_alone(self, out: Folder, before: Manifest | None) -> None:
+    def _check_alone(self, before: Manifest | None) -> None:
         """Raise if another run has published meanwhile, for stores that cannot be locked."""
         if self._job.full:
             return
-        now = read_manifest(out.store)
+        now = read_manifest(self._out.store)
         if (now and now.run) != (before and before.run):
-            raise PipelineError(f"another run has written to {out.label} at the same time: run only one at a time")
+            raise PipelineError(
+                f"another run has written to {self._out.label} at the same time: run only one at a time"
+            )
 
-    def _store_manifest(self, out: Folder, manifest: Manifest) -> None:
-        with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
-            write_manifest(out.store, manifest, scratch)
-
-    def _keep(self, out: Folder, state: State) -> None:
-        keep(out, state, self._state_folder)
+    def _keep(self, state: State) -> None:
+        keep(self._out, state, self._state_folder)
 
     def _begin(self, doing: str) -> None:
         if self._stop.is_set():

@@ -1,7 +1,7 @@
 """The tables of a run: their rows, what is kept of earlier runs, and their publication."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import BY_DAY, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, RUNS, VERDICT_RUNS
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import DAY_MS, WorkPlan, hours_in, hours_of
+from rsmq_tui.pipeline.increment import WorkPlan, hours_in, hours_of
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import is_within
 
@@ -51,36 +52,19 @@ def history_rows(
     return rows
 
 
-class StoredTables(Mapping[str, DataFrame]):
-    """The tables by day of an analysis, with ``day`` as first column; created on access."""
-
-    def __init__(self, spark: SparkSession, out: Folder, manifest: Manifest) -> None:
-        self._spark, self._out, self._manifest = spark, out, manifest
-
-    def __getitem__(self, table: str) -> DataFrame:
-        if table not in BY_DAY:
-            raise KeyError(table)
-        return self.of_files(table, self._manifest.files(table))
-
-    def of_files(self, table: str, names: Sequence[str]) -> DataFrame:
-        """Return the rows in some files of a table."""
-        if not names:
-            rows = _nothing(self._spark, TABLES[table], DAY)
-        else:
-            # An analysis has files of many runs, so the day is taken from the file names.
-            rows = (
-                self._spark.read.schema(_ddl(TABLES[table]))
-                .option("__globPaths__", "false")
-                .parquet(*map(self._out.at, names))
-                .withColumn(DAY, sf.regexp_extract("_metadata.file_path", "/day=([0-9-]{10})/[^/]*$", 1))
-            )
-        return rows.select(DAY, *(f"`{name}`" for name in TABLES[table].names))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(BY_DAY)
-
-    def __len__(self) -> int:
-        return len(BY_DAY)
+def stored_rows(spark: SparkSession, out: Folder, table: str, names: Sequence[str]) -> DataFrame:
+    """Return the rows in some files of a table by day of an analysis, with ``day`` as first column."""
+    if not names:
+        rows = _nothing(spark, TABLES[table], DAY)
+    else:
+        # An analysis has files of many runs, so the day is taken from the file names.
+        rows = (
+            spark.read.schema(_ddl(TABLES[table]))
+            .option("__globPaths__", "false")
+            .parquet(*map(out.at, names))
+            .withColumn(DAY, sf.regexp_extract("_metadata.file_path", "/day=([0-9-]{10})/[^/]*$", 1))
+        )
+    return rows.select(DAY, *(f"`{name}`" for name in TABLES[table].names))
 
 
 def _nothing(spark: SparkSession, schema: pa.Schema, *more: str) -> DataFrame:
@@ -196,8 +180,7 @@ class IncrementalMerge:
     """Merges the computed hours of a run with the kept hours of the manifest ``before``."""
 
     def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: WorkPlan) -> None:
-        self._out, self._run, self._before, self._todo = out, run, before, todo
-        self._stored = None if before is None else StoredTables(spark, out, before)
+        self._spark, self._out, self._run, self._before, self._todo = spark, out, run, before, todo
 
     def with_rest(self, table: str, made: Written) -> Written:
         """Return what was written to a table, with the kept hours of the same days.
@@ -210,9 +193,10 @@ class IncrementalMerge:
         for day in sorted(self._todo.partly if table in BEGINS else ()):
             stay[day], some = self._sorted_out(table, day)
             replaced += some
-        if self._stored is None or not replaced:
+        if not replaced:
             return _together(Written(stay, 0), made)
-        others = self._stored.of_files(table, replaced).where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
+        stored = stored_rows(self._spark, self._out, table, replaced)
+        others = stored.where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
         return _together(Written(stay, 0), write_table(self._out, self._run, table, others, "kept"), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:

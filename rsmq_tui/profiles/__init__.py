@@ -1,11 +1,39 @@
 """Profiles: the servers in the configuration file, and the settings of each.
 
-config     reads and checks the configuration file; an example file
-passwords  passwords from a variable, a file or a command, read when a connection is made
-profile    Profile: one server and its settings
-values     reads single values and tables of the file; reports the line of each mistake
+config        reads and checks the configuration file
+example.toml  an example of that file, printed by `rsmq-tui profiles example`
+passwords     passwords from a variable, a file or a command, read when a connection is made
+values        reads single values and tables of the file; reports the line of each mistake
 """
 
-from rsmq_tui.profiles.profile import Profile
+from dataclasses import dataclass, field
 
-__all__ = ["Profile"]
+from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.protocol import Address
+from rsmq_tui.protocol.lists.naming import ListNames
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A server and its settings; ``name`` is empty for one from ``-r`` or the environment.
+
+    ``namespaces`` has at least one; ``colour`` is the accent of its screens and dialogs, if any. ``lists`` are names
+    and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
+    time in an item.
+    """
+
+    name: str
+    address: Address
+    namespaces: tuple[str, ...] = ("rsmq",)
+    read_only: bool = False
+    colour: str | None = None
+    interval_s: float = 1.0
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    lists: tuple[str, ...] = ()
+    list_names: ListNames = field(default_factory=ListNames)
+    list_age: str | None = None
+
+    @property
+    def ns(self) -> str:
+        """The first namespace to show."""
+        return self.namespaces[0]

@@ -10,7 +10,7 @@ from redis import Redis
 
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.profiles import Profile
-from rsmq_tui.profiles.config import EXAMPLE
+from rsmq_tui.profiles.config import example
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment, parsed
@@ -257,7 +257,7 @@ def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> Non
     config.write_text("broken")
     done = anywhere("profiles", "example")
 
-    assert (done.status, done.text) == (0, EXAMPLE)
+    assert (done.status, done.text) == (0, example())
 
 
 def test_the_help_says_what_wins(anywhere: Command) -> None:

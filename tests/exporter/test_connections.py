@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from rsmq_tui.exporter.poller import Reading
-from rsmq_tui.exporter.server import Answers, MetricsServer
+from rsmq_tui.exporter.server import MetricsServer
 from tests.exporter.scraping import SECONDS_MAX, ask
 
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -34,7 +34,7 @@ def serving(
     server = MetricsServer("127.0.0.1", 0)
     for name, value in limits.items():
         setattr(server, name, value)
-    server.start(Answers(scrape, lambda: ()))
+    server.start(scrape, lambda: ())
     try:
         yield server
     finally:
@@ -128,7 +128,7 @@ def test_who_has_asked_may_be_idle_but_not_for_ever() -> None:
 def test_who_does_not_take_the_answer_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"x" * 50_000_000, {"Content-Type": "text/plain"}
     with serving(answer_s=0.2) as server:
-        monkeypatch.setattr(server.renderer, "render", lambda readings, wanted: body)
+        monkeypatch.setattr(server.renderer, "render", lambda readings, accept, encoding, names: body)
         with connection(server) as peer:
             peer.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
             assert b"HTTP/1.1 200" in peer.recv(100)

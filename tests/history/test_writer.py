@@ -140,7 +140,7 @@ def test_two_recorders_in_one_folder(out: Path, tmp_path: Path) -> None:
 def test_what_a_dead_recorder_left_is_sealed_once(out: Path, tmp_path: Path) -> None:
     dead = Hand(out, tmp_path)
     dead.poll(NOON_MS)
-    segment = next(iter(dead.writer._open.values())).segment
+    segment = next(iter(dead.writer._open.values()))
     kept = segment.path.read_bytes()
     assert dead.writer._place is not None
     dead.writer._place._lock.release()

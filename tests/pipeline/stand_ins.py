@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.increment import HOUR_MS, midnight_ms
+from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.pipeline.increment import midnight_ms
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import day_of, is_within
 
@@ -21,9 +22,9 @@ _DAY_MS = 86_400_000
 _QUEUE = ("profile", "server", "ns", "queue")
 Keep = Callable[[DataFrame], DataFrame]
 TARGETS = {
-    "sample_tables": "rsmq_tui.pipeline.transforms.rollups.sample_tables",
-    "message_tables": "rsmq_tui.pipeline.transforms.inventories.message_tables",
-    "whole_tables": "rsmq_tui.pipeline.transforms.outlook.whole_tables",
+    "sample_tables": "rsmq_tui.pipeline.run.sample_tables",
+    "message_tables": "rsmq_tui.pipeline.run.message_tables",
+    "whole_tables": "rsmq_tui.pipeline.run.whole_tables",
 }
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.increment import HOUR_MS
+from rsmq_tui.history.moments import HOUR_MS
 from tests.history.made import NOON_MS
 from tests.pipeline.running import DAY, Desk
 from tests.pipeline.stand_ins import take_their_places

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
+from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import HOUR_MS
 from rsmq_tui.pipeline.run import alone
 from rsmq_tui.pipeline.state import PipelineError
 from tests.history.made import DAY_MS, NOON_MS

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.increment import HOUR_MS
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, Desk
 

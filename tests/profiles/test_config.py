@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.monitor.verdicts import Thresholds
-from rsmq_tui.profiles.config import EXAMPLE, Config, _Said, read_config
+from rsmq_tui.profiles.config import Config, _Said, example, read_config
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Value
 from rsmq_tui.protocol import Node, Tls
 
@@ -36,7 +36,7 @@ def test_an_empty_file_names_no_profile(tmp_path: Path) -> None:
 
 
 def test_the_example_can_be_read_and_uncommented_keys_are_all_there_are(tmp_path: Path) -> None:
-    config = read(tmp_path, EXAMPLE, mode=0o644)
+    config = read(tmp_path, example(), mode=0o644)
 
     assert config.default == "local"
     assert list(config.profiles) == [
@@ -53,7 +53,7 @@ def test_the_example_can_be_read_and_uncommented_keys_are_all_there_are(tmp_path
     assert (production.read_only, production.colour, production.thresholds.stalled_ms) == (True, "#ff5f5f", 30_000)
     assert config.profiles["local"].thresholds == Thresholds()
     assert config.profiles["cluster"].namespaces == ("{rsmq}",)
-    assert all(len(line) <= 100 for line in EXAMPLE.splitlines())
+    assert all(len(line) <= 100 for line in example().splitlines())
 
 
 LABELS: dict[str, tuple[str, str]] = {

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.history.charts import HeatView, levels_of
+from rsmq_tui.tui.history.charts import HeatView
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
 from rsmq_tui.tui.history.pages import queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
@@ -322,9 +322,13 @@ async def test_the_heat_map_is_by_day_or_by_weekday(analysis_folder: Path) -> No
 
 
 def test_shades_split_different_values_evenly() -> None:
-    assert levels_of([0.0, 0.0, 7.0]) == [0.0, 7.0]
-    assert levels_of([float(n) for n in range(10)]) == [0.0, 2.0, 4.0, 6.0, 8.0]
-    assert levels_of([3.0]) == [3.0]
+    for values, levels in (
+        ((0.0, 0.0, None, 7.0), [0.0, 7.0]),
+        (tuple(float(number) for number in range(10)), [0.0, 2.0, 4.0, 6.0, 8.0]),
+        ((3.0,), [3.0]),
+        ((None,), []),
+    ):
+        assert HeatMap("depth", False, ((0, values),)).levels == levels
 
 
 async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -> None:

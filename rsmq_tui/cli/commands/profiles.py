@@ -10,7 +10,7 @@ from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.servers import config_of, config_path
 from rsmq_tui.profiles import Profile
-from rsmq_tui.profiles.config import EXAMPLE
+from rsmq_tui.profiles.config import example
 
 _WIDTH_MAX = 44
 
@@ -34,7 +34,7 @@ rsmq-tui --profile production,staging"""
 def command(options: Options) -> int:
     """List the profiles, or print the example; raises ``UsageError`` for a file that cannot be used."""
     if options.action == "example":
-        print(EXAMPLE, end="")
+        print(example(), end="")
         return 0
     path, _ = config_path(options)
     config = config_of(options)

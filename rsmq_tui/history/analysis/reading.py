@@ -6,12 +6,12 @@ place are gaps, also in the sum of several places. Ages are combined by their ma
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from math import fsum, isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,8 +33,6 @@ from rsmq_tui.history.analysis.schema import (
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
-    DAY_MS,
-    HOUR_MS,
     Advice,
     Anomaly,
     Band,
@@ -48,6 +46,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
@@ -70,15 +69,14 @@ def by_day(line: Line, span: TimeRange) -> HeatMap:
 
 def by_weekday(line: Line) -> HeatMap:
     """Fold an hourly line: the mean of each hour of the week; for ages the maximum."""
-    known: dict[tuple[int, int], list[float]] = {}
+    known: dict[int, list[float]] = {}
     for at_ms, value in line.points:
         if value is not None:
-            weekday = (at_ms // DAY_MS + _FIRST_WEEKDAY) % 7
-            known.setdefault((weekday, at_ms // HOUR_MS % 24), []).append(value)
+            known.setdefault(hour_of_week(at_ms), []).append(value)
     if not known:
         return HeatMap(line.metric, True, ())
     joined = {at: max(values) if line.metric == AGE else _mean(values) for at, values in known.items()}
-    rows = ((day, tuple(joined.get((day, hour)) for hour in range(24))) for day in range(7))
+    rows = ((day, tuple(joined.get(24 * day + hour) for hour in range(24))) for day in range(7))
     return HeatMap(line.metric, True, tuple(rows))
 
 
@@ -106,13 +104,6 @@ Asked = tuple[str, str]
 """A metric, and a statistic of it."""
 
 
-class _Rows(NamedTuple):
-    """Rows of the wanted queues: their steps, and the values to combine."""
-
-    table: pa.Table
-    width_ms: int
-
-
 def read_lines(
     tables: Tables,
     refs: Collection[QueueRef],
@@ -127,21 +118,21 @@ def read_lines(
 
     ``asked`` are metrics and statistics; ``step_ms`` sets the exact length of the steps, in whole hours.
     """
-    rows = _read(tables, refs, asked, span, points if step_ms is None else None)
-    if not rows.table.num_rows:
-        return tuple(Line(metric, statistic, step_ms or rows.width_ms, ()) for metric, statistic in asked)
-    seen = _buckets(rows.table)
-    usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows.table)
+    rows, width_ms = _read(tables, refs, asked, span, points if step_ms is None else None)
+    if not rows.num_rows:
+        return tuple(Line(metric, statistic, step_ms or width_ms, ()) for metric, statistic in asked)
+    seen = _buckets(rows)
+    usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows)
     if step_ms is None:
-        step_ms = rows.width_ms * max(1, -(-span.length_ms // rows.width_ms // _MOST_STEPS))
-        if len(seen) > 1 and (usual_ms > rows.width_ms or samples < 2):
+        step_ms = width_ms * max(1, -(-span.length_ms // width_ms // _MOST_STEPS))
+        if len(seen) > 1 and (usual_ms > width_ms or samples < 2):
             # Places are polled at different times: a step must be long enough to contain a poll of each.
-            step_ms = max(step_ms, rows.width_ms * -(-2 * usual_ms // rows.width_ms))
-    is_dense = step_ms > rows.width_ms or samples >= _DENSE
+            step_ms = max(step_ms, width_ms * -(-2 * usual_ms // width_ms))
+    is_dense = step_ms > width_ms or samples >= _DENSE
     near_ms = step_ms if is_dense else max(2 * step_ms, usual_ms * 5 // 2)
     lines = []
     for metric, statistic in asked:
-        values = _values(rows.table, metric, statistic, step_ms)
+        values = _values(rows, metric, statistic, step_ms)
         known = _together(values, seen, step_ms, lives, max if metric == AGE else sum)
         lines.append(Line(metric, statistic, step_ms, tuple(_with_gaps(known, step_ms, near_ms))))
     return tuple(lines)
@@ -154,7 +145,7 @@ def read_greatest(
 
     It is read from the roll-up for a line of ``points`` points. Gaps of other places do not matter.
     """
-    table = _read(tables, refs, [(metric, "max")], span, points).table
+    table, _ = _read(tables, refs, [(metric, "max")], span, points)
     values = table.column(f"{metric}_max").cast(pa.float64(), safe=False)
     known = pc.if_else(pc.is_finite(values), values, None)
     most = pc.max(known).as_py()
@@ -193,8 +184,8 @@ def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
 
 def _read(
     tables: Tables, refs: Collection[QueueRef], asked: Sequence[Asked], span: TimeRange, points: int | None
-) -> _Rows:
-    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more."""
+) -> tuple[pa.Table, int]:
+    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more; return its width in ms too."""
     needed = (name for metric, statistic in asked for name in _columns(metric, statistic))
     columns = tuple(dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *needed)))
     choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
@@ -204,7 +195,7 @@ def _read(
     # The bucket in which the range begins is included.
     inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
     reach = TimeRange(span.from_ms - width_ms, span.to_ms)
-    return _Rows(only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms)
+    return only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:
@@ -309,52 +300,25 @@ Chosen = Collection[QueueRef] | None
 """Some queues; None means all."""
 
 
-class Analysis:
-    """The analysis at ``out``, a path or a URL, as its last complete run left it.
+class Analysis(Tables):
+    """The analysis at ``out``, a path or a URL, as its last complete run left it: its tables, and their values.
 
-    Raises ``HistoryError`` if there is none. Each method reads only the files that it needs. A file that cannot be read
-    is left out and named in ``problems``.
+    Raises ``HistoryError`` if there is none. Each method reads only the files that it needs.
     """
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
-        self._tables = Tables(out, state)
+        super().__init__(out, state)
         self._queues: dict[str, tuple[QueueFacts, ...]] = {}
-
-    @property
-    def label(self) -> str:
-        """Its path or URL, without secrets."""
-        return self._tables.label
-
-    @property
-    def history(self) -> str:
-        """The history that it was computed from, as given to the run."""
-        return self._tables.manifest.history
-
-    @property
-    def made_ms(self) -> int:
-        """When the run was completed."""
-        return self._tables.manifest.made_ms
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each thing that is missing."""
-        return self._tables.problems
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The problems that are files which could not be read."""
-        return self._tables.left_out
-
-    def renew(self) -> bool:
-        """Load a newer run, and return whether there was one; raises ``HistoryError``."""
-        return self._tables.renew()
 
     def queues(self) -> tuple[QueueFacts, ...]:
         """Return the queues, in the order of their names."""
-        run = self._tables.manifest.run
+        run = self.manifest.run
         if run not in self._queues:
-            found = sorted((_facts(row) for row in self._rows(QUEUES)), key=lambda facts: (facts.ref.queue, facts.ref))
-            self._queues = {self._tables.manifest.run: tuple(found)}
+            found = (
+                replace(facts, first_ms=_on_calendar(facts.first_ms), last_ms=_on_calendar(facts.last_ms))
+                for facts in self._values(QueueFacts, QUEUES, samples=0)
+            )
+            self._queues = {self.manifest.run: tuple(sorted(found, key=lambda facts: (facts.ref.queue, facts.ref)))}
         return next(iter(self._queues.values()))
 
     def span(self) -> TimeRange | None:
@@ -364,26 +328,21 @@ class Analysis:
             return None
         return TimeRange(min(facts.first_ms for facts in queues), max(facts.last_ms for facts in queues))
 
-    def line(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200, statistic: str = "mean") -> Line:
-        """Return a metric of a queue over time, or that of several together, with about ``points`` points or more.
-
-        Depths and rates are added up. Of ages, and of percentiles of several queues, the maximum is used, because they
-        cannot be added.
-        """
-        (line,) = self.lines(queues, ((metric, statistic),), span, points=points)
-        return line
-
     def lines(self, queues: Chosen, asked: Sequence[Asked], span: TimeRange, *, points: int = 200) -> tuple[Line, ...]:
-        """Return several lines, as ``line``; ``asked`` are metrics and their statistics."""
+        """Return metrics of a queue over time, or those of several together, with about ``points`` points or more.
+
+        ``asked`` are metrics and their statistics. Depths and rates are added up. Of ages, and of percentiles of
+        several queues, the maximum is used, because they cannot be added.
+        """
         refs = self._refs(queues)
         if not refs:
             return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
-        return read_lines(self._tables, refs, asked, span, points, self._lives())
+        return read_lines(self, refs, asked, span, points, self._lives())
 
     def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:
         """Return the maximum of a metric over single queues in a range, with its time; None if nothing is known."""
         refs = self._refs(queues)
-        return read_greatest(self._tables, refs, metric, span, points) if refs else None
+        return read_greatest(self, refs, metric, span, points) if refs else None
 
     def heat(self, queues: Chosen, metric: str, span: TimeRange, *, by_week: bool = False) -> HeatMap:
         """Return the hourly mean of a metric (of ages, the maximum) by day and hour, or by weekday and hour."""
@@ -392,13 +351,13 @@ class Analysis:
         if not refs:
             return HeatMap(metric, by_week, ())
         asked = ((metric, statistic),)
-        (line,) = read_lines(self._tables, refs, asked, span, 0, self._lives(), step_ms=HOUR_MS)
+        (line,) = read_lines(self, refs, asked, span, 0, self._lives(), step_ms=HOUR_MS)
         return by_weekday(line) if by_week else by_day(line, span)
 
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
         """Return the episodes of queues and places that overlap a range, the earliest first."""
         inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
-        found = (_episode(row) for row in self._rows(EPISODES, inside))
+        found = self._values(Episode, EPISODES, inside, ended="unknown", cause="")
         places = None if queues is None else {ref.place for ref in queues}
         wanted = (
             episode
@@ -410,29 +369,23 @@ class Analysis:
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
-        rows = self._rows(POISON, inside, queues)
-        found = [_made(Poison, row, ref=_ref(row), id=read_name(row["id"]), rc=row["rc"] or 0) for row in rows]
+        found = self._values(Poison, POISON, inside, queues, rc=0)
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
         """Return the advice on the vt of queues, the greatest share of expired messages first."""
-        rows = self._rows(ADVICE, None, queues)
-        found = [
-            _made(Advice, row, ref=_ref(row), received=row["received"] or 0, told=row["told"] or "") for row in rows
-        ]
+        found = self._values(Advice, ADVICE, None, queues, received=0, told="")
         return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
         """Return the forecasts, those that reach a limit soonest first."""
-        rows = self._rows(FORECAST, None, queues)
-        found = [_made(Forecast, row, ref=_ref(row), hours=row["hours"] or 0, told=row["told"] or "") for row in rows]
+        found = self._values(Forecast, FORECAST, None, queues, hours=0, told="")
         return tuple(sorted(found, key=lambda one: (one.reaches_ms is None, one.reaches_ms or 0, one.ref, one.metric)))
 
     def anomalies(self, span: TimeRange, queues: Chosen = None) -> tuple[Anomaly, ...]:
         """Return the unusual hours that begin in a range, the most unusual first."""
         inside = (pc.field("bucket_ms") > span.from_ms - HOUR_MS) & (pc.field("bucket_ms") <= span.to_ms)
-        rows = self._rows(ANOMALIES, inside, queues)
-        found = [_made(Anomaly, row, ref=_ref(row), score=row["score"] or 0.0) for row in rows]
+        found = self._values(Anomaly, ANOMALIES, inside, queues, score=0.0)
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
@@ -461,17 +414,34 @@ class Analysis:
             lives[facts.ref.place] = TimeRange(min(known.from_ms, facts.first_ms), max(known.to_ms, facts.last_ms))
         return lives
 
+    def _values(
+        self,
+        kind: type[Fact],
+        table: str,
+        wanted: pc.Expression | None = None,
+        queues: Chosen = None,
+        **usual: float | str,
+    ) -> Iterator[Fact]:
+        """Yield the rows of a table as values, with ``usual`` in place of unknown columns.
+
+        A field is the column of its name; ``ref`` and ``place`` are made of several.
+        """
+        for row in self._rows(table, wanted, queues):
+            known = row | {name: row[name] or value for name, value in usual.items()}
+            known |= {"place": _place(row), "ref": None if row["queue"] is None else _ref(row)}
+            yield kind(**{field.name: known[field.name] for field in fields(kind)})
+
     def _rows(self, table: str, wanted: pc.Expression | None = None, queues: Chosen = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table that is not kept by day, without rows that lack required columns."""
         if queues is not None:
             if not queues:
                 return
             wanted = of_queues(queues) if wanted is None else wanted & of_queues(queues)
-        for stored in self._tables.read(table, SCHEMAS[table].names, wanted).to_pylist():
+        for stored in self.read(table, SCHEMAS[table].names, wanted).to_pylist():
             row = {name: _known(value) for name, value in stored.items()}
-            needed = (row["profile"], row["server"], row["ns"])
-            if None in needed or any(row[name] is None for name in _NEEDED[table]):
+            if any(row[name] is None for name in (*_PLACE, *_NEEDED[table])):
                 continue
+            row |= {name: read_name(row[name]) for name in _NAMES if row.get(name) is not None}
             if queues is None or _ref(row) in queues:
                 yield row
 
@@ -487,34 +457,22 @@ _NEEDED = {
 }
 
 
+# The columns that hold names.
+_NAMES = ("profile", "ns", "queue", "id")
+
+
 def _known(value: Any) -> Any:
     """Return a value, or None for NaN or an infinity."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _place(row: dict[str, Any]) -> Place:
-    return Place(read_name(row["profile"]), row["server"], read_name(row["ns"]))
+    return Place(row["profile"], row["server"], row["ns"])
 
 
 def _ref(row: dict[str, Any]) -> QueueRef:
-    return QueueRef(*_place(row), read_name(row["queue"]))
-
-
-def _made(kind: type[Fact], row: dict[str, Any], **known: Any) -> Fact:
-    """Make a value from the columns of a row that have the names of its fields, and from ``known``."""
-    return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in known}, **known)
-
-
-def _facts(row: dict[str, Any]) -> QueueFacts:
-    times = {name: _on_calendar(row[name]) for name in ("first_ms", "last_ms")}
-    return _made(QueueFacts, row, ref=_ref(row), samples=row["samples"] or 0, **times)
+    return QueueRef(*_place(row), row["queue"])
 
 
 def _on_calendar(at_ms: int) -> int:
     return max(0, min(at_ms, LAST_MS))
-
-
-def _episode(row: dict[str, Any]) -> Episode:
-    queue = None if row["queue"] is None else read_name(row["queue"])
-    ended, cause = row["ended"] or "unknown", row["cause"] or ""
-    return _made(Episode, row, place=_place(row), queue=queue, ended=ended, cause=cause)

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from rsmq_tui.history.names import Place
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-
 AGE = "oldest_ready_age_ms"
 DOWN = "down"
 OPEN = "open"
+
+LEVELS = 5
 
 Point = tuple[int, float | None]
 
@@ -137,6 +136,13 @@ class HeatMap:
     metric: str
     is_week: bool
     rows: tuple[tuple[int, tuple[float | None, ...]], ...]
+
+    @property
+    def levels(self) -> list[float]:
+        """The lower bound of each of up to ``LEVELS`` shades, with about the same number of distinct values in each."""
+        distinct = sorted({value for _, hours in self.rows for value in hours if value is not None})
+        number = min(LEVELS, len(distinct))
+        return [distinct[index * len(distinct) // number] for index in range(number)]
 
     @property
     def peak(self) -> float | None:

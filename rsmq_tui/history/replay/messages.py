@@ -1,28 +1,29 @@
 """The messages of a queue at its last inventory before a moment."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
-from rsmq_tui.history.reading import History, RowFile, Span, named
+from rsmq_tui.history.reading import History, Span, named
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
+from rsmq_tui.monitor.peek import DUE_BOUNDS
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
 
 # Older inventories are too old to show.
-_LOOK_BACK_MS = 24 * 3_600_000
+_LOOK_BACK_MS = DAY_MS
 _FILES_KEPT = 64
 _INVENTORIES_KEPT = 2
 _CHUNK = 2_000
-_DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
 _QUEUE = ("profile", "server", "ns", "queue")
 _NOT_RECORDED = "– not recorded".encode()
 NO_MESSAGES = (
@@ -56,8 +57,8 @@ class Inventories:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._ends: OrderedDict[str, _Ends] = OrderedDict()
-        self._read: OrderedDict[_End, Inventory] = OrderedDict()
+        self._ends_in = lru_cache(_FILES_KEPT)(self._read_ends)
+        self._inventory = lru_cache(_INVENTORIES_KEPT)(self._read_inventory)
         self._lock = asyncio.Lock()
 
     async def last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
@@ -73,7 +74,7 @@ class Inventories:
         for file in sorted(files, key=lambda file: -file.span.to_ms):
             if best is not None and file.span.to_ms < best.inventory_ms:
                 break
-            known = self._ends_in(file)
+            known = self._ends_in(file.name)
             is_in_part = is_in_part or ((place, queue) in known.queues and file.span.from_ms <= at_ms)
             for end in known.ends:
                 is_its = end.place == place and end.queue == queue and end.end_ms <= at_ms
@@ -85,20 +86,12 @@ class Inventories:
             raise PeekError(IN_PART if is_in_part else nothing)
         return self._inventory(best)
 
-    def _ends_in(self, file: RowFile) -> _Ends:
-        found = self._ends.get(file.name)
-        if found is None:
-            columns = ("at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "queue", "id")
-            table = self._history.columns(file.name, columns, MESSAGES)
-            found = self._ends[file.name] = _Ends((), frozenset()) if table is None else _ends(table)
-            while len(self._ends) > _FILES_KEPT:
-                self._ends.popitem(last=False)
-        return found
+    def _read_ends(self, name: str) -> _Ends:
+        columns = ("at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "queue", "id")
+        table = self._history.columns(name, columns, MESSAGES)
+        return _Ends((), frozenset()) if table is None else _ends(table)
 
-    def _inventory(self, end: _End) -> "Inventory":
-        found = self._read.get(end)
-        if found is not None:
-            return found
+    def _read_inventory(self, end: _End) -> "Inventory":
         within = Span(end.inventory_ms, end.end_ms)
         wanted = (
             (pc.field("inventory_ms") == end.inventory_ms)
@@ -120,10 +113,7 @@ class Inventories:
             # The day may have been removed since its last row was read.
             raise PeekError(GONE)
         whole = pa.concat_tables(tables).sort_by([("due_ms", "ascending"), ("id", "ascending")])
-        found = self._read[end] = Inventory(end.inventory_ms, whole)
-        while len(self._read) > _INVENTORIES_KEPT:
-            self._read.popitem(last=False)
-        return found
+        return Inventory(end.inventory_ms, whole)
 
 
 class Inventory:
@@ -177,8 +167,8 @@ class Inventory:
 
     def due(self, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count the messages by when they become visible, relative to that moment."""
-        counts = [self._due_until(at_ms + bound) for _, bound in _DUE_BOUNDS]
-        labels = (*(label for label, _ in _DUE_BOUNDS), "later")
+        counts = [self._due_until(at_ms + bound) for _, bound in DUE_BOUNDS]
+        labels = (*(label for label, _ in DUE_BOUNDS), "later")
         earlier = (0, *counts)
         all_counts = (*counts, len(self._rows))
         return tuple((label, count - before) for label, count, before in zip(labels, all_counts, earlier, strict=True))

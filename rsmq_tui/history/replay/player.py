@@ -392,18 +392,15 @@ class ReplaySource:
 
     async def peek(self, request: PageRequest) -> Page:
         """Return a page of the last inventory; raises ``PeekError`` if there is none."""
-        inventory = await self._inventory(request.queue)
-        return inventory.page(request)
+        return (await self._inventory(request.queue)).page(request)
 
     async def read(self, queue: str, id: str) -> MessageView:
         """Return a message of the last inventory; raises ``PeekError``."""
-        inventory = await self._inventory(queue)
-        return inventory.view(id)
+        return (await self._inventory(queue)).view(id)
 
     async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Search the last inventory; raises ``PeekError``."""
-        inventory = await self._inventory(queue)
-        async for progress in inventory.search(wanted):
+        async for progress in (await self._inventory(queue)).search(wanted):
             yield progress
 
     async def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
@@ -413,8 +410,7 @@ class ReplaySource:
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count when the messages of the last inventory became visible; raises ``PeekError``."""
-        inventory = await self._inventory(queue)
-        return inventory.due(at_ms)
+        return (await self._inventory(queue)).due(at_ms)
 
     async def namespaces(self) -> Namespaces:
         """Raise ``PeekError``: a recording has only the recorded namespaces."""

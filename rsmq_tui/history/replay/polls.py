@@ -5,8 +5,8 @@ changes, and the first and last row of the hour, are kept. Results are cached.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from statistics import median_low
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.tracking import Pace
@@ -23,7 +24,6 @@ from rsmq_tui.monitor import Verdict
 
 WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4
-_DAY_MS = 86_400_000
 _USUAL_INTERVAL_MS = 5_000
 # Neither before nor after any moment.
 _NO_DAY = (1 << 63, -(1 << 63))
@@ -50,9 +50,9 @@ class Timeline:
         self.ranks = _ranks(file.name for file in history.listed())
         self.places = _places(history, span.to_ms if near_ms is None else near_ms)
         self.pace = Pace(_USUAL_INTERVAL_MS)
-        self._windows: OrderedDict[int, tuple[Poll, ...]] = OrderedDict()
+        self._window = lru_cache(_WINDOWS_KEPT)(self._read_window)
         self.pace = Pace(self._interval_ms())
-        self._windows.clear()
+        self._window.cache_clear()
 
     def refresh(self) -> None:
         """List the files again."""
@@ -62,7 +62,7 @@ class Timeline:
         if found is not None and self.history.listed() != before:
             self.span = found
             self.ranks = _ranks(file.name for file in self.history.listed())
-            self._windows.clear()
+            self._window.cache_clear()
 
     def polls(self, from_ms: int, to_ms: int) -> Iterator[Poll]:
         """Yield the polls of a span, both ends included."""
@@ -116,21 +116,14 @@ class Timeline:
                 return True
         return False
 
-    def _window(self, index: int) -> tuple[Poll, ...]:
-        found = self._windows.get(index)
-        if found is not None:
-            self._windows.move_to_end(index)
-            return found
+    def _read_window(self, index: int) -> tuple[Poll, ...]:
         start_ms, end_ms = index * WINDOW_MS, (index + 1) * WINDOW_MS - 1
         # Polls shortly before and after decide which of several recorders is used.
         around_ms = self.pace.gap_ms if len(self.ranks) > 1 else 0
         polls = self._chosen(list(self.history.polls(Span(start_ms - around_ms, end_ms + around_ms))))
         window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms)
-        self._windows[index] = window
         # Known places keep their order.
         self.places += tuple(sorted({poll.place for poll in window}.difference(self.places)))
-        while len(self._windows) > _WINDOWS_KEPT:
-            self._windows.popitem(last=False)
         return window
 
     def _chosen(self, polls: list[Poll]) -> list[Poll]:
@@ -185,8 +178,8 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     A recorder writes rows of each place even if polls fail. Only if the namespace was switched in a recording dashboard
     may a place be in none of these files. The files of that day are read anyway.
     """
-    day_ms = near_ms // _DAY_MS * _DAY_MS
-    found = set(history.places(Span(day_ms, day_ms + _DAY_MS - 1)))
+    day_ms = near_ms // DAY_MS * DAY_MS
+    found = set(history.places(Span(day_ms, day_ms + DAY_MS - 1)))
     first = {(file.day, _recorder(file.name)): file.name for file in reversed(history.listed())}
     last = {(file.day, _recorder(file.name)): file.name for file in history.listed()}
     for name in {*first.values(), *last.values()}:
@@ -194,7 +187,6 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     return tuple(sorted(found))
 
 
-HOUR_MS = 3_600_000
 _HOURS_KEPT = 48
 _OF = ("profile", "server", "ns", "queue")
 # A queue in its place; and the callback for the progress of a search.
@@ -233,11 +225,11 @@ class Changes:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._hours: OrderedDict[int, tuple[_Mark, ...]] = OrderedDict()
+        self._marks = lru_cache(_HOURS_KEPT)(self._read_marks)
 
     def forget(self) -> None:
         """Clear the cache, after new polls were recorded."""
-        self._hours.clear()
+        self._marks.cache_clear()
 
     def near(self, at_ms: int, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
         """Return the first changes after a moment, or the last before it if ``direction`` is negative, all of one time.
@@ -276,13 +268,8 @@ class Changes:
         around = self._timeline.polls(mark.at_ms - self._timeline.pace.gap_ms, mark.at_ms - 1)
         return any(poll.place == mark.place for poll in around)
 
-    def _marks(self, hour: int) -> tuple[_Mark, ...]:
-        found = self._hours.get(hour)
-        if found is None:
-            found = self._hours[hour] = tuple(_new(sorted(self._read(hour), key=_order)))
-            while len(self._hours) > _HOURS_KEPT:
-                self._hours.popitem(last=False)
-        return found
+    def _read_marks(self, hour: int) -> tuple[_Mark, ...]:
+        return tuple(_new(sorted(self._read(hour), key=_order)))
 
     def _read(self, hour: int) -> Iterable[_Mark]:
         timeline = self._timeline

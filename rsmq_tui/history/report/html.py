@@ -1,96 +1,23 @@
-"""A report as one HTML page, with its style sheet and its SVG pictures: lines, a timeline of episodes, a heat map.
+"""A report as one HTML page, with its SVG pictures: lines, a timeline of episodes, a heat map.
 
-Colours are classes, which the style sheet defines for light and for dark. Each picture has a title and a description
-for screen readers. All text is escaped here.
+Colours are classes, which the style sheet ``report.css`` defines for light and for dark. Each picture has a title and
+a description for screen readers. All text is escaped here.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from itertools import count as counting
 
 from rsmq_tui.charts import Series
 from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import Episode, HeatMap, Line, Point, TimeRange
-from rsmq_tui.history.report import tables, words
-from rsmq_tui.history.report.tables import Table
-from rsmq_tui.history.report.words import Report, Section
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
+from rsmq_tui.history.report import words
+from rsmq_tui.history.report.words import Report, Section, Table
 from rsmq_tui.monitor.text import clock, count, duration, plural
-
-STYLE = """
-:root { --bg: #fff; --ink: #1a2230; --quiet: #5a6675; --rule: #d5dbe3; --panel: #f5f7fa;
-  --s1: #1f6fc0; --s2: #2c7d55; --s3: #a85b00; --s4: #7b8794;
-  --broken: #b3123c; --stalled: #b8401c; --leaking: #9c4a00; --growing: #95610a; --poisoned: #7a2fb5; --aged: #6f6400;
-  --other: #5a6675; }
-@media (prefers-color-scheme: dark) { :root { --bg: #10151c; --ink: #e3e9f0; --quiet: #9aa7b6; --rule: #303b48;
-  --panel: #171e27; --s1: #6cb6ff; --s2: #7fbf9e; --s3: #ffb454; --s4: #8b96a5;
-  --broken: #ff6f8b; --stalled: #ff8a6c; --leaking: #ff9a6c; --growing: #ffb454; --poisoned: #d58cff; --aged: #e6d05a;
-  --other: #9aa7b6; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--bg); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; padding-bottom: .2rem; border-bottom: 1px solid var(--rule);
-  overflow-wrap: anywhere; }
-header p, figcaption { color: var(--quiet); }
-p, li { overflow-wrap: anywhere; max-width: 48rem; }
-.lead { font-size: 1.1rem; }
-li { margin: .35rem 0; }
-code { font: .92em ui-monospace, monospace; overflow-wrap: anywhere; unicode-bidi: isolate; }
-figure { margin: .8rem 0; }
-figcaption { font-size: .85rem; }
-svg { display: block; width: 100%; height: auto; background: var(--panel); border: 1px solid var(--rule);
-  border-radius: 4px; }
-svg text { font: 11px system-ui, sans-serif; fill: var(--quiet); }
-svg .tick { text-anchor: middle; }
-svg .end { text-anchor: end; }
-svg .name { fill: var(--ink); font-family: ui-monospace, monospace; }
-svg .grid { stroke: var(--rule); fill: none; }
-svg .line { fill: none; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
-svg .area { stroke: none; opacity: .14; }
-svg .shade { opacity: .13; }
-.s1 { stroke: var(--s1); fill: var(--s1); } .s2 { stroke: var(--s2); fill: var(--s2); }
-.s3 { stroke: var(--s3); fill: var(--s3); } .s4 { stroke: var(--s4); fill: var(--s4); stroke-dasharray: 4 3; }
-svg .line.s2 { stroke-width: 2.2; stroke-dasharray: 7 2; }
-.v-broken, .v-down { fill: var(--broken); } .v-stalled { fill: var(--stalled); } .v-growing { fill: var(--growing); }
-.v-leaking { fill: var(--leaking); } .v-poisoned { fill: var(--poisoned); }
-.v-aged { fill: var(--aged); } .v-other { fill: var(--other); }
-.heat { fill: var(--s1); } .h0 { opacity: .12; } .h1 { opacity: .3; } .h2 { opacity: .5; } .h3 { opacity: .75; }
-.h4 { opacity: 1; }
-.key { margin-right: .9rem; white-space: nowrap; }
-.sample { display: inline-block; width: .9rem; height: .6rem; margin-right: .35rem; border-radius: 2px; }
-.sample.s1, .sample.heat { background: var(--s1); } .sample.s2 { background: var(--s2); }
-.sample.s3 { background: var(--s3); } .sample.s4 { background: var(--s4); }
-.sample.v-broken, .sample.v-down { background: var(--broken); } .sample.v-stalled { background: var(--stalled); }
-.sample.v-growing { background: var(--growing); } .sample.v-poisoned { background: var(--poisoned); }
-.sample.v-aged { background: var(--aged); } .sample.v-leaking { background: var(--leaking); }
-.wide { overflow-x: auto; margin: .6rem 0; }
-table { border-collapse: collapse; font-size: .88rem; min-width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--rule); }
-thead th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
-tbody th { font-weight: 400; }
-td, tbody th { white-space: nowrap; }
-td:last-child, td code, th code { white-space: normal; }
-td code, th code { display: inline-block; min-width: 8ch; max-width: 20rem; }
-td:last-child { min-width: 9rem; }
-.right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-@media print {
-  :root { --bg: #fff; --ink: #000; --quiet: #444; --rule: #bbb; --panel: #fff; --s1: #1f6fc0; --s2: #2c7d55;
-    --s3: #a85b00; --s4: #7b8794; --broken: #b3123c; --stalled: #b8401c; --growing: #95610a; --poisoned: #7a2fb5;
-    --leaking: #9c4a00; --aged: #6f6400; --other: #5a6675; }
-  body { font-size: 10.5pt; }
-  main { max-width: none; padding: 0; }
-  svg, .heat, .bar, .shade, .area, .sample { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  figure, tr, li { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  .wide { overflow: visible; }
-  table { font-size: 8pt; }
-  td, tbody th, td code, th code { white-space: normal; min-width: 0; }
-  th, td { overflow-wrap: anywhere; }
-}
-"""
-
 
 WIDTH = 760
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 22, 10, 22
@@ -99,7 +26,6 @@ _AXIS_CELLS = 60
 _ROW = 20
 _NAME_WIDTH = 180
 _NAME_MAX = 28
-LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +105,7 @@ class Pictures:
         """Draw days down and hours across; ``labels`` names the rows."""
         cell, row_height = (WIDTH - 96 - _RIGHT) / 24, 16
         height = _TOP + 14 + row_height * len(heat.rows)
-        levels = levels_of(heat)
+        levels = heat.levels
         parts = [
             f'<text class="tick" x="{96 + (hour + 0.5) * cell:.1f}" y="{_TOP + 6}">{hour:02d}</text>'
             for hour in range(0, 24, 2)
@@ -219,13 +145,6 @@ class _Frame:
     def y(self, value: float) -> float:
         share = min(1.0, max(0.0, value / self.top)) if self.top else 0.0
         return self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP)
-
-
-def levels_of(heat: HeatMap) -> list[float]:
-    """Return the lower bound of each level of a heat map, with about the same number of distinct values in each."""
-    distinct = sorted({value for _, hours in heat.rows for value in hours if value is not None})
-    number = min(LEVELS, len(distinct))
-    return [distinct[index * len(distinct) // number] for index in range(number)]
 
 
 def _times(frame: _Frame) -> list[str]:
@@ -270,10 +189,10 @@ def _text(text: str) -> str:
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _AGE_UNITS = (
-    (172_800_000, 86_400_000.0, "days"),
-    (7_200_000, 3_600_000.0, "hours"),
-    (600_000, 60_000.0, "min"),
-    (0, 1_000.0, "s"),
+    (2 * DAY_MS, DAY_MS, "days"),
+    (2 * HOUR_MS, HOUR_MS, "hours"),
+    (10 * MINUTE_MS, MINUTE_MS, "min"),
+    (0, 1_000, "s"),
 )
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s3"}
 _ROWS_DRAWN = 40
@@ -294,32 +213,30 @@ class _Page:
 
     def text(self) -> str:
         report = self._report
-        heading = _text(words.title(report))
+        heading, counts = _text(words.title(report)), words.counts(report)
+        if report.title:
+            counts = f"{_text(words.range_words(report.span))} · {counts}"
+        style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
         parts = [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>',
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             '<meta name="color-scheme" content="light dark"/>',
-            f"<title>{heading}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
-            f"<header><h1>{heading}</h1><p>{self._counts()}</p></header>",
+            f"<title>{heading}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
+            f"<header><h1>{heading}</h1><p>{counts}</p></header>",
             self._section("summary", "Summary", self._summary()),
             self._section("timeline", "Timeline", self._timeline()),
-            self._section("together", self._together_title(), self._together()),
+            self._section("together", f"{'The' if report.is_chosen else 'All'} queues together", self._together()),
             *(self._queue(number, section) for number, section in enumerate(report.sections, 1)),
-            self._others(),
+            f"<p>{others}</p>" if (others := words.others(report)) else "",
             *(
-                self._section(name, title, self._note(name) + self._table(table(report), none))
-                for name, title, table, none in tables.OVERVIEWS
+                self._section(name, title, (f"<p>{_text(note)}</p>" if note else "") + self._table(table, none))
+                for name, title, note, table, none in words.overviews(report)
             ),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
         ]
         return "\n".join(filter(None, parts))
-
-    def _counts(self) -> str:
-        report = self._report
-        counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
-        return f"{_text(words.range_words(report.span))} · {counts}" if report.title else counts
 
     def _summary(self) -> str:
         first, *others = words.summary(self._report)
@@ -338,10 +255,7 @@ class _Page:
         kinds = sorted({_kind(episode.verdict) for episode in report.episodes})
         legend = _legend([(kind, words.verdict_words(kind)) for kind in kinds if kind != "other"])
         picture = self._pictures.timeline(drawn, report.span, title, told)
-        return _figure(picture, legend) + self._table(tables.episodes(report), "")
-
-    def _together_title(self) -> str:
-        return "The queues together" if self._report.is_chosen else "All queues together"
+        return _figure(picture, legend) + self._table(words.episodes_table(report), "")
 
     def _together(self) -> str:
         report = self._report
@@ -359,12 +273,12 @@ class _Page:
         if heat.peak is None:
             return ""
         labels = [
-            _WEEKDAYS[day] if heat.is_week else f"{clock(day, date=True)[:10]} {_WEEKDAYS[(day // 86_400_000 + 3) % 7]}"
+            _WEEKDAYS[day] if heat.is_week else f"{clock(day, date=True)[:10]} {_WEEKDAYS[(day // DAY_MS + 3) % 7]}"
             for day, _ in heat.rows
         ]
         what = "by hour of the week" if heat.is_week else "by day and hour"
         told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
-        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(levels_of(heat))]
+        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(heat.levels)]
         return _figure(
             self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: no data"
         )
@@ -390,7 +304,7 @@ class _Page:
             _figure(depth, f"Messages stored. {_legend(legend)}"),
             self._age(section.age, marks),
             self._rates(section.rates, marks),
-            self._table(tables.facts_of(section), ""),
+            self._table(words.facts_table(section), ""),
         ]
         return self._section(f"queue-{number}", f"Queue <code>{_text(name)}</code>", "".join(body), is_html=True)
 
@@ -415,14 +329,6 @@ class _Page:
         picture = self._pictures.lines(lines, self._report.span, "Messages a second", told, marks=marks, height=130)
         legend = _legend([(line.style, line.name) for line in lines])
         return _figure(picture, f"Messages a second. {legend}")
-
-    def _note(self, name: str) -> str:
-        note = words.forecast_note(self._report) if name == "forecasts" else ""
-        return f"<p>{_text(note)}</p>" if note else ""
-
-    def _others(self) -> str:
-        others = self._report.others
-        return f"<p>{plural(others, 'more queue')} in trouble; see the tables.</p>" if others else ""
 
     def _mark(self, episode: Episode) -> Mark:
         return Mark(

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from rsmq_tui.charts import Series, sparklines
 from rsmq_tui.history.analysis.values import Line, TimeRange
-from rsmq_tui.history.report import tables, words
-from rsmq_tui.history.report.tables import Table
-from rsmq_tui.history.report.words import Report, Section
+from rsmq_tui.history.report import words
+from rsmq_tui.history.report.words import Report, Section, Table
 from rsmq_tui.monitor.text import plural
 
 _WIDTH = 64
@@ -21,25 +20,22 @@ _RUNS = re.compile(r"`+")
 def as_markdown(report: Report) -> str:
     """Return the report as Markdown that GitHub, GitLab and CommonMark render alike."""
     first, *others = words.summary(report)
-    counts = f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
     blocks = [
         f"# {escaped(words.title(report))}",
-        f"{escaped(words.range_words(report.span))} · {counts}",
+        f"{escaped(words.range_words(report.span))} · {words.counts(report)}",
         "## Summary",
         rich(first),
         _bullets(others),
         "## Timeline",
-        _table(tables.episodes(report)) or "No queue was in trouble in this time range.",
+        _table(words.episodes_table(report)) or "No queue was in trouble in this time range.",
         "## All queues together" if not report.is_chosen else "## The queues together",
         _chart((("depth", report.depth), *_named(report.rates)), report.span),
     ]
     for section in report.sections:
         blocks += _section(report, section)
-    if report.others:
-        blocks.append(f"{plural(report.others, 'more queue')} in trouble; see the tables.")
-    for name, title, table, none in tables.OVERVIEWS:
-        note = words.forecast_note(report) if name == "forecasts" else ""
-        blocks += [f"## {title}", escaped(note), _table(table(report)) or escaped(none)]
+    blocks.append(words.others(report))
+    for _, title, note, table, none in words.overviews(report):
+        blocks += [f"## {title}", escaped(note), _table(table) or escaped(none)]
     blocks += ["## About this report", _bullets(words.about(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -78,7 +74,7 @@ def _section(report: Report, section: Section) -> list[str]:
         f"## Queue {code(report.name(section.facts.ref))}",
         _bullets(told) or "This queue had no problems in this time range.",
         _chart(lines, report.span),
-        _table(tables.facts_of(section)),
+        _table(words.facts_table(section)),
     ]
 
 

@@ -1,13 +1,12 @@
-"""The data of a report, and its sentences: printable text, not escaped."""
+"""The data of a report, its sentences and its tables: printable text, not escaped, for both formats."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
-    DAY_MS,
     DOWN,
     OPEN,
     Advice,
@@ -22,8 +21,9 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place
-from rsmq_tui.monitor.text import clock, compact, count, duration, plural, printable, rate
+from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate, seconds, size
 
 RATES = ("arrivals_s", "deletes_s", "receives_s")
 # The points of a line, for a chart of about 700 units.
@@ -131,8 +131,8 @@ def gather(
     return Report(
         title=title,
         label=analysis.label,
-        history=analysis.history,
-        made_ms=analysis.made_ms,
+        history=analysis.manifest.history,
+        made_ms=analysis.manifest.made_ms,
         problems=analysis.problems,
         span=span,
         whole=analysis.span() or span,
@@ -229,6 +229,16 @@ def range_words(span: TimeRange) -> str:
     return f"{first} to {last[11:] if same_day else last} UTC"
 
 
+def counts(report: Report) -> str:
+    """Return how many queues and episodes the report has."""
+    return f"{plural(len(report.queues), 'queue')}, {plural(len(report.episodes), 'episode')}"
+
+
+def others(report: Report) -> str:
+    """Return a note of the queues in trouble that have no section; empty if there are none."""
+    return f"{plural(report.others, 'more queue')} in trouble; see the tables." if report.others else ""
+
+
 def title(report: Report) -> str:
     """Return the report's title."""
     return printable(report.title, 200) if report.title else f"Queues from {range_words(report.span)}"
@@ -305,7 +315,7 @@ def line_words(line: Line, what: str) -> str:
     return f"{what} between {say[0]} and {say[1]}, highest at {moment(at_ms)}, {say[2]} at the end.{holes}"
 
 
-def forecast_note(report: Report) -> str:
+def _forecast_note(report: Report) -> str:
     """Return a note if forecasts are of another time than the report, otherwise empty."""
     times = [one.at_ms for one in report.forecasts if not report.span.holds(one.at_ms, one.at_ms)]
     if not times:
@@ -361,3 +371,157 @@ def _recovery(episode: Episode) -> str:
 def _sentence(text: str) -> str:
     shown = printable(text, _CAUSE_MAX)
     return shown if shown.endswith((".", "…", "!", "?")) else f"{shown}."
+
+
+ROWS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Titles, rows, and which columns hold names (in ``code``) and numbers (to the right)."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    code: frozenset[int] = frozenset()
+    right: frozenset[int] = frozenset()
+    left_out: int = 0
+
+
+def episodes_table(report: Report) -> Table:
+    """Every episode, the earliest first."""
+    return _table(
+        ("Began", "What", "Verdict", "Lasted", "OK again", "Peak", "Oldest", "Affected", "Why"),
+        [
+            (
+                moment(one.start_ms), report.subject(one), verdict_words(one.verdict),
+                duration(one.length_ms) if one.ended == "over" else f"more than {duration(one.length_ms)}",
+                recovered_words(one), count(one.peak_depth), duration(one.peak_age_ms), count(one.affected),
+                printable(one.cause, _CAUSE_MAX),
+            )
+            for one in report.episodes
+        ],
+        code={1}, right={3, 5, 6, 7},
+    )  # fmt: skip
+
+
+def _queues_table(report: Report) -> Table:
+    """All queues, with a summary of their episodes."""
+    rows = []
+    for facts in report.queues:
+        own = [one for one in report.episodes if one.ref == facts.ref]
+        trouble = duration(sum(one.within(report.span) for one in own)) if own else "none"
+        name, last = report.name(facts.ref), moment(facts.last_ms)
+        rows.append((name, count(len(own)), trouble, count(facts.peak_depth), count(facts.last_depth), last))
+    return _table(
+        ("Queue", "Episodes", "In trouble", "Greatest depth ever", "Last depth", "Last seen"),
+        rows, code={0}, right={1, 2, 3, 4},
+    )  # fmt: skip
+
+
+def facts_table(section: Section) -> Table:
+    """The minimum, mean and maximum of the lines of a queue."""
+    lines = [("Depth", section.depth), ("Oldest ready", section.age)]
+    lines += [(METRICS[one.metric].capitalize(), one) for one in section.rates]
+    rows: list[tuple[str, ...]] = []
+    for name, line in lines:
+        known = [value for _, value in line.points if value is not None]
+        if known:
+            peak = line.peak
+            mean = sum(known) / len(known)
+            values = (min(known), mean, max(known), known[-1])
+            told = tuple(metric_value(line.metric, value) for value in values)
+            rows.append((name, *told, moment(None if peak is None else peak[0])))
+        else:
+            rows.append((name, *[UNKNOWN] * 5))
+    return _table(("", "Least", "Mean", "Most", "At the end", "Most at"), rows, right={1, 2, 3, 4})
+
+
+def _poison_table(report: Report) -> Table:
+    there = {True: "still there", False: "gone", None: UNKNOWN}
+    return _table(
+        ("Queue", "Message", "Received", "Sent", "First seen", "Last seen", "Size", "Now"),
+        [
+            (
+                report.name(one.ref), printable(one.id, 80), f"{count(one.rc)} times", moment(one.sent_ms),
+                moment(one.first_seen_ms), moment(one.last_seen_ms), size(one.size), there[one.is_there],
+            )
+            for one in report.poison
+        ],
+        code={0, 1}, right={2, 6},
+    )  # fmt: skip
+
+
+def _advice_table(report: Report) -> Table:
+    return _table(
+        ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice"),
+        [
+            (
+                report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s),
+                UNKNOWN if one.expired_share is None else f"{100 * one.expired_share:.1f} %",
+                duration(one.holding_ms_p99), compact(one.received), printable(one.told, _CAUSE_MAX),
+            )
+            for one in report.advice
+        ],
+        code={0}, right={1, 2, 3, 4, 5},
+    )  # fmt: skip
+
+
+def _forecasts_table(report: Report) -> Table:
+    return _table(
+        ("Queue", "What", "As of", "Was", "Limit", "Reaches it", "Forecast"),
+        [
+            (
+                report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)), moment(one.at_ms),
+                metric_value(one.metric, one.value), metric_value(one.metric, one.limit),
+                "never" if one.reaches_ms is None else moment(one.reaches_ms), printable(one.told, _CAUSE_MAX),
+            )
+            for one in report.forecasts
+        ],
+        code={0}, right={3, 4},
+    )  # fmt: skip
+
+
+def _anomalies_table(report: Report) -> Table:
+    return _table(
+        ("Hour", "Queue", "What", "Was", "Usual at that hour", "Score"),
+        [
+            (
+                moment(one.bucket_ms), report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)),
+                metric_value(one.metric, one.value), metric_value(one.metric, one.median), f"{one.score:+,.1f}",
+            )
+            for one in report.anomalies
+        ],
+        code={1}, right={3, 4, 5},
+    )  # fmt: skip
+
+
+class Overview(NamedTuple):
+    """A table after the sections of queues: its name, its title, a note before it, and the text if it is empty."""
+
+    name: str
+    title: str
+    note: str
+    table: Table
+    none: str
+
+
+def overviews(report: Report) -> tuple[Overview, ...]:
+    """Return the tables after the sections of queues."""
+    no_poison = "No message was received too often in this time range, according to the recorded inventories."
+    no_advice = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
+    no_forecast = "No forecast: a forecast needs at least one day of history."
+    no_anomaly = "There were no unusual hours; finding them needs some weeks of history."
+    return (
+        Overview("queues", "Queues", "", _queues_table(report), ""),
+        Overview("poison", "Poison messages", "", _poison_table(report), no_poison),
+        Overview("advice", "Visibility timeouts", "", _advice_table(report), no_advice),
+        Overview("forecasts", "Forecasts", _forecast_note(report), _forecasts_table(report), no_forecast),
+        Overview("unusual", "Unusual hours", "", _anomalies_table(report), no_anomaly),
+    )
+
+
+def _table(
+    titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, code: Iterable[int] = (), right: Iterable[int] = ()
+) -> Table:
+    left_out = max(0, len(rows) - ROWS_MAX)
+    return Table(titles, tuple(rows[:ROWS_MAX]), frozenset(code), frozenset(right), left_out)

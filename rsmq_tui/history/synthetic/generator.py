@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.files import FileLock, state_folder
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain, stored_name
-from rsmq_tui.history.rows import SampleRows
+from rsmq_tui.history.rows import SampleRows, inventory_end, inventory_rows, place_columns
 from rsmq_tui.history.schema import MESSAGES, OK, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.store import open_store
 from rsmq_tui.history.synthetic.plan import (
-    DAY_MS,
     LISTS,
     PLACE,
     Curve,
@@ -236,13 +236,7 @@ def _with_words(
 ) -> dict[str, pa.Array]:
     """Return all columns in the order of the schema; ``numbers`` are those of the queues."""
     rows = len(numbers)
-    same = {
-        "recorder": recorder,
-        "profile": stored_name(PLACE.profile),
-        "server": PLACE.server,
-        "ns": stored_name(PLACE.ns),
-        "status": OK,
-    }
+    same = {**place_columns(recorder, PLACE), "status": OK}
     is_queue = pc.is_valid(numbers)
     names = pa.array([stored_name(queue.name) for queue in queues])
     columns["queue"] = pa.DictionaryArray.from_arrays(numbers.cast(_INDEX), names)
@@ -306,7 +300,6 @@ def as_lists(table: pa.Table) -> pa.Table:
     return pa.table({field.name: told.get(field.name, table.column(field.name)) for field in schema}).cast(schema)
 
 
-_MESSAGES_SCHEMA = SCHEMAS[MESSAGES]
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 # The limit of an inventory, like the recorder's.
 _MESSAGES_MAX = 100_000
@@ -320,33 +313,15 @@ _Message = tuple[str, int, int, int, int | None, int]
 
 def messages_of(file: File, at_ms: int, queues: Sequence[tuple[Queue, Curve]]) -> pa.Table:
     """Return the rows of the inventories of all queues that begin at a time."""
-    rows: dict[str, list[Any]] = {
-        name: [] for name in ("at_ms", "queue", "id", "sent_ms", "due_ms", "rc", "fr_ms", "size")
-    }
+    batches = []
     for number, (queue, curve) in enumerate(queues):
-        begun_ms, name, before = at_ms + number * _QUEUE_MS, stored_name(queue.name), len(rows["id"])
-        found = list(_messages(queue, curve, begun_ms))
-        columns = zip(*found[:_MESSAGES_MAX], strict=True) if found else ((),) * len(_COLUMNS)
-        # The last row marks the inventory as complete.
-        end = [None] if len(found) <= _MESSAGES_MAX else []
-        for column, values in zip(_COLUMNS, columns, strict=True):
-            rows[column].extend((*values, *end))
-        count = len(rows["id"]) - before
-        rows["at_ms"].extend([begun_ms] * count)
-        rows["queue"].extend([name] * count)
-    same = {"recorder": file.recorder, "profile": stored_name(PLACE.profile), "server": PLACE.server}
-    same["ns"] = stored_name(PLACE.ns)
-    rows["inventory_ms"] = rows["at_ms"]
-    count = len(rows["id"])
-    return pa.table(
-        {
-            field.name: pa.array(rows[field.name], field.type)
-            if field.name in rows
-            else pa.array([same.get(field.name)] * count, field.type)
-            for field in _MESSAGES_SCHEMA
-        },
-        schema=_MESSAGES_SCHEMA,
-    )
+        begun_ms, found = at_ms + number * _QUEUE_MS, list(_messages(queue, curve, at_ms + number * _QUEUE_MS))
+        of = {"at_ms": begun_ms, "inventory_ms": begun_ms}
+        columns = dict(zip(_COLUMNS, map(list, zip(*found[:_MESSAGES_MAX], strict=True)), strict=False))
+        batches.append(inventory_rows(file.recorder, PLACE, queue.name, columns, len(found[:_MESSAGES_MAX]), **of))
+        if len(found) <= _MESSAGES_MAX:
+            batches.append(inventory_end(file.recorder, PLACE, queue.name, **of))
+    return pa.Table.from_batches(batches)
 
 
 def _messages(queue: Queue, curve: Curve, at_ms: int) -> Iterator[_Message]:
@@ -435,14 +410,17 @@ class Generator:
         there = {file.name for table in (SAMPLES, MESSAGES) for file in self._store.files(table)}
         missing = [file for file in files if not there.issuperset(self._names(file))]
         done = Progress("", len(files) - len(missing), len(files), 0, 0, 0, len(files) - len(missing))
-        waiting, days, lists = deque(missing), _Days(self._queues), _Days(self._lists)
+        waiting = deque(missing)
+        # All queues of one day; files are in chronological order.
+        day_of_queues, day_of_lists = (lru_cache(1)(partial(_lines, queues)) for queues in (self._queues, self._lists))
         with ThreadPoolExecutor(threads) as pool:
             running: set[Future[tuple[str, int, int, int]]] = set()
             try:
                 while waiting or running:
                     while waiting and len(running) <= threads:
                         file = waiting.popleft()
-                        curves = days.of(file), lists.of(file) if self._lists else None
+                        from_ms = file.span.from_ms // DAY_MS * DAY_MS
+                        curves = day_of_queues(from_ms), day_of_lists(from_ms) if self._lists else None
                         running.add(pool.submit(self._file, file, *curves, there))
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in ready:
@@ -538,16 +516,6 @@ class Generator:
         return size
 
 
-class _Days:
-    """Caches the lines of all queues for the current day."""
-
-    def __init__(self, queues: Sequence[tuple[Queue, Curve]]) -> None:
-        self._queues = queues
-        self._found: Lines | None = None
-
-    def of(self, file: File) -> Lines:
-        """Return the lines of a file's day."""
-        from_ms = file.span.from_ms // DAY_MS * DAY_MS
-        if self._found is None or self._found.from_ms != from_ms:
-            self._found = Lines(from_ms, [(queue, curve.day(from_ms)) for queue, curve in self._queues])
-        return self._found
+def _lines(queues: Sequence[tuple[Queue, Curve]], from_ms: int) -> Lines:
+    """Return the lines of queues on the day that begins there."""
+    return Lines(from_ms, [(queue, curve.day(from_ms)) for queue, curve in queues])

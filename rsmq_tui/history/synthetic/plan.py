@@ -11,9 +11,11 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.store import day_of
 from rsmq_tui.protocol.kinds import LIST
@@ -42,7 +44,6 @@ def between(least: float, most: float, *parts: int) -> float:
     return least + (most - least) * share(*parts)
 
 
-DAY_MS = 86_400_000
 # The recorder's limits of a segment, in time and rows.
 FILE_MS = 600_000
 _FILE_ROWS = 250_000
@@ -129,7 +130,7 @@ class Plan:
         self.wanted = wanted
         first = -(-wanted.from_ms // wanted.file_ms)
         self._files = range(first, max(first, wanted.to_ms // wanted.file_ms))
-        self._gaps: dict[int, Span] = {}
+        self._gap = cache(self._draw_gap)
         # An existing file is never written again, so each file must be complete.
         self.span = Span(first * wanted.file_ms, self._files.stop * wanted.file_ms)
 
@@ -203,11 +204,8 @@ class Plan:
         told = f"{sorted(self.wanted.told.items(), key=str)}:{run}"
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
-    def _gap(self, block: int) -> Span:
-        found = self._gaps.get(block)
-        if found is None:
-            found = self._gaps[block] = self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
-        return found
+    def _draw_gap(self, block: int) -> Span:
+        return self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
 
     def _outage(self, block: int) -> Span:
         return self._drawn(block, _OUTAGE_EVERY_MS, _OUTAGE_MS, _OUTAGES)
@@ -235,32 +233,30 @@ _WORDS = (
 
 
 class Role(Enum):
-    """The behaviour of a queue."""
+    """The behaviour of a queue: its share of all queues, and the least and the most messages per second."""
 
-    QUIET = auto()
-    STEADY = auto()
-    BURSTY = auto()
-    STALLING = auto()
-    GROWING = auto()
-    AGED = auto()
-    POISONED = auto()
-    ANEW = auto()
-    """It is recreated every few days."""
-    LETTERS = auto()
-    """A dead-letter queue: nothing is received from it."""
+    # All queues without another role are quiet.
+    QUIET = 0.0, 0.0002, 0.01
+    STEADY = 0.2, 0.05, 6.0
+    BURSTY = 0.05, 0.02, 0.5
+    STALLING = 0.04, 0.1, 2.0
+    GROWING = 0.005, 0.5, 2.0
+    AGED = 0.01, 0.02, 0.3
+    POISONED = 0.01, 0.02, 1.0
+    # Recreated every few days.
+    ANEW = 0.005, 0.05, 1.0
+    # Dead letters: nothing is received.
+    LETTERS = 0.005, 0.000_01, 0.0002
+
+    def __init__(self, part: float, least: float, most: float) -> None:
+        self.part, self.least, self.most = part, least, most
+
+    def rate_s(self, drawn: float) -> float:
+        """Return a rate for a number in [0, 1). It is log-uniform: ten times as much is as likely as a tenth."""
+        rate_s: float = self.least * (self.most / self.least) ** drawn
+        return rate_s
 
 
-# The share of each role; all other queues are quiet.
-_SHARES = {
-    Role.STEADY: 0.2,
-    Role.BURSTY: 0.05,
-    Role.STALLING: 0.04,
-    Role.GROWING: 0.005,
-    Role.AGED: 0.01,
-    Role.POISONED: 0.01,
-    Role.ANEW: 0.005,
-    Role.LETTERS: 0.005,
-}
 # The roles of the first queues, so that a small history has all of them.
 _FIRST = (
     *(Role.STEADY, Role.STALLING, Role.GROWING, Role.POISONED, Role.BURSTY, Role.QUIET, Role.AGED, Role.ANEW),
@@ -268,18 +264,6 @@ _FIRST = (
 )
 _OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
 _LISTS = 201
-# Messages per second.
-_RATES = {
-    Role.QUIET: (0.0002, 0.01),
-    Role.STEADY: (0.05, 6.0),
-    Role.BURSTY: (0.02, 0.5),
-    Role.STALLING: (0.1, 2.0),
-    Role.GROWING: (0.5, 2.0),
-    Role.AGED: (0.02, 0.3),
-    Role.POISONED: (0.02, 1.0),
-    Role.ANEW: (0.05, 1.0),
-    Role.LETTERS: (0.000_01, 0.0002),
-}
 # The longest time until somebody intervenes.
 _POISON_MOST, _POISON_MOST_S = 200, 36_000
 _VTS = (30, 30, 60, 120, 300)
@@ -318,20 +302,18 @@ class Queue:
 def queue_of(number: int, seed: int) -> Queue:
     """Return a queue of a seed; it does not depend on the number of queues."""
     role = _FIRST[number] if number < len(_FIRST) else _role(share(seed, number, 1))
-    least, most = _RATES[role]
     vt_s = _VTS[int(share(seed, number, 2) * len(_VTS))]
     return Queue(
         number,
         seed,
         f"{_WORDS[number % len(_WORDS)]}-{number:04d}",
         role,
-        # Log-uniform: ten times as much is as likely as a tenth.
-        rate_s=least * (most / least) ** share(seed, number, 3),
+        rate_s=role.rate_s(share(seed, number, 3)),
         wait_ms=200 * 20 ** share(seed, number, 4),
         hold_ms=min(100 * 100 ** share(seed, number, 5), vt_s * 300),
         daily=between(0.3, 0.65, seed, number, 6),
         weekly=between(0.05, 0.3, seed, number, 7),
-        peak_ms=between(9, 17, seed, number, 8) * 3_600_000,
+        peak_ms=between(9, 17, seed, number, 8) * HOUR_MS,
         again=0.03 * share(seed, number, 9) ** 2,
         vt_s=float(vt_s),
         delay_s=30.0 if share(seed, number, 10) < 0.03 else 0.0,
@@ -342,28 +324,28 @@ def queue_of(number: int, seed: int) -> Queue:
 def list_queue_of(number: int, seed: int) -> Queue:
     """Return a list queue of a seed: steady, stalling, growing or quiet in turn, without delays."""
     role = _OF_LISTS[number % len(_OF_LISTS)]
-    least, most = _RATES[role]
     found = queue_of(number, mixed(seed, _LISTS))
-    rate_s = least * (most / least) ** share(found.seed, number, 3)
+    rate_s = role.rate_s(share(found.seed, number, 3))
     return replace(found, name=f"queue:{found.name}", role=role, rate_s=rate_s, delay_s=0.0)
 
 
 def _role(drawn: float) -> Role:
-    for role, part in _SHARES.items():
-        drawn -= part
+    for role in Role:
+        drawn -= role.part
         if drawn < 0:
             return role
     return Role.QUIET
 
 
-HOUR_MS, WEEK_MS = 3_600_000, 7 * DAY_MS
-_MINUTE_MS = 60_000
+WEEK_MS = 7 * DAY_MS
 # The time without a receive after which a queue is stalled.
 _STALLED_MS = 60_000
 # How much an hour differs from the usual rate.
 _UNEVEN, _BURSTS_A_DAY = 0.35, 3
 _POISON_EVERY_MS = DAY_MS
 _LIFE_MS = 4 * DAY_MS
+# How many hours, days and weeks of a queue are kept.
+_KEPT = 4_000
 # A queue that is never recreated was created at the start of such a span.
 _ERA_MS = 400 * DAY_MS
 # What each number is drawn for.
@@ -425,16 +407,13 @@ class Curve:
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._hours: dict[int, float] = {}
-        self._lags: dict[int, list[_Lag]] = {}
-        self._bursts: dict[int, list[tuple[float, float, float]]] = {}
+        # Other days are not needed again soon. Two threads may compute the same value, which is harmless.
+        self._sent_by = lru_cache(_KEPT)(self._draw_sent_by)
+        self._bursts_of = lru_cache(_KEPT)(self._draw_bursts)
+        self._lags_of = lru_cache(_KEPT)(self._draw_lags)
 
     def day(self, from_ms: int) -> Knots:
         """Return the day that begins there."""
-        # The caches of other days are not needed again soon.
-        for kept in (self._hours, self._lags, self._bursts):
-            if len(kept) > 4_000:
-                kept.clear()
         to_ms = from_ms + DAY_MS
         times = {float(at_ms) for at_ms in range(from_ms, to_ms + 1, HOUR_MS)}
         for lag in self._lags_near(from_ms, to_ms):
@@ -543,14 +522,10 @@ class Curve:
                 found += size * min(1.0, max(0.0, (at_ms - burst_ms) / lasts_ms))
         return found
 
-    def _sent_by(self, hour: int) -> float:
-        found = self._hours.get(hour)
-        if found is None:
-            queue = self._queue
-            smooth = self._smooth(hour)
-            more = _UNEVEN * (self._smooth(hour + 1) - smooth)
-            found = self._hours[hour] = smooth + more * share(queue.seed, queue.number, _HOURS, hour)
-        return found
+    def _draw_sent_by(self, hour: int) -> float:
+        smooth = self._smooth(hour)
+        more = _UNEVEN * (self._smooth(hour + 1) - smooth)
+        return smooth + more * share(self._queue.seed, self._queue.number, _HOURS, hour)
 
     def _smooth(self, hour: int) -> float:
         """Return the messages until an hour: the integral of a rate that varies by day and week."""
@@ -560,19 +535,14 @@ class Curve:
         weekly = queue.weekly * WEEK_MS / turn * math.sin(turn * (at_ms % WEEK_MS - DAY_MS / 2) / WEEK_MS)
         return queue.rate_s / 1000 * (at_ms + daily + weekly)
 
-    def _bursts_of(self, day: int) -> list[tuple[float, float, float]]:
+    def _draw_bursts(self, day: int) -> list[tuple[float, float, float]]:
         """Return the start, duration and number of messages of each burst; every day has the same number of bursts."""
         queue = self._queue
         if queue.role is not Role.BURSTY:
             return []
-        found = self._bursts.get(day)
-        if found is None:
-            size = queue.rate_s * 20_000
-            slot_ms = DAY_MS / _BURSTS_A_DAY
-            starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
-            found = [(day * DAY_MS + (n + start) * slot_ms, 5 * _MINUTE_MS, size) for n, start in enumerate(starts)]
-            self._bursts[day] = found
-        return found
+        size, slot_ms = queue.rate_s * 20_000, DAY_MS / _BURSTS_A_DAY
+        starts = (between(0.1, 0.8, queue.seed, queue.number, _BURSTS, day, n) for n in range(_BURSTS_A_DAY))
+        return [(day * DAY_MS + (n + start) * slot_ms, 5 * MINUTE_MS, size) for n, start in enumerate(starts)]
 
     def _lag(self, at_ms: float) -> float:
         queue = self._queue
@@ -589,16 +559,10 @@ class Curve:
 
     def _lags_near(self, from_ms: float, to_ms: float) -> list[_Lag]:
         """Return the lags in the weeks of this span; each ends in the week in which it begins."""
-        found: list[_Lag] = []
-        for week in range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1):
-            lags = self._lags.get(week)
-            if lags is None:
-                # Another thread may compute the same value, which is harmless.
-                lags = self._lags[week] = self._lags_of(week)
-            found.extend(lags)
-        return found
+        weeks = range(math.floor(from_ms / WEEK_MS), math.floor(to_ms / WEEK_MS) + 1)
+        return [lag for week in weeks for lag in self._lags_of(week)]
 
-    def _lags_of(self, week: int) -> list[_Lag]:
+    def _draw_lags(self, week: int) -> list[_Lag]:
         queue = self._queue
 
         def drawn(least: float, most: float, *what: int) -> float:
@@ -614,7 +578,7 @@ class Curve:
                 starts = (
                     begin_ms + (n + drawn(0, 0.7, n, 1)) * WEEK_MS / 7 for n in range(7) if drawn(0, 1, n, 0) < 0.6
                 )
-                return [lag(at, drawn(5, 45, n, 2) * _MINUTE_MS, 1, drawn(3, 9, n, 3)) for n, at in enumerate(starts)]
+                return [lag(at, drawn(5, 45, n, 2) * MINUTE_MS, 1, drawn(3, 9, n, 3)) for n, at in enumerate(starts)]
             case Role.GROWING:
                 start_ms = begin_ms + drawn(0.2, 2.5, 1) * DAY_MS
                 return [lag(start_ms, drawn(0.4, 1.5, 2) * DAY_MS, drawn(0.1, 0.3, 3), drawn(2, 4, 4))]
@@ -631,7 +595,7 @@ class Curve:
                 chosen = [burst for n, burst in enumerate(bursts) if drawn(0, 1, n, 1) < 0.5]
                 return [lag(at_ms, lasts_ms, 0.6, drawn(1, 3, n, 2)) for n, (at_ms, lasts_ms, _) in enumerate(chosen)]
             case Role.STEADY | Role.POISONED if drawn(0, 1, 0) < 0.25:
-                return [lag(begin_ms + drawn(0, 6.5, 1) * DAY_MS, drawn(2, 15, 2) * _MINUTE_MS, 1, drawn(3, 9, 3))]
+                return [lag(begin_ms + drawn(0, 6.5, 1) * DAY_MS, drawn(2, 15, 2) * MINUTE_MS, 1, drawn(3, 9, 3))]
         return []
 
     def _poisons(self, from_ms: float, to_ms: float) -> list[tuple[float, float]]:

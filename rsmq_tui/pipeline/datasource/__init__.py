@@ -1,9 +1,8 @@
 """The data source ``rsmq``: live queues read, streamed and written by Spark.
 
-bridge    runs the asynchronous readers from Spark's synchronous iterators
 lists     the table `messages` of list queues, and pushing rows to them
 messages  the table `messages` of RSMQ queues: columns, pushed-down filters, and tasks
-options   options and errors
+options   options and errors, and the readers of the server that they name, run from Spark's synchronous iterators
 source    the data source class, its schemas, and the table `queues`, also as a stream
 writing   sends rows to queues in batches
 

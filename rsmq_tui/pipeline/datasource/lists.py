@@ -1,6 +1,5 @@
 """The table ``messages`` of list queues, and pushing rows to them."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 
@@ -14,9 +13,17 @@ from rsmq_tui.history.rows import repeated
 from rsmq_tui.monitor.peek import MessageState, state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
-from rsmq_tui.pipeline.datasource.bridge import iterate_with, opened_lists
 from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packed
-from rsmq_tui.pipeline.datasource.options import ERRORS, NEW, Options, SourceError, briefly, explain
+from rsmq_tui.pipeline.datasource.options import (
+    ERRORS,
+    NEW,
+    Options,
+    SourceError,
+    briefly,
+    explain,
+    iterate,
+    opened_lists,
+)
 from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
 from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
 from rsmq_tui.protocol.kinds import LIST
@@ -42,30 +49,25 @@ class ListMessageReader(DataSourceReader):
     @briefly
     def partitions(self) -> list[InputPartition]:
         """Split the work; raises ``SourceError``."""
-        return asyncio.run(self._plan())
+        return list(iterate(opened_lists(self._options), self._plan))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition; raises ``SourceError``."""
         assert isinstance(partition, MessagePartition)
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        yield from iterate_with(
-            opened_lists(self._options), lambda reader: self._batches(reader, partition.pieces, schema)
-        )
+        yield from iterate(opened_lists(self._options), lambda reader: self._batches(reader, partition.pieces, schema))
 
-    async def _plan(self) -> list[InputPartition]:
-        async with aclosing(opened_lists(self._options)) as reader:
-            try:
-                await reader.discovery.search()
-                index = await reader.rows.index()
-                pieces = []
-                async with aclosing(reader.rows.rows(index.at_ms)) as coming:
-                    async for names, rows in coming:
-                        # The task reports a count that cannot be read.
-                        sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
-                        pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
-            except ERRORS as error:
-                raise explain(error, reader.label) from None
-        return list(packed(pieces, self._options.partitions))
+    async def _plan(self, reader: ListReader) -> AsyncGenerator[InputPartition, None]:
+        await reader.discovery.search()
+        index = await reader.rows.index()
+        pieces = []
+        async with aclosing(reader.rows.rows(index.at_ms)) as coming:
+            async for names, rows in coming:
+                # The task reports a count that cannot be read.
+                sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
+                pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
+        for partition in packed(pieces, self._options.partitions):
+            yield partition
 
     async def _batches(
         self, reader: ListReader, pieces: tuple[Piece, ...], schema: pa.Schema

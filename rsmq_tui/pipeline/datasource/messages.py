@@ -14,7 +14,6 @@ Filters that Spark pushes down choose the queues, the part of each, and what is 
 does not apply an accepted filter again, so each is also applied to what was read.
 """
 
-import asyncio
 import operator
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -52,8 +51,7 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.peek import state_of
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.bridge import iterate, opened
-from rsmq_tui.pipeline.datasource.options import ERRORS, Options, SourceError, briefly, explain
+from rsmq_tui.pipeline.datasource.options import Options, SourceError, briefly, iterate, opened
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
@@ -95,7 +93,7 @@ class MessageColumns:
     def column(self, name: str) -> pa.Array:
         """Return one column."""
         if name not in self._made:
-            self._made[name] = _MAKERS[name](self)
+            self._made[name] = getattr(self, f"_make_{name}")()
         return self._made[name]
 
     def _plain(self, what: str, raw: Sequence[bytes | None]) -> pa.Array | None:
@@ -183,12 +181,6 @@ def _plain_numbers(raw: Sequence[bytes | None]) -> pa.Array | None:
         return texts.cast(_TEXT).cast(_LONG)
     except pa.ArrowInvalid:
         return None
-
-
-_MAKERS: dict[str, Callable[[MessageColumns], pa.Array]] = {
-    name: getattr(MessageColumns, f"_make_{name}")
-    for name in ("at_ms", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state", "size", "body")
-}
 
 
 _INT64_MAX = 2**63 - 1
@@ -458,20 +450,17 @@ class MessageReader(DataSourceReader):
     @briefly
     def partitions(self) -> list[InputPartition]:
         """Split the work; raises ``SourceError``."""
-        return asyncio.run(self._plan())
+        return list(iterate(opened(self._options), self._plan))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition; raises ``SourceError``."""
         assert isinstance(partition, MessagePartition)
         reading = _Reading(self._options, self._pushed, to_arrow_schema(self._schema, timezone="UTC"))
-        yield from iterate(self._options, lambda reader: reading.batches(reader, partition.pieces))
+        yield from iterate(opened(self._options), lambda reader: reading.batches(reader, partition.pieces))
 
-    async def _plan(self) -> list[InputPartition]:
-        async with aclosing(opened(self._options)) as reader:
-            try:
-                return list(await plan(reader, self._options, self._pushed))
-            except ERRORS as error:
-                raise explain(error, reader.label) from None
+    async def _plan(self, reader: QueueReader) -> AsyncGenerator[InputPartition, None]:
+        for partition in await plan(reader, self._options, self._pushed):
+            yield partition
 
 
 class _Reading:
@@ -488,7 +477,6 @@ class _Reading:
         self._sizes = "size" in columns and not self._bodies
 
     async def batches(self, reader: QueueReader, pieces: Sequence[Piece]) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Yield the rows of some pieces."""
         for piece in pieces:
             gathered = _Gathered()
             async with aclosing(self._chunks(reader, piece)) as chunks:
@@ -585,7 +573,6 @@ class _Gathered:
         return len(self.at_ms) >= _BATCH_ROWS or self._body_bytes >= _BATCH_BODY_BYTES
 
     def add(self, chunk: ScanChunk) -> None:
-        """Take a chunk."""
         self.at_ms += [chunk.at_ms] * len(chunk)
         for column, values in zip(self.columns, chunk.columns, strict=True):
             column.extend(values)

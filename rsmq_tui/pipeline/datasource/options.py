@@ -1,4 +1,4 @@
-"""The options of the data source, and its errors.
+"""The options of the data source, its errors, and the readers of the server that the options name.
 
     Exception
     └── SourceError        what stops a read, a stream or a write
@@ -7,8 +7,10 @@ A SourceError says in one sentence what to do next. Spark puts its own lines aro
 Python's traceback.
 """
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -16,10 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from rsmq_tui.history.names import read_name
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Address, RsmqError, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Address, QueueReader, RsmqError, failure_of
 from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
 
 if TYPE_CHECKING:
     from rsmq_tui.profiles import Profile
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R", QueueReader, ListReader)
 
 ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
@@ -254,3 +260,60 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "kind": _one_of(*KINDS),
     "lists": _patterns,
 }
+
+
+_NEVER_S = 1e9
+
+
+def iterate(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator[T]:
+    """Yield the items of the asynchronous generator that ``make`` returns for a reader; raises ``SourceError``.
+
+    The reader is closed afterwards. The next item is fetched while the caller processes the current one.
+    """
+    with asyncio.Runner() as runner:
+        coming = make(reader)
+        try:
+            while True:
+                try:
+                    item = runner.run(_next(coming))
+                except StopAsyncIteration:
+                    return
+                except ERRORS as error:
+                    raise explain(error, reader.label) from None
+                yield item
+        finally:
+            runner.run(_close(coming, reader))
+
+
+def opened(options: Options) -> QueueReader:
+    """Return a reader of the server that the options name; raises ``SourceError``."""
+    return QueueReader(options.server.address(), options.ns)
+
+
+def opened_lists(options: Options) -> ListReader:
+    """Return a reader of the lists that the options name; raises ``SourceError``."""
+    if not options.lists:
+        raise SourceError(
+            "option lists names the lists to read: queue:*, or several separated by commas; or option "
+            "queue names one list"
+        )
+    return ListReader(options.server.address(), options.list_names, options.lists)
+
+
+def opened_poller(options: Options, *, interval_s: float = 1.0) -> LivePoller | ListPoller:
+    """Return a poller of the queues that the options name; raises ``SourceError``.
+
+    A poller of lists searches for them only on request: a background search would not run between two polls.
+    """
+    if options.kind == LIST.name:
+        return ListPoller(opened_lists(options), interval_s=interval_s, search_every_s=_NEVER_S)
+    return LivePoller(opened(options), interval_s=interval_s)
+
+
+async def _next(coming: AsyncGenerator[T, None]) -> T:
+    return await anext(coming)
+
+
+async def _close(coming: AsyncGenerator[T, None], reader: QueueReader | ListReader) -> None:
+    async with aclosing(reader), aclosing(coming):
+        pass

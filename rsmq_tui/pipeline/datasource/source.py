@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import closing, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -17,14 +17,8 @@ from pyspark.sql.datasource import (
     InputPartition,
     SimpleDataSourceStreamReader,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
     StringType,
     StructField,
     StructType,
@@ -37,25 +31,22 @@ from rsmq_tui.history.schema import MESSAGES as RECORDED_MESSAGES
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.list_poller import SEARCH_EVERY_S, ListPoller
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.bridge import opened_poller
 from rsmq_tui.pipeline.datasource.lists import ListMessageReader, ListWriter
 from rsmq_tui.pipeline.datasource.messages import MessageReader
-from rsmq_tui.pipeline.datasource.options import ERRORS, QUEUES, Options, SourceError, briefly, read_options
+from rsmq_tui.pipeline.datasource.options import (
+    ERRORS,
+    QUEUES,
+    Options,
+    SourceError,
+    briefly,
+    opened_poller,
+    read_options,
+)
 from rsmq_tui.pipeline.datasource.writing import QueueWriter
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 
-_TYPES: dict[str, DataType] = {
-    "string": StringType(),
-    "int64": LongType(),
-    "double": DoubleType(),
-    "bool": BooleanType(),
-    "binary": BinaryType(),
-    "list": ArrayType(StringType()),
-}
 _BODY_COLUMNS = ("size", "body")
-_OUR_WORDS = {
-    "state": "ready, in flight or delayed at the time of at_ms; of an item of a list also expired or no lease"
-}
+_STATE_WORDS = "ready, in flight or delayed at the time of at_ms; of an item of a list also expired or no lease"
 _MESSAGE_COLUMNS = (
     *("at_ms", "server", "ns", "queue", "id", "sent_ms", "due_ms", "rc", "fr_ms", "state"),
     *_BODY_COLUMNS,
@@ -64,19 +55,14 @@ _MESSAGE_COLUMNS = (
 
 def _recorded(table: str) -> dict[str, StructField]:
     return {
-        column.name: StructField(
-            column.name,
-            _TYPES["list" if str(column.type).startswith("list") else str(column.type)],
-            metadata={"comment": column.words},
-        )
+        column.name: StructField(column.name, from_arrow_type(column.type), metadata={"comment": column.words})
         for column in COLUMNS[table]
     }
 
 
 _SAMPLE_FIELDS = _recorded(SAMPLES)
-_MESSAGE_FIELDS = _recorded(RECORDED_MESSAGES) | {
-    "state": StructField("state", StringType(), metadata={"comment": _OUR_WORDS["state"]})
-}
+_STATE = StructField("state", StringType(), metadata={"comment": _STATE_WORDS})
+_MESSAGE_FIELDS = {**_recorded(RECORDED_MESSAGES), "state": _STATE}
 
 SAMPLE_SCHEMA = StructType(list(_SAMPLE_FIELDS.values()))
 MESSAGE_SCHEMA = StructType([_MESSAGE_FIELDS[name] for name in _MESSAGE_COLUMNS])
@@ -115,8 +101,11 @@ class QueueTableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a row for each queue; raises ``SourceError``."""
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        snapshot = asyncio.run(_polled(self._options))
         options = self._options
+        with closing(_Polls(options)) as polls:
+            snapshot = polls.check()
+        if snapshot.notes and not snapshot.queues:
+            raise SourceError(snapshot.notes[0])
         rows = SampleRows(uuid4().hex[:12], place_of(options, snapshot))
         queues = snapshot.queues
         if options.queue is not None:
@@ -127,21 +116,6 @@ class QueueTableReader(DataSourceReader):
                 )
         # The last row is that of the poll itself.
         yield fitted(rows.polled(queues, snapshot.at_ms, None), schema).slice(0, len(queues))
-
-
-async def _polled(options: Options) -> Snapshot:
-    async with aclosing(opened_poller(options)) as poller:
-        if isinstance(poller, ListPoller):
-            # A server that cannot be read is told by the poll.
-            with suppress(*ERRORS):
-                await poller.discover()
-        snapshot = await poller.poll()
-    failure = snapshot.link.failure
-    if failure is not None:
-        raise SourceError(f"{snapshot.server}: {failure.sentence}; {failure.hint}")
-    if snapshot.notes and not snapshot.queues:
-        raise SourceError(snapshot.notes[0])
-    return snapshot
 
 
 def place_of(options: Options, snapshot: Snapshot) -> Place:
@@ -218,12 +192,13 @@ class _Polls:
         self._rows: SampleRows | None = None
         self._polled_s: float | None = None
 
-    def check(self) -> None:
-        """Raise ``SourceError`` if the server cannot be read."""
+    def check(self) -> Snapshot:
+        """Poll once; raises ``SourceError`` if the server cannot be read."""
         snapshot = self._polled()
         failure = snapshot.link.failure
         if failure is not None:
             raise SourceError(printable(f"{snapshot.server}: {failure.sentence}; {failure.hint}"))
+        return snapshot
 
     def close(self) -> None:
         """Close the connections."""

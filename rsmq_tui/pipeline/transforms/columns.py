@@ -5,15 +5,14 @@ from functools import cache
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_type
 
 from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor.text import UNKNOWN
 
 DAY = "day"
 """The first column of the tables that are kept by day, such as 2031-05-17, UTC."""
-
-_NAMES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.binary(): "binary"}
-_NAMES |= {pa.bool_(): "boolean"}
 
 
 @cache
@@ -30,12 +29,11 @@ def conform(df: DataFrame, table: str) -> DataFrame:
 
 def spark_type(kind: pa.DataType) -> str:
     """Return Spark's name of a type."""
-    return f"array<{spark_type(kind.value_type)}>" if pa.types.is_list(kind) else _NAMES[kind]
+    return from_arrow_type(kind).simpleString()
 
 
 # As in monitor/text: 9,999 years.
 _CALENDAR_MS = 315_537_897_600_000
-_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def count(number: Column) -> Column:
@@ -55,17 +53,17 @@ def rate(per_s: Column) -> Column:
 
 def duration(ms: Column) -> Column:
     """Format a span of whole milliseconds in its two largest units, as ``monitor.text.duration`` does."""
-    days, hours = _whole(ms, _DAY_MS), _whole(ms % _DAY_MS, _HOUR_MS)
-    minutes, seconds = _whole(ms % _HOUR_MS, _MINUTE_MS), _whole(ms % _MINUTE_MS, _SECOND_MS)
+    days, hours = _whole(ms, DAY_MS), _whole(ms % DAY_MS, HOUR_MS)
+    minutes, seconds = _whole(ms % HOUR_MS, MINUTE_MS), _whole(ms % MINUTE_MS, 1000)
     return (
         sf.when(ms.isNull() | (ms > _CALENDAR_MS), UNKNOWN)
-        .when(ms < _SECOND_MS, sf.concat(sf.greatest(ms, sf.lit(0)).cast("string"), sf.lit(" ms")))
-        .when(ms < _MINUTE_MS, sf.concat(seconds, sf.lit(" s")))
-        .when(ms < 10 * _MINUTE_MS, sf.concat(minutes, sf.lit("m "), seconds, sf.lit("s")))
-        .when(ms < _HOUR_MS, sf.concat(minutes, sf.lit("m")))
-        .when(ms < _DAY_MS, sf.concat(hours, sf.lit("h "), minutes, sf.lit("m")))
-        .when(ms < 1000 * _DAY_MS, sf.concat(days, sf.lit("d "), hours, sf.lit("h")))
-        .otherwise(sf.concat(sf.format_number(sf.floor(ms / _DAY_MS), 0), sf.lit("d")))
+        .when(ms < 1000, sf.concat(sf.greatest(ms, sf.lit(0)).cast("string"), sf.lit(" ms")))
+        .when(ms < MINUTE_MS, sf.concat(seconds, sf.lit(" s")))
+        .when(ms < 10 * MINUTE_MS, sf.concat(minutes, sf.lit("m "), seconds, sf.lit("s")))
+        .when(ms < HOUR_MS, sf.concat(minutes, sf.lit("m")))
+        .when(ms < DAY_MS, sf.concat(hours, sf.lit("h "), minutes, sf.lit("m")))
+        .when(ms < 1000 * DAY_MS, sf.concat(days, sf.lit("d "), hours, sf.lit("h")))
+        .otherwise(sf.concat(sf.format_number(sf.floor(ms / DAY_MS), 0), sf.lit("d")))
     )
 
 

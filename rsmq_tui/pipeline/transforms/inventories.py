@@ -21,9 +21,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS, STATISTICS
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
-from rsmq_tui.pipeline.transforms.samples import DAY_MS, QUEUE
+from rsmq_tui.pipeline.transforms.samples import QUEUE
 from rsmq_tui.protocol import SECONDS_BELOW
 
 DAY_NO = "day_no"
@@ -263,7 +264,6 @@ def _statistics(name: str) -> tuple[Column, ...]:
 
 
 def _columns(name: str) -> dict[str, Column]:
-    """Return a column for each percentile."""
     return {f"{name}_{how}": sf.col(f"{name}_percentiles")[at] for at, how in enumerate(_QUANTILES)}
 
 

@@ -183,7 +183,7 @@ class HeatView(LineView):
         cell = max(1, min(5, (self.size.width - _LABEL) // 24))
         label_width = min(_LABEL, max(0, self.size.width - 24 * cell))
         shades = _ASCII_SHADES if self.ascii_only else _SHADES
-        levels = levels_of([value for _, hours in heat.rows for value in hours if value is not None])
+        levels = heat.levels
         step = 1 if cell >= 3 else 2 if cell == 2 else 6
         hours = "".join(f"{hour:02d}".ljust(step * cell) for hour in range(0, 24, step))
         lines: list[list[Piece]] = [[(" " * label_width, ""), (hours, "head")]]
@@ -197,13 +197,6 @@ class HeatView(LineView):
         told = [f"{shades[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
         lines += [[], [(" " + "  ".join(told) + "   blank: no data", "muted")]]
         return lines
-
-
-def levels_of(values: Sequence[float]) -> list[float]:
-    """Return the lower bound of each shade, such that all have about the same number of distinct values."""
-    distinct = sorted(set(values))
-    count = min(len(_SHADES), len(distinct))
-    return [distinct[index * len(distinct) // count] for index in range(count)]
 
 
 def _label(day: int, is_week: bool) -> str:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from rsmq_tui.history.analysis.values import (
-    DAY_MS,
-    HOUR_MS,
     Advice,
     Anomaly,
     Band,
@@ -20,7 +18,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
-from rsmq_tui.history.moments import MomentError, read_end, read_moment
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import clock, duration
 
@@ -206,12 +204,12 @@ class Loader:
         return self._analysis
 
     def _load(self, analysis: "Analysis", wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
-        whole = analysis.span()
-        shown = Shown(wanted, analysis.label, analysis.history, analysis.made_ms, whole)
+        whole, manifest = analysis.span(), analysis.manifest
+        shown = Shown(wanted, analysis.label, manifest.history, manifest.made_ms, whole)
         if whole is None:
             return replace(shown, problems=analysis.problems)
         span = wanted.span or default(whole)
-        run = analysis.made_ms
+        run = manifest.made_ms
         lists = self._keep("lists", (run, span), lambda: self._lists(analysis, span))
         subject = (run, span, wanted.refs, wanted.metric)
         lines = self._keep(

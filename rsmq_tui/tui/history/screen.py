@@ -14,8 +14,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from rsmq_tui.history.analysis.values import DAY_MS, Episode, QueueFacts, QueueRef, TimeRange
-from rsmq_tui.history.moments import MomentError
+from rsmq_tui.history.analysis.values import Episode, QueueFacts, QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.tui.columns import passes

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.history.moments import read_moment
-from rsmq_tui.history.replay.diff import Diff, QueueDiff, diff_of
+from rsmq_tui.history.replay.replay import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen

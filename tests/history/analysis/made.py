@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rsmq_tui.history.analysis.reading import Analysis, Chosen
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
@@ -23,7 +24,7 @@ from rsmq_tui.history.analysis.schema import (
     WIDTHS_MS,
 )
 from rsmq_tui.history.analysis.tables import Manifest, write_manifest
-from rsmq_tui.history.analysis.values import QueueRef
+from rsmq_tui.history.analysis.values import Line, QueueRef, TimeRange
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.store import day_of, open_store
 
@@ -248,3 +249,11 @@ def _anomalies() -> list[dict[str, Any]]:
 def _is_unknown(ref: QueueRef, at_ms: int, width_ms: int) -> bool:
     spans = (GAP, OUTAGE) if ref.place == PROD else ()
     return any(from_ms <= at_ms and at_ms + width_ms <= to_ms for from_ms, to_ms in spans)
+
+
+def line_of(
+    analysis: Analysis, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200, statistic: str = "mean"
+) -> Line:
+    """Return one line of an analysis."""
+    (line,) = analysis.lines(queues, ((metric, statistic),), span, points=points)
+    return line

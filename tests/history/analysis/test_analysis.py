@@ -9,7 +9,8 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERSION
-from rsmq_tui.history.analysis.values import DAY_MS, HOUR_MS, TimeRange
+from rsmq_tui.history.analysis.values import TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError
 from tests.history.analysis.made import (
     EMAILS,
@@ -27,6 +28,7 @@ from tests.history.analysis.made import (
     bucket,
     depth_of,
     episode,
+    line_of,
     named,
     scripted,
 )
@@ -40,7 +42,8 @@ LAST = TimeRange(END_MS - DAY_MS, END_MS)
 def test_it_tells_its_queues_its_time_and_where_it_comes_from(analysis: Analysis) -> None:
     assert [facts.ref for facts in analysis.queues()] == [EMAILS, INVOICES, ORDERS, WEBHOOKS]
     assert analysis.span() == TimeRange(START_MS, END_MS - 5_000)
-    assert (analysis.history, analysis.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
+    told = analysis.manifest
+    assert (told.history, told.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
 
 
 def test_episodes_are_those_that_reach_into_the_range(analysis: Analysis) -> None:
@@ -179,7 +182,7 @@ def test_only_the_files_of_the_asked_days_are_opened(tmp_path: Path) -> None:
     for path in tmp_path.glob("runs/*/rollup_*/day=2031-05-1[45]/*"):
         path.write_bytes(b"no parquet")
     analysis = Analysis(tmp_path)
-    analysis.line(REFS, "depth", LAST)
+    line_of(analysis, REFS, "depth", LAST)
     analysis.heat(REFS, "depth", LAST)
     assert analysis.problems == ()
 
@@ -188,8 +191,8 @@ def test_an_empty_analysis_answers_everything_with_nothing(tmp_path: Path) -> No
     Made(tmp_path).publish()
     analysis = Analysis(tmp_path)
     assert (analysis.span(), analysis.queues(), analysis.episodes(ALL)) == (None, (), ())
-    assert analysis.line(None, "depth", ALL).points == ()
-    assert analysis.line([ORDERS], "depth", ALL).is_empty
+    assert line_of(analysis, None, "depth", ALL).points == ()
+    assert line_of(analysis, [ORDERS], "depth", ALL).is_empty
     assert analysis.heat([ORDERS], "depth", ALL, by_week=True).rows == ()
     assert analysis.band(ORDERS, "depth", ALL).points == ()
 
@@ -210,7 +213,7 @@ def test_an_analysis_is_read_from_any_filesystem(tmp_path: Path, analysis: Analy
     try:
         remote = Analysis("memory://there", state=tmp_path)
         assert remote.episodes(ALL) == analysis.episodes(ALL)
-        assert remote.line(None, "depth", LAST) == analysis.line(None, "depth", LAST)
+        assert line_of(remote, None, "depth", LAST) == line_of(analysis, None, "depth", LAST)
         assert not remote.problems
         memory.rm("/there/runs", recursive=True)
         assert remote.episodes(ALL) == ()

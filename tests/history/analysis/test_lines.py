@@ -24,6 +24,7 @@ from tests.history.analysis.made import (
     WEBHOOKS,
     Made,
     bucket,
+    line_of,
     metrics_of,
     named,
 )
@@ -45,13 +46,13 @@ def _known(line: Line) -> dict[int, float]:
     ],
 )  # fmt: skip
 def test_the_roll_up_suits_the_width(analysis: Analysis, span: TimeRange, points: int, step_ms: int) -> None:
-    line = analysis.line([ORDERS], "depth", span, points=points)
+    line = line_of(analysis, [ORDERS], "depth", span, points=points)
     assert line.step_ms == step_ms
     assert len(line.points) >= points / 2 or step_ms == 10_000
 
 
 def test_the_coarse_roll_up_stands_in_where_the_fine_one_lacks_days(analysis: Analysis) -> None:
-    line = analysis.line([ORDERS], "depth", ALL, points=1_000)
+    line = line_of(analysis, [ORDERS], "depth", ALL, points=1_000)
     assert (line.step_ms, line.points[0][0]) == (HOUR_MS, START_MS)
 
 
@@ -61,7 +62,7 @@ def test_a_line_is_the_sum_of_its_queues_and_of_ages_the_greatest(
     analysis: Analysis, metric: str, refs: tuple[QueueRef, ...]
 ) -> None:
     span = TimeRange(START_MS, START_MS + DAY_MS - 1)
-    line = analysis.line(refs, metric, span, points=24)
+    line = line_of(analysis, refs, metric, span, points=24)
     joined = max if metric == AGE else sum
     for at_ms, value in _known(line).items():
         assert value == pytest.approx(joined(metrics_of(ref, at_ms)[metric] or 0.0 for ref in refs)), at_ms
@@ -69,8 +70,8 @@ def test_a_line_is_the_sum_of_its_queues_and_of_ages_the_greatest(
 
 
 def test_all_queues_are_meant_where_none_is_named(analysis: Analysis) -> None:
-    assert analysis.line(None, "depth", DAY) == analysis.line(REFS, "depth", DAY)
-    assert analysis.line((), "depth", DAY).points == ()
+    assert line_of(analysis, None, "depth", DAY) == line_of(analysis, REFS, "depth", DAY)
+    assert line_of(analysis, (), "depth", DAY).points == ()
 
 
 @pytest.mark.parametrize("refs", [(ORDERS,), (ORDERS, EMAILS), REFS])
@@ -79,7 +80,7 @@ def test_what_nobody_recorded_is_a_gap_and_never_zero(
     analysis: Analysis, refs: tuple[QueueRef, ...], from_ms: int, to_ms: int
 ) -> None:
     day = TimeRange(from_ms // DAY_MS * DAY_MS, from_ms // DAY_MS * DAY_MS + DAY_MS - 1)
-    line = analysis.line(refs, "depth", day, points=200)
+    line = line_of(analysis, refs, "depth", day, points=200)
     assert line.step_ms == MINUTE_MS
     inside = [(at_ms, value) for at_ms, value in line.points if from_ms <= at_ms < to_ms]
     assert inside[0] == (from_ms, None)
@@ -89,14 +90,14 @@ def test_what_nobody_recorded_is_a_gap_and_never_zero(
 
 def test_a_place_of_its_own_goes_on_while_another_has_a_gap(analysis: Analysis) -> None:
     span = TimeRange(*GAP)
-    assert not analysis.line([WEBHOOKS], "depth", span).is_empty
-    assert analysis.line([ORDERS], "depth", TimeRange(GAP[0], GAP[1] - 1), points=60).is_empty
+    assert not line_of(analysis, [WEBHOOKS], "depth", span).is_empty
+    assert line_of(analysis, [ORDERS], "depth", TimeRange(GAP[0], GAP[1] - 1), points=60).is_empty
 
 
 @pytest.mark.parametrize("statistic", ["min", "max", "p50", "p95", "p99"])
 def test_other_statistics_come_from_their_columns(analysis: Analysis, statistic: str) -> None:
     factor = {"min": 0.8, "max": 1.3, "p50": 0.99, "p95": 1.2, "p99": 1.25}[statistic]
-    line = analysis.line([ORDERS], "depth", HOUR, statistic=statistic)
+    line = line_of(analysis, [ORDERS], "depth", HOUR, statistic=statistic)
     assert _known(line)[HOUR.from_ms] == pytest.approx(160.0 * factor)
 
 
@@ -114,7 +115,7 @@ def test_a_queue_that_is_not_there_adds_nothing_while_its_place_is_polled(tmp_pa
     rows = [bucket(ORDERS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=10.0) for n in range(30)]
     rows += [bucket(EMAILS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=5.0) for n in range(30) if n not in range(9, 20)]
     analysis = _made(tmp_path, *rows, refs=(ORDERS, EMAILS))
-    line = analysis.line(None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
+    line = line_of(analysis, None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
     assert [value for _, value in line.points] == [10.0 if n in range(9, 20) else 15.0 for n in range(30)]
 
 
@@ -122,7 +123,7 @@ def test_a_sum_is_unknown_while_one_of_its_places_is(tmp_path: Path) -> None:
     rows = [bucket(ORDERS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=10.0) for n in range(30)]
     rows += [bucket(WEBHOOKS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=5.0) for n in range(5, 25) if n != 12]
     analysis = _made(tmp_path, *rows, refs=(ORDERS, WEBHOOKS))
-    line = analysis.line(None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
+    line = line_of(analysis, None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
     wanted = [None if n == 12 else 15.0 if n in range(5, 25) else 10.0 for n in range(30)]
     assert [value for _, value in line.points] == wanted
 
@@ -131,7 +132,7 @@ def test_places_that_are_polled_by_turns_are_added_up_over_longer_steps(tmp_path
     odd = [bucket(ORDERS, START_MS + n * MINUTE_MS, 10_000, samples=1, depth=10.0) for n in range(60)]
     even = [bucket(WEBHOOKS, START_MS + 30_000 + n * MINUTE_MS, 10_000, samples=1, depth=5.0) for n in range(60)]
     analysis = _made(tmp_path, *odd, *even, table=ROLLUP_10S, refs=(ORDERS, WEBHOOKS))
-    line = analysis.line(None, "depth", TimeRange(START_MS, START_MS + HOUR_MS), points=800)
+    line = line_of(analysis, None, "depth", TimeRange(START_MS, START_MS + HOUR_MS), points=800)
     assert line.step_ms == 2 * MINUTE_MS
     assert {value for _, value in line.points} == {15.0}
 
@@ -139,8 +140,12 @@ def test_places_that_are_polled_by_turns_are_added_up_over_longer_steps(tmp_path
 def test_a_poll_that_comes_a_little_late_is_no_gap(tmp_path: Path) -> None:
     rows = [bucket(ORDERS, START_MS + n * 10_000, 10_000, samples=1, depth=1.0) for n in range(60) if n % 7]
     rows = [row for row in rows if not 300_000 <= row["bucket_ms"] - START_MS < 400_000]
-    line = _made(tmp_path, *rows, table=ROLLUP_10S, refs=(ORDERS,)).line(
-        None, "depth", TimeRange(START_MS, START_MS + 600_000), points=60
+    line = line_of(
+        _made(tmp_path, *rows, table=ROLLUP_10S, refs=(ORDERS,)),
+        None,
+        "depth",
+        TimeRange(START_MS, START_MS + 600_000),
+        points=60,
     )
     assert [at_ms - START_MS for at_ms, value in line.points if value is None] == [300_000]
 
@@ -154,11 +159,11 @@ def test_steps_weigh_samples_and_rates_what_is_covered(tmp_path: Path) -> None:
     rows.append(bucket(ORDERS, START_MS + 6_000 * HOUR_MS, HOUR_MS, depth=7.0, arrivals_s=3.0))
     analysis = _made(tmp_path, *rows, table=ROLLUP_1H, refs=(ORDERS,))
     whole = TimeRange(START_MS, START_MS + 6_000 * HOUR_MS)
-    depth = analysis.line(None, "depth", whole)
+    depth = line_of(analysis, None, "depth", whole)
     assert depth.step_ms == 2 * HOUR_MS
     assert _known(depth) == {START_MS: 17.5, START_MS + 6_000 * HOUR_MS: 7.0}
     assert depth.points[1] == (START_MS + 2 * HOUR_MS, None)
-    arrivals = _known(analysis.line(None, "arrivals_s", whole))
+    arrivals = _known(line_of(analysis, None, "arrivals_s", whole))
     assert arrivals == {START_MS: pytest.approx(4_200 / 3_660), START_MS + 6_000 * HOUR_MS: pytest.approx(3.0)}
 
 
@@ -174,6 +179,6 @@ def test_names_that_are_no_utf_8_are_found_by_their_own_bytes(tmp_path: Path) ->
     analysis = Analysis(tmp_path)
     span = TimeRange(START_MS, START_MS + HOUR_MS)
     assert [facts.ref for facts in analysis.queues()] == [other, odd]
-    assert {value for _, value in analysis.line([odd], "depth", span, points=50).points} == {1.0}
-    assert {value for _, value in analysis.line([other], "depth", span, points=50).points} == {2.0}
-    assert {value for _, value in analysis.line([odd, other], "depth", span, points=50).points} == {3.0}
+    assert {value for _, value in line_of(analysis, [odd], "depth", span, points=50).points} == {1.0}
+    assert {value for _, value in line_of(analysis, [other], "depth", span, points=50).points} == {2.0}
+    assert {value for _, value in line_of(analysis, [odd, other], "depth", span, points=50).points} == {3.0}

@@ -14,8 +14,7 @@ from pyspark.sql.types import StructType
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.pipeline.datasource import RsmqDataSource
-from rsmq_tui.pipeline.datasource.bridge import opened_poller
-from rsmq_tui.pipeline.datasource.options import SourceError, read_options
+from rsmq_tui.pipeline.datasource.options import SourceError, opened_poller, read_options
 from rsmq_tui.pipeline.datasource.source import SampleStreamReader
 from rsmq_tui.pipeline.datasource.writing import Written
 from rsmq_tui.protocol import Rsmq

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.increment import HOUR_MS, hours_of
+from rsmq_tui.pipeline.increment import hours_of
 
 Row = dict[str, Any]
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.transforms.rollups import verdict_runs
-from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt
+from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt, verdict_runs
 from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of
 
 Row = dict[str, Any]

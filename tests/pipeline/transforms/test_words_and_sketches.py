@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, EPISODES, SCHEMAS
 from rsmq_tui.monitor import text as plain
-from rsmq_tui.pipeline.transforms import columns, rollups
+from rsmq_tui.pipeline.transforms import columns, samples
 from rsmq_tui.pipeline.transforms.columns import columns_of, conform
 from tests.pipeline.transforms.reference import percentile
 
@@ -50,14 +50,14 @@ def test_percentiles_are_exact_while_the_sketch_holds_all_values(spark: SparkSes
         spark.createDataFrame(table)
         .groupBy("n")
         .agg(
-            *(rollups.sketch_of(metric).alias(f"{metric}_sketch") for metric in ("depth", "arrivals_s")),
+            *(samples.sketch_of(metric).alias(f"{metric}_sketch") for metric in ("depth", "arrivals_s")),
             sf.sort_array(sf.collect_list("depth")).alias("values"),
         )
         .select(
             "n",
-            rollups.percentiles_in("depth", "depth_sketch").alias("depth"),
-            rollups.percentiles_in("arrivals_s", "arrivals_s_sketch").alias("arrivals_s"),
-            rollups.percentiles_of("values").alias("exact"),
+            samples.percentiles_in("depth", "depth_sketch").alias("depth"),
+            samples.percentiles_in("arrivals_s", "arrivals_s_sketch").alias("arrivals_s"),
+            samples.percentiles_of("values").alias("exact"),
         )
     )
     found = {row["n"]: row for row in made.toArrow().to_pylist()}
@@ -75,9 +75,9 @@ def test_percentiles_of_merged_sketches_are_near_their_rank(spark: SparkSession)
     values = list(range(6000))
     Random(3).shuffle(values)
     table = pa.table({"minute": [n // 100 for n in range(6000)], "depth": values})
-    minutes = spark.createDataFrame(table).groupBy("minute").agg(rollups.sketch_of("depth").alias("depth_sketch"))
-    hour = minutes.agg(rollups.merged("depth", "depth_sketch").alias("depth_sketch")).select(
-        rollups.percentiles_in("depth", "depth_sketch"), sf.kll_sketch_get_n_bigint("depth_sketch")
+    minutes = spark.createDataFrame(table).groupBy("minute").agg(samples.sketch_of("depth").alias("depth_sketch"))
+    hour = minutes.agg(samples.merged("depth", "depth_sketch").alias("depth_sketch")).select(
+        samples.percentiles_in("depth", "depth_sketch"), sf.kll_sketch_get_n_bigint("depth_sketch")
     )
     ((percentiles,), (count,)) = hour.toArrow().to_pydict().values()
 

@@ -16,6 +16,8 @@ from rsmq_tui.cli.options import json_option
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Options, folder, group, option, positive, span, whole
 from rsmq_tui.files import state_folder
+from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ _TELL_EVERY_S = 1.0
 _ENDING_S = 20.0
 _CANCEL_EVERY_S = 0.5
 _BAR = 24
-_DAY_MS = 86_400_000
 _QUEUES_MAX = 100_000
 _STATUSES = {
     0: "done, or nothing new",
@@ -92,7 +93,7 @@ def _setting(text: str) -> tuple[str, str]:
 @option(
     "--age-limit SPAN",
     "the age that no ready message should reach, for the forecast",
-    span(1_000, 100_000 * _DAY_MS),
+    span(1_000, 100_000 * DAY_MS),
     default="10m",
 )
 @option("--master URL", "the Spark master: local[*] (default), local[2], spark://HOST:7077, ...")
@@ -299,7 +300,7 @@ def _days(text: str) -> int:
         days = -1.0
     if not 0.01 <= days <= 10_000:
         raise ValueError(f"{text!r} is not a number of days from 0.01 to 10,000")
-    return round(days * _DAY_MS)
+    return round(days * DAY_MS)
 
 
 def _time(text: str) -> int:
@@ -329,7 +330,7 @@ def _time(text: str) -> int:
     default="3",
 )
 @option("--every SPAN", "time between polls", span(100, 600_000), default="10s")
-@option("--messages SPAN", "also write inventories of all messages at this interval: 1h", span(60_000, 30 * _DAY_MS))
+@option("--messages SPAN", "also write inventories of all messages at this interval: 1h", span(60_000, 30 * DAY_MS))
 @option(
     "--until TIME",
     "end of the history: 2031-05-17 or 2031-05-17T12:00, UTC; rounded down to ten minutes (default: the last midnight)",
@@ -342,12 +343,11 @@ def _generate(options: Options) -> int:
     Raises ``UsageError`` where the packages for it are missing, and for a folder that it cannot be made in.
     """
     require_packages("generating")
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - its packages are there
     from rsmq_tui.history.synthetic import Generator, Progress, Wanted  # noqa: PLC0415
 
     until_ms = options.until
     if until_ms is None:
-        until_ms = int(time.time() * 1000) // _DAY_MS * _DAY_MS
+        until_ms = int(time.time() * 1000) // DAY_MS * DAY_MS
     line, begun_s = ProgressLine(), time.monotonic()
 
     def tell(progress: Progress) -> None:
@@ -379,8 +379,6 @@ def _generate(options: Options) -> int:
         return EXIT_INTERRUPTED
     line.clear()
     messages = f", {plural(done.messages, 'message')}" if done.messages else ""
-    kept = f"; {plural(done.kept, 'file')} was there" if done.kept == 1 else ""
-    if done.kept > 1:
-        kept = f"; {done.kept:,} files were there"
+    kept = f"; {plural(done.kept, 'file')} {'was' if done.kept == 1 else 'were'} there" if done.kept else ""
     say(f"{printable(generator.label)}: {plural(done.rows, 'row')}{messages}, {size(done.bytes)} made{kept}")
     return 0

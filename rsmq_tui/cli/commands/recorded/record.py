@@ -16,6 +16,8 @@ from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 _LOOK_S = 0.25
 
 
-_DAY_MS = 86_400_000
 _NOTES = """\
 DIR is a folder, or a URL that fsspec supports (s3://bucket/queues with the package s3fs). Several recorders may write
 to the same DIR. It contains Parquet files by UTC day; DIR/_schema.json describes the columns. An unreachable server
@@ -58,15 +59,15 @@ def _size(text: str) -> int:
 
 @click.command(cls=Command, notes=_NOTES, sections={"Examples": _EXAMPLES}, statuses=_STATUSES)
 @option("--out DIR", "the destination: a folder or a URL", folder, required=True)
-@option("--every SPAN", "time between polls", span(100, _DAY_MS), default="5s")
-@option("--for SPAN", "stop after this time: 1h", span(100, 10_000 * _DAY_MS), name="for_ms")
+@option("--every SPAN", "time between polls", span(100, DAY_MS), default="5s")
+@option("--for SPAN", "stop after this time: 1h", span(100, 10_000 * DAY_MS), name="for_ms")
 @option(
     "--messages SPAN",
     "also record every message of RSMQ queues at this interval, without its body: 5m",
-    span(1_000, 10_000 * _DAY_MS),
+    span(1_000, 10_000 * DAY_MS),
 )
 @option("--bodies", "with --messages: record the bodies too; anyone who can read the files can read the bodies")
-@option("--keep SPAN", "delete days older than this: 90d", span(_DAY_MS, 100_000 * _DAY_MS))
+@option("--keep SPAN", "delete days older than this: 90d", span(DAY_MS, 100_000 * DAY_MS))
 @option("--max-size SIZE", "delete the oldest days when the files take more than this: 20G", _size)
 @reading
 def command(options: Options) -> int:
@@ -82,7 +83,6 @@ def command(options: Options) -> int:
 def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
     """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
     require_packages("recording")
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
     from rsmq_tui.history.writer import Settings  # noqa: PLC0415
 
@@ -140,7 +140,6 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
 
 
 def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
-    from rsmq_tui.history.names import Place  # noqa: PLC0415
     from rsmq_tui.history.recorder import Watched  # noqa: PLC0415
 
     found: dict[Place, Watched] = {}
@@ -163,7 +162,6 @@ class _Telling:
         self._told: dict[str, str | None] = {}
 
     async def run(self) -> None:
-        """Tell until cancelled."""
         begun_s = self._loop.time()
         say(f"recording {plural(len(self._watched), 'place')} into {printable(self._recorder.label)}; Ctrl+C stops it")
         try:

@@ -10,6 +10,8 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import look
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import clock, printable
 
 if TYPE_CHECKING:
@@ -68,7 +70,6 @@ def _speed(text: str) -> float:
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` where there is none."""
     require_packages("replaying")
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
     from rsmq_tui.history.reading import History  # noqa: PLC0415
 
     try:
@@ -97,7 +98,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
             from_ms = None if options.from_text is None else _moment(options.from_text, "--from", span)
             to_ms = None if options.to_text is None else _moment(options.to_text, "--to", span, from_ms)
             if from_ms is None:
-                from_ms = max(span.from_ms, (to_ms or span.to_ms) - 3_600_000)
+                from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
                 raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
     return replaying_of(history, from_ms=from_ms, to_ms=to_ms, speed=options.speed, playing=not options.paused)
@@ -105,8 +106,6 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
 
 def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -> int:
     """Read a moment within what was recorded; a time without a date is the first one after ``after_ms``, if any is."""
-    from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
-
     try:
         at_ms = read_moment(text, span.to_ms) if after_ms is None else read_end(text, after_ms, span.to_ms)
         if after_ms is not None and at_ms > span.to_ms:

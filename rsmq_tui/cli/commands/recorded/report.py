@@ -15,13 +15,14 @@ from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import plural, printable, size
 
 if TYPE_CHECKING:
     from rsmq_tui.history.analysis.reading import Analysis
     from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 
-_DAY_MS = 86_400_000
 _NAMED_MAX = 10
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 
@@ -83,7 +84,6 @@ def command(options: Options) -> int:
 def _opened(out: str) -> "Analysis":
     require_packages("a report")
     from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages are there
-    from rsmq_tui.history.names import HistoryError  # noqa: PLC0415
 
     try:
         return Analysis(out)
@@ -93,7 +93,6 @@ def _opened(out: str) -> "Analysis":
 
 def _span(options: Options, analysis: "Analysis") -> "TimeRange":
     from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
-    from rsmq_tui.history.moments import MomentError, read_end, read_moment  # noqa: PLC0415
 
     whole = analysis.span()
     if whole is None and analysis.left_out:
@@ -104,7 +103,7 @@ def _span(options: Options, analysis: "Analysis") -> "TimeRange":
         to_ms = whole.to_ms
         if options.from_text is None:
             to_ms = to_ms if options.to_text is None else read_moment(options.to_text, whole.to_ms)
-            from_ms = max(min(whole.from_ms, to_ms - 1), to_ms - _DAY_MS)
+            from_ms = max(min(whole.from_ms, to_ms - 1), to_ms - DAY_MS)
         else:
             from_ms = read_moment(options.from_text, whole.to_ms)
             to_ms = to_ms if options.to_text is None else read_end(options.to_text, from_ms, whole.to_ms)
