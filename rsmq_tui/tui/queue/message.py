@@ -167,6 +167,8 @@ class MessageScreen(ActingScreen):
             # A read that started before the change is outdated.
             self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
+            # A worker that is cancelled before its first step never counts as finished.
+            self._reading = None
             self._show_body()
             self.refresh_words()
         elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
