@@ -23,6 +23,7 @@ from rsmq_tui.charts.series import (
 _WHOLE, _HALF = "━", "╸"
 # A shorter bar is worth less than the space it takes from the label.
 _SHORTEST_BAR = 4
+_UNKNOWN_AMOUNT = "–"
 
 
 def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette) -> Text:
@@ -35,11 +36,11 @@ def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette)
     if width < 1 or not rows:
         return Text()
     amounts = [known(amount) for _, amount in rows]
-    labels = [fit_label(label, width, ascii_only=palette.ascii) for label, _ in rows]
+    labels = [fit_label(label, width) for label, _ in rows]
     label_width = max(map(cell_len, labels))
-    numbers = [_exact(amount, palette) for amount in amounts]
+    numbers = [_exact(amount) for amount in amounts]
     if label_width + 1 + max(map(len, numbers)) > width:
-        numbers = [_short(amount, palette) for amount in amounts]
+        numbers = [_short(amount) for amount in amounts]
     number_width = min(width, max(map(len, numbers)))
     label_width = min(label_width, max(0, width - 1 - number_width))
     bar_width = width - label_width - number_width - 2
@@ -50,38 +51,33 @@ def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette)
         if index:
             text.append("\n")
         if label_width:
-            label = fit_label(labels[index], label_width, ascii_only=palette.ascii)
+            label = fit_label(labels[index], label_width)
             text.append(label + " " * (label_width - cell_len(label) + 1))
-        text.append(fit_label(numbers[index], number_width, ascii_only=palette.ascii).rjust(number_width))
+        text.append(fit_label(numbers[index], number_width).rjust(number_width))
         if bar_width >= _SHORTEST_BAR and amount is not None and amount > 0:
             text.append(" ")
-            text.append(_bar(amount / largest, bar_width, ascii_only=palette.ascii), palette.series_style(0))
+            text.append(_bar(amount / largest, bar_width), palette.series_style(0))
     return text
 
 
-def _bar(share: float, width: int, *, ascii_only: bool) -> str:
-    if ascii_only:
-        return "#" * max(1, round(share * width))
+def _bar(share: float, width: int) -> str:
     whole, half = divmod(max(1, round(share * width * 2)), 2)
     return _WHOLE * whole + _HALF * half
 
 
-def _exact(amount: float | None, palette: Palette) -> str:
+def _exact(amount: float | None) -> str:
     if amount is None:
-        return _short(amount, palette)
+        return _UNKNOWN_AMOUNT
     return f"{amount:,.0f}" if amount.is_integer() else f"{amount:,.1f}"
 
 
-def _short(amount: float | None, palette: Palette) -> str:
-    if amount is None:
-        return "-" if palette.ascii else "–"
-    return tick_label(amount)
+def _short(amount: float | None) -> str:
+    return _UNKNOWN_AMOUNT if amount is None else tick_label(amount)
 
 
 # The first mark is zero and only zero: a queue with one message must not look empty. A full block is not among them:
 # rows under each other would touch, and look like one area.
 _BLOCKS = "▁▂▃▄▅▆▇"
-_ASCII_MARKS = "_.:-=+#"
 
 # Just under one step per mark above zero, so that a value on the border of two marks takes the lower one.
 _STEPS = 5.9999
@@ -94,28 +90,17 @@ _ROOM = 2.0
 _HIGH = 1.5
 
 
-def sparkline(
-    values: Sequence[float | None],
-    width: int,
-    *,
-    ascii: bool = False,  # noqa: A002 - named like Palette.ascii, and the builtin has no use here
-    top: float | None = None,
-) -> str:
+def sparkline(values: Sequence[float | None], width: int, *, top: float | None = None) -> str:
     """Draw `values`, oldest first, in exactly `width` cells with the newest at the right.
 
     The floor is zero, whatever the values; `top` is the value of the highest mark, as `spark_top` says when None. More
     values than cells are joined by their maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are
     blank, negative ones are drawn as zero.
     """
-    return _draw(_levels(values, width), top, ascii_only=ascii).rjust(width) if width > 0 else ""
+    return _draw(_levels(values, width), top).rjust(width) if width > 0 else ""
 
 
-def spark_runs(
-    values: Sequence[float | None],
-    width: int,
-    *,
-    ascii: bool = False,  # noqa: A002 - as above
-) -> list[tuple[str, bool]]:
+def spark_runs(values: Sequence[float | None], width: int) -> list[tuple[str, bool]]:
     """Draw values as `sparkline` does, as runs of (text, whether its values are high).
 
     A value is high if it exceeds one and a half times the median.
@@ -123,7 +108,7 @@ def spark_runs(
     if width < 1:
         return []
     levels = _levels(values, width)
-    drawn = _draw(levels, None, ascii_only=ascii)
+    drawn = _draw(levels, None)
     limit = _HIGH * _median(levels)
     runs = groupby(zip(drawn, levels, strict=True), lambda cell: cell[1] > limit)
     blank = [(" " * (width - len(drawn)), False)] if len(drawn) < width else []
@@ -178,30 +163,22 @@ def _top(levels: Sequence[float]) -> float:
     return max(_ROOM * _median(levels), max(levels, default=0.0))
 
 
-def _draw(levels: Sequence[float], top: float | None, *, ascii_only: bool) -> str:
+def _draw(levels: Sequence[float], top: float | None) -> str:
     ceiling = known(top)
     if ceiling is None:
         ceiling = _top(levels)
-    marks = _ASCII_MARKS if ascii_only else _BLOCKS
-    return "".join([_mark(level, ceiling, marks) for level in levels])
+    return "".join([_mark(level, ceiling) for level in levels])
 
 
-def _mark(level: float, ceiling: float, marks: str) -> str:
+def _mark(level: float, ceiling: float) -> str:
     if level == 0:
-        return marks[0]
+        return _BLOCKS[0]
     if level < 0:
         return " "
-    return marks[1 + int(level / ceiling * _STEPS)] if level < ceiling else marks[-1]
+    return _BLOCKS[1 + int(level / ceiling * _STEPS)] if level < ceiling else _BLOCKS[-1]
 
 
-def sparklines(
-    series: Sequence[Series],
-    *,
-    width: int,
-    start_ms: int,
-    end_ms: int,
-    ascii: bool = False,  # noqa: A002 - named like Palette.ascii, and the builtin has no use here
-) -> list[str]:
+def sparklines(series: Sequence[Series], *, width: int, start_ms: int, end_ms: int) -> list[str]:
     """Draw each series in exactly `width` cells, all over the same time and to the same scale.
 
     A cell shows the largest value of its time. Unknown values and missing samples are blank.
@@ -211,4 +188,4 @@ def sparklines(
     span = Span(start_ms, max(end_ms, start_ms + 1))
     cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
     top = max(map(spark_top, cells), default=0.0)
-    return [sparkline(values, width, ascii=ascii, top=top) for values in cells]
+    return [sparkline(values, width, top=top) for values in cells]

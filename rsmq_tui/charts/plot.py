@@ -134,19 +134,19 @@ def append_legend(text: Text, labels: Sequence[str], marks: Sequence[str], width
     shown = min(len(labels), max(1, (width + len(_GAP)) // (_SAMPLE_WIDTH + 1 + _LEAST_LABEL + len(_GAP))))
     more = f"{_GAP}+{len(labels) - shown}" if shown < len(labels) else ""
     room = width - len(more) - shown * (_SAMPLE_WIDTH + 1) - (shown - 1) * len(_GAP)
-    for index, label in enumerate(_share(labels[:shown], room, ascii_only=palette.ascii)):
+    for index, label in enumerate(_share(labels[:shown], room)):
         sample = (_BRAILLE_SAMPLE if marks[index] == BRAILLE else marks[index]) * _SAMPLE_WIDTH
         text.append(_GAP if index else "")
         text.append(f"{sample} {label}", palette.series_style(index))
     text.append(more, plain_or(palette.muted))
 
 
-def _share(labels: Sequence[str], room: int, *, ascii_only: bool) -> list[str]:
+def _share(labels: Sequence[str], room: int) -> list[str]:
     """Fit labels into `room` cells together: the short ones whole, the others in equal parts of what is left."""
-    fitted = [fit_label(label, room, ascii_only=ascii_only) for label in labels]
+    fitted = [fit_label(label, room) for label in labels]
     left = room
     for done, index in enumerate(sorted(range(len(fitted)), key=lambda index: cell_len(fitted[index]))):
-        fitted[index] = fit_label(fitted[index], left // (len(fitted) - done), ascii_only=ascii_only)
+        fitted[index] = fit_label(fitted[index], left // (len(fitted) - done))
         left -= cell_len(fitted[index])
     return fitted
 
@@ -189,17 +189,15 @@ def line_chart(
     ]
 
     text = Text(no_wrap=True, overflow="crop")
-    axis, muted = plain_or(palette.axis), plain_or(palette.muted)
-    wall, tooth = ("|", "+") if palette.ascii else ("│", "┤")
-    head = fit_label(unit, width // 3, ascii_only=palette.ascii)
+    muted = plain_or(palette.muted)
+    head = fit_label(unit, width // 3)
     head = " " * (gutter - cell_len(head)) + head + " "
     text.append(head, muted)
     append_legend(text, labels, marks, width - cell_len(head), palette)
     styles = [palette.series_style(index) for index in range(len(labels))]
     for row, pieces in enumerate(draw_strokes(strokes, columns, rows)):
         label = tick_labels.get(rows - 1 - row)
-        text.append("\n" + (label or "").rjust(gutter), muted)
-        text.append(wall if label is None else tooth, axis)
+        text.append("\n" + (label or "").rjust(gutter) + ("│" if label is None else "┤"), muted)
         if not values and row == rows // 2:
             text.append(_NO_DATA.center(columns), muted)
             continue
@@ -229,17 +227,13 @@ def _dot(value: float, top: float, rows: int) -> int:
 
 
 def _append_times(text: Text, span: Span, columns: int, palette: Palette) -> None:
-    corner, line = ("+", "-") if palette.ascii else ("└", "─")
-    axis, muted = plain_or(palette.axis), plain_or(palette.muted)
-    text.append(corner, axis)
-    drawn = 0
+    axis, drawn = "└", 0
     for at_ms, label in time_ticks(span.start_ms, span.end_ms, columns):
         middle = (at_ms - span.start_ms) * columns // span.length_ms
         begin = max(0, min(columns - len(label), middle - len(label) // 2))
         # A label that was moved in from the edge can run into its neighbour.
         if drawn and begin <= drawn:
             continue
-        text.append(line * (begin - drawn), axis)
-        text.append(label, muted)
+        axis += "─" * (begin - drawn) + label
         drawn = begin + len(label)
-    text.append(line * (columns - drawn), axis)
+    text.append(axis + "─" * (columns - drawn), plain_or(palette.muted))

@@ -111,7 +111,7 @@ class PastSparks(Painted):
 
     def _spark(self, series: Series, width: int) -> str:
         start_ms, end_ms = self._span
-        (drawn,) = sparklines([series], width=width, start_ms=start_ms, end_ms=end_ms, ascii=self.ascii_only)
+        (drawn,) = sparklines([series], width=width, start_ms=start_ms, end_ms=end_ms)
         return drawn
 
 
@@ -144,7 +144,6 @@ class PastCharts(Vertical):
 
 
 _SHADES = "·░▒▓█"
-_ASCII_SHADES = ".:+*#"
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LABEL = 10
 
@@ -182,7 +181,6 @@ class HeatView(LineView):
     def _lines_of_map(self, heat: HeatMap) -> list[list[Piece]]:
         cell = max(1, min(5, (self.size.width - _LABEL) // 24))
         label_width = min(_LABEL, max(0, self.size.width - 24 * cell))
-        shades = _ASCII_SHADES if self.ascii_only else _SHADES
         levels = levels_of([value for _, hours in heat.rows for value in hours if value is not None])
         step = 1 if cell >= 3 else 2 if cell == 2 else 6
         hours = "".join(f"{hour:02d}".ljust(step * cell) for hour in range(0, 24, step))
@@ -191,10 +189,10 @@ class HeatView(LineView):
             pieces: list[Piece] = [(_label(day, heat.is_week)[:label_width].ljust(label_width), "muted")]
             for value in values:
                 level = -1 if value is None else bisect_right(levels, value) - 1
-                shade = " " if level < 0 else shades[level]
-                pieces.append((shade * cell, "strong" if level == len(shades) - 1 else "spark"))
+                shade = " " if level < 0 else _SHADES[level]
+                pieces.append((shade * cell, "strong" if level == len(_SHADES) - 1 else "spark"))
             lines.append(pieces)
-        told = [f"{shades[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
+        told = [f"{_SHADES[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
         lines += [[], [(" " + "  ".join(told) + "   blank: no data", "muted")]]
         return lines
 

@@ -31,7 +31,6 @@ class PastContext:
     """What the cells of the history's tables show besides their row."""
 
     several: bool = False
-    ascii_only: bool = False
     marked: Set[QueueRef] = frozenset()
     # The verdict of the episode of a queue that starts at a time: the one before it, which ended then, became that.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
@@ -55,12 +54,12 @@ class QueueRow:
     trouble_ms: int
 
 
-def trouble_words(verdict: str, ascii_only: bool) -> str:
+def trouble_words(verdict: str) -> str:
     """Return a verdict's sign and word; an unknown word from a file is kept."""
     try:
-        return verdict_words(Verdict(verdict), ascii_only)
+        return verdict_words(Verdict(verdict))
     except ValueError:
-        return f"{'X' if ascii_only else '✗'} {verdict}"
+        return f"✗ {verdict}"
 
 
 def trouble_token(verdict: str) -> str:
@@ -80,18 +79,9 @@ def metric_value(metric: str, value: float | None) -> str:
     return duration(value) if metric == AGE else rate(value) if metric.endswith("_s") else compact(value)
 
 
-def _worst(row: QueueRow, context: PastContext) -> Piece:
-    return trouble_words(row.worst, context.ascii_only), trouble_token(row.worst)
-
-
-def _mark(row: QueueRow, context: PastContext) -> Piece:
-    is_marked = row.facts.ref in context.marked
-    return ("*" if context.ascii_only else "●", "strong") if is_marked else ("", "")
-
-
 QUEUE_COLUMNS: tuple[Column[QueueRow, PastContext], ...] = (
-    Column("mark", "", 1, _mark),
-    Column("worst", "WORST", 10, _worst),
+    Column("mark", "", 1, lambda row, context: ("●", "strong") if row.facts.ref in context.marked else ("", "")),
+    Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.facts.ref), "strong"), grow=True),
     Column("trouble", "TROUBLE", 8, lambda row, _: (duration(row.trouble_ms) if row.episodes else "", ""), right=True),
     Column("episodes", "EPISODES", 8, lambda row, _: (count(row.episodes), ""), drop=2, right=True),
@@ -122,12 +112,7 @@ def _recovered(row: Episode, context: PastContext) -> Piece:
 
 
 EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
-    Column(
-        "verdict",
-        "VERDICT",
-        10,
-        lambda row, context: (trouble_words(row.verdict, context.ascii_only), trouble_token(row.verdict)),
-    ),
+    Column("verdict", "VERDICT", 10, lambda row, _: (trouble_words(row.verdict), trouble_token(row.verdict))),
     Column("queue", "QUEUE", 10, _episode_name, most=24),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
     Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),

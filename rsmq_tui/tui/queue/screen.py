@@ -31,21 +31,19 @@ from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 
 
-def title_pieces(
-    queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds, *, ascii_only: bool
-) -> list[Piece]:
+def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
     """Return the queue's name, its verdict and the reason."""
-    pieces: list[Piece] = [(" < " if ascii_only else " ◀ ", "muted"), (printable(queue, 80), "strong")]
+    pieces: list[Piece] = [(" ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
-        pieces.append((f"   {sign(state.verdict, ascii_only)} {state.verdict}", f"verdict-{state.verdict}"))
+        pieces.append((f"   {verdict_words(state.verdict)}", f"verdict-{state.verdict}"))
         pieces.append((f": {words}", ""))
     elif snapshot.link.fresh_at_s is not None:
         pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
@@ -170,9 +168,8 @@ class QueueScreen(ActingScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
-        ascii_only, thresholds = self.dashboard.ascii_only, self.site.source.thresholds
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
+        self._title.show(title_pieces(self.queue, state, snapshot, self.site.source.thresholds))
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.

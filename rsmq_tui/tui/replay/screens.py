@@ -1,7 +1,6 @@
 """The screens of a replay: the comparison of two times, and the dialog that asks for a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -17,7 +16,7 @@ from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -25,12 +24,8 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 _LEAST_NAME, _MOST_NAME = 10, 40
 
 
-@dataclass(frozen=True, slots=True)
-class DiffContext:
-    """What the cells show besides their queue: the title of each server by place, and whether to use only ASCII."""
-
-    titles: Mapping[str, str] = field(default_factory=dict)
-    ascii_only: bool = False
+# What the cells show besides their queue: the title of each server by place.
+Titles = Mapping[str, str]
 
 
 def delta(change: int | None) -> str:
@@ -40,26 +35,26 @@ def delta(change: int | None) -> str:
     return f"{'+' if change > 0 else '-'}{compact(abs(change))}" if change else "0"
 
 
-def _verdict(queue: QueueDiff, context: DiffContext) -> Piece:
+def _verdict(queue: QueueDiff, _: Titles) -> Piece:
     then, now = queue.then, queue.now
     if then is None and now is not None:
-        return f"new: {sign(now.verdict, context.ascii_only)} {now.verdict}", f"verdict-{now.verdict}"
+        return f"new: {verdict_words(now.verdict)}", f"verdict-{now.verdict}"
     if now is None:
         return "gone", "alarm"
-    words = f"{sign(now.verdict, context.ascii_only)} {now.verdict}"
+    words = verdict_words(now.verdict)
     if then is None or not queue.has_other_verdict:
         return words, "muted"
     return f"{then.verdict} → {words}", f"verdict-{now.verdict}"
 
 
-def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffContext], ...]:
-    def then(queue: QueueDiff, _: DiffContext) -> Piece:
+def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, Titles], ...]:
+    def then(queue: QueueDiff, _: Titles) -> Piece:
         return compact(queue.numbers(name)[0]), "muted"
 
-    def now(queue: QueueDiff, _: DiffContext) -> Piece:
+    def now(queue: QueueDiff, _: Titles) -> Piece:
         return compact(queue.numbers(name)[1]), ""
 
-    def change(queue: QueueDiff, _: DiffContext) -> Piece:
+    def change(queue: QueueDiff, _: Titles) -> Piece:
         moved = queue.change(name)
         return delta(moved), "strong" if moved else "muted"
 
@@ -70,19 +65,19 @@ def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffCont
     )
 
 
-def _oldest(when: str) -> Column[QueueDiff, DiffContext]:
+def _oldest(when: str) -> Column[QueueDiff, Titles]:
     title = "WAITING" if when == "then" else "LATER"
     return Column(f"oldest-{when}", title, 8, lambda queue, _: (duration(queue.age_ms(when)), ""), drop=6, right=True)
 
 
-_VERDICT: Column[QueueDiff, DiffContext] = Column("verdict", "VERDICT", 21, _verdict)
+_VERDICT: Column[QueueDiff, Titles] = Column("verdict", "VERDICT", 21, _verdict)
 _READY, _DEPTH = _count("ready", "READY", 2), _count("depth", "DEPTH", 0)
-_SERVER: Column[QueueDiff, DiffContext] = Column(
-    "server", "SERVER", 10, lambda queue, context: (context.titles.get(queue.state.place, ""), "muted"), drop=1
+_SERVER: Column[QueueDiff, Titles] = Column(
+    "server", "SERVER", 10, lambda queue, titles: (titles.get(queue.state.place, ""), "muted"), drop=1
 )
 
 
-def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, DiffContext], ...]:
+def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, Titles], ...]:
     """Return the columns; with several servers, there is one for the server.
 
     ``names`` is the width of the longest name, and ``room`` that of the screen: only the columns of verdict, depth and
@@ -113,7 +108,7 @@ class DiffScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(diff_columns(1), DiffContext(), id="diff", on_open=self._open)
+        self.table = RowTable(diff_columns(1), {}, id="diff", on_open=self._open)
         self._title = TextLine(id="title")
         self._names = 0
         self._sums = TextLine(id="sums")
@@ -146,7 +141,7 @@ class DiffScreen(DashboardScreen):
         self._lay_out()
         self.table.empty_text = [("  There are no queues at either time.", "muted")]
         keys = [queue.key for queue in diff.queues]
-        self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
+        self.table.show(diff.queues, keys, titles)
         self._tell_row()
 
     @on(RowTable.Resized)
@@ -162,7 +157,7 @@ class DiffScreen(DashboardScreen):
         if queue is None:
             self._why.show([])
             return
-        title = self.table.context.titles.get(queue.state.place, "")
+        title = self.table.context.get(queue.state.place, "")
         where = f" on {printable(title, 40)}" if queue.state.place else ""
         self._why.show([(f" {printable(queue.state.name, _NAME_MAX)}", "strong"), (where, "")])
 
@@ -173,7 +168,6 @@ class DiffScreen(DashboardScreen):
         self.dashboard.navigation.open_queue(queue.state.name, queue.state.place)
 
     def _instants(self, diff: Diff) -> list[Piece]:
-        back = " < " if self.dashboard.ascii_only else " ◀ "
         now = clock(diff.now_ms, date=True)[:19]
         # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
@@ -184,7 +178,7 @@ class DiffScreen(DashboardScreen):
             f"{count(diff.vanished)} gone" if diff.vanished else "",
         ]
         words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, told)])
-        return [(back, "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
+        return [(" ◀ ", "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
 
 
 def _sums(diff: Diff) -> list[Piece]:
