@@ -400,7 +400,7 @@ class RsmqApp(App[None]):
 
     def action_replay(self, name: str, direction: int = 1) -> None:
         """Run the action of a replay key."""
-        from rsmq_tui.tui.replay.controls import act  # noqa: PLC0415 - live screens need none
+        from rsmq_tui.tui.replay.screens import act  # noqa: PLC0415 - live screens need none
 
         act(self, self.dashboard, name, direction)
 

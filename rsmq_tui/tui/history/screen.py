@@ -19,7 +19,6 @@ from rsmq_tui.history.moments import MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.tui.columns import passes
-from rsmq_tui.tui.history.charts import HeatView, PastCharts
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
@@ -37,7 +36,9 @@ from rsmq_tui.tui.history.pages import (
     CHARTED,
     HEAT,
     PAGES,
+    HeatView,
     Page,
+    PastCharts,
     PastContext,
     key_of,
     tab_pieces,

@@ -1,11 +1,11 @@
-"""The screens of a replay: the comparison of two times, and the dialog that asks for a time."""
+"""The comparison of two times, the dialog that asks for a time, and the actions of the replay keys."""
 
 from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.history.moments import read_moment
@@ -13,6 +13,7 @@ from rsmq_tui.history.replay.diff import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
+from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
@@ -223,3 +224,44 @@ def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
         first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
         raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")
     return at_ms
+
+
+_JUMP_MS = 60_000
+
+
+def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> None:
+    """Run a replay action; ``direction`` is 1 forward and -1 back. Does nothing if no replay is shown."""
+    replay = dashboard.replay
+    if replay is None:
+        return
+    player = replay.player
+    match name:
+        case "play":
+            _play(app, replay)
+        case "step":
+            player.step(direction)
+        case "verdict":
+            # On a queue's screen, search for changes of that queue.
+            queue, place = getattr(app.screen, "queue", None), getattr(app.screen, "place", None)
+            wanted = None if queue is None or place is None else (replay.place(place), str(queue))
+            player.go_to_change(direction, wanted)
+        case "jump":
+            player.jump(direction * _JUMP_MS)
+        case "speed":
+            player.change_speed(direction)
+        case "seek":
+            dashboard.navigation.open("seek", replay)
+        case "mark" if dashboard.snapshot is not None:
+            replay.mark(dashboard.snapshot)
+        case "diff" if replay.marked is None:
+            words = "no time is marked: m marks one for D to compare with"
+            app.notify(words, severity="warning", markup=False)
+        case "diff" if "diff" not in getattr(app.screen, "WHERE", ()):
+            dashboard.navigation.open("diff")
+
+
+def _play(app: App[None], replay: ReplaySession) -> None:
+    player = replay.player
+    if not player.is_playing and player.position_ms >= replay.span.to_ms:
+        app.notify("this is the end of the recorded history; @ goes to another time", markup=False)
+    player.set_playing(not player.is_playing)
