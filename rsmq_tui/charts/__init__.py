@@ -1,14 +1,12 @@
 """Charts as styled text: numbers, a size and a palette in, `rich.text.Text` out.
 
-bars    bars and sparklines
-plot    line charts with axes and a legend; the only importer of plotext
-series  time series, gaps, axis ticks, colours and labels
+drawing  bars, sparklines, and line charts with axes and a legend; the only importer of plotext
+series   time series, gaps, axis ticks, colours and labels
 
 Nothing here reads a clock, a terminal or Redis. Importing this package does not import plotext.
 """
 
-from rsmq_tui.charts.bars import bar_rows, fold_latest, spark_runs, sparkline, sparklines
-from rsmq_tui.charts.plot import line_chart
+from rsmq_tui.charts.drawing import bar_rows, fold_latest, line_chart, spark_runs, sparkline, sparklines
 from rsmq_tui.charts.series import Palette, Series, tick_label
 
 __all__ = [

@@ -251,19 +251,17 @@ def _time_label(at_s: int, step_s: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours and the character set of a chart.
+    """Colours of a chart, and the marks of its lines.
 
     Colours are what Rich parses ("#rrggbb", "red"); "" and "default" both mean the terminal's own colour.
 
     Attributes:
         series: one colour per series, reused from the start when there are more series; may be empty.
-        axis: axis lines and their ticks.
-        muted: axis numbers, times and remarks.
-        ascii: only ASCII characters in the output, for poor terminals.
+        muted: axes, their numbers and times, and remarks.
+        ascii: lines are drawn with ASCII marks, for terminals without braille. Other characters are left to the output.
     """
 
     series: tuple[str, ...]
-    axis: str
     muted: str
     ascii: bool = False
 
@@ -284,22 +282,19 @@ def plain_or(colour: str) -> str:
 _CHARACTERS_PER_CELL = 4
 
 
-def fit_label(text: str, width: int, *, ascii_only: bool = False) -> str:
+def fit_label(text: str, width: int) -> str:
     """Return `text` without anything that controls a terminal, in at most `width` cells.
 
-    Control, format, bidirectional, unassigned and private characters and line separators become "�" ("?" in ASCII, like
-    every other character outside it). A cut shows as a final "…" ("~" in ASCII). Markup stays text.
+    Control, format, bidirectional, unassigned and private characters and line separators become "�". A cut shows as a
+    final "…". Markup stays text.
     """
     if width < 1:
         return ""
     kept = text[: width * _CHARACTERS_PER_CELL + 1]
-    if ascii_only:
-        clean = "".join(char if " " <= char <= "~" else "?" for char in kept)
-    else:
-        clean = "".join(char if _is_harmless(char) else "\N{REPLACEMENT CHARACTER}" for char in kept)
+    clean = "".join(char if _is_harmless(char) else "\N{REPLACEMENT CHARACTER}" for char in kept)
     if len(kept) == len(text) and cell_len(clean) <= width:
         return clean
-    return set_cell_size(clean, width - 1).rstrip() + ("~" if ascii_only else "…")
+    return set_cell_size(clean, width - 1).rstrip() + "…"
 
 
 def _is_harmless(char: str) -> bool:

@@ -121,7 +121,7 @@ LIST = Kind(
         "editor": "rsmq_tui.protocol.lists.editor:ListEditor",
         "undo": "rsmq_tui.triage.lists.batches:ListUndo",
         "batches": "rsmq_tui.triage.lists.batches",
-        "forms": "rsmq_tui.tui.changes.list_forms:form_of",
+        "forms": "rsmq_tui.tui.changes.forms:list_form_of",
     },
 )
 

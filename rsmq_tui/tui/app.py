@@ -133,24 +133,14 @@ def _highlighted(matcher: Matcher, title: str) -> Content:
     return content
 
 
-_SIGNS = {
-    "·": ".",
-    "…": "~",
-    "–": "-",
-    "—": "-",
-    "“": '"',
-    "”": '"',
-    "‘": "'",
-    "’": "'",
-    "←": "<",
-    "→": ">",
-    "↑": "^",
-    "↓": "v",
-    "❯": ">",
-    "✔": "v",
-    "🔎": "/",
-}
-_BOX = {"─": "-", "━": "-", "═": "-", "│": "|", "┃": "|", "║": "|"}
+# The ASCII characters for signs, for shades and the marks of sparklines, and for the lines of boxes and bars.
+_SIGNS = dict(
+    zip(
+        "·…–—“”‘’←→↑↓❯✔🔎" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
+        ".~--\"\"''<>^v>v/" + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
+        strict=True,
+    )
+)
 
 
 class AsciiFilter(LineFilter):
@@ -177,10 +167,10 @@ def _in_ascii(character: str) -> str:
     if character in _SIGNS:
         return _SIGNS[character]
     if 0x2500 <= code < 0x2580:
-        return _BOX.get(character, "+")
+        return "+"
     if 0x2580 <= code < 0x25A0:
         # Scrollbars and the edges of panels.
-        return "#" if character == "█" else "=" if "▁" <= character < "█" or character == "▔" else "|"
+        return "=" if character == "▔" else "|"
     return "?" * cell_len(character)
 
 
@@ -302,7 +292,6 @@ class RsmqApp(App[None]):
             recording=recording,
             past=past,
             clock=clock,
-            ascii_only=ascii_only,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._toasts = Notifications()
@@ -411,7 +400,7 @@ class RsmqApp(App[None]):
 
     def action_replay(self, name: str, direction: int = 1) -> None:
         """Run the action of a replay key."""
-        from rsmq_tui.tui.replay.controls import act  # noqa: PLC0415 - live screens need none
+        from rsmq_tui.tui.replay.screens import act  # noqa: PLC0415 - live screens need none
 
         act(self, self.dashboard, name, direction)
 

@@ -4,7 +4,6 @@ import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -27,25 +26,18 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
 
 
-@dataclass(frozen=True, slots=True)
-class FindingContext:
-    """What the cells show besides their finding."""
-
-    ascii_only: bool = False
-
-
 def finding_key(finding: "Finding") -> str:
     """Return the unique key of a finding."""
     return f"{finding.kind} {finding.queue}"
 
 
-def _severity(finding: "Finding", context: FindingContext) -> Piece:
-    is_error = finding.severity == "error"
-    sign = ("x" if is_error else "!") if context.ascii_only else ("✗" if is_error else "▲")
-    return f"{sign} {finding.severity}", "verdict-broken" if is_error else "verdict-growing"
+def _severity(finding: "Finding", _: None) -> Piece:
+    if finding.severity == "error":
+        return f"✗ {finding.severity}", "verdict-broken"
+    return f"▲ {finding.severity}", "verdict-growing"
 
 
-FINDING_COLUMNS: tuple[Column["Finding", FindingContext], ...] = (
+FINDING_COLUMNS: tuple[Column["Finding", None], ...] = (
     Column("severity", "SEVERITY", 9, _severity),
     Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or "(no name)", "strong"), most=32),
     Column("what", "WHAT", 20, lambda finding, _: (finding.what, ""), grow=True),
@@ -115,7 +107,7 @@ class AuditScreen(DashboardScreen):
     def __init__(self, queue: str | None, place: str = "") -> None:
         super().__init__(place)
         self.queue = queue
-        self.table = RowTable(FINDING_COLUMNS, FindingContext(), id="findings", on_open=self._open)
+        self.table = RowTable(FINDING_COLUMNS, None, id="findings", on_open=self._open)
         self._title = TextLine(id="title")
         self._details = DetailLines(id="details")
         self._found: list[Finding] = []
@@ -223,7 +215,7 @@ class AuditScreen(DashboardScreen):
         self._title.show(self._head())
         self.table.empty_text = [("  No problems found.", "ready")] if self._is_clean else []
         keys = [finding_key(finding) for finding in self._found]
-        self.table.show(self._found, keys, FindingContext(self.dashboard.ascii_only))
+        self.table.show(self._found, keys, None)
         self._show_details()
 
     @property
@@ -233,10 +225,9 @@ class AuditScreen(DashboardScreen):
         return is_seen and not (self._is_running or self._error or self._found)
 
     def _head(self) -> list[Piece]:
-        back = " < " if self.dashboard.ascii_only else " ◀ "
         where = f" on {printable(self.site.title(self._ns or ''), 40)}" if self.site.place else ""
         what = f"all queues{where}" if self.queue is None else f"{printable(self.queue, 60)}{where}"
-        pieces: list[Piece] = [(f"{back}audit of {what}   ", "strong")]
+        pieces: list[Piece] = [(f" ◀ audit of {what}   ", "strong")]
         if self._error is not None:
             return [*pieces, (printable(self._error, 200), "alarm")]
         progress = self._progress

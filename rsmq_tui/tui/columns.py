@@ -30,7 +30,6 @@ class QueueContext:
     snapshot: Snapshot
     titles: Mapping[str, str]
     changed: frozenset[str] = frozenset()
-    ascii_only: bool = False
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,7 +49,6 @@ class MessageContext:
     at_ms: int
     poison_rc: int
     clock_times: bool = False
-    ascii_only: bool = False
     marked: Set[str] = frozenset()
     ranged: Set[str] = frozenset()
     all_marked: bool = False
@@ -59,7 +57,7 @@ class MessageContext:
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
-    words = verdict_words(queue.verdict, context.ascii_only)
+    words = verdict_words(queue.verdict)
     if queue.place in context.stale:
         # That was the verdict when the server last answered.
         return words, "muted"
@@ -94,25 +92,22 @@ def _expired(queue: QueueState, _: QueueContext) -> Piece:
 
 def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
     part = context.of(queue)
-    return spark_pieces(part.trend.times_ms, part.trend.arrivals(queue.name), part.at_ms, ascii_only=context.ascii_only)
+    return spark_pieces(part.trend.times_ms, part.trend.arrivals(queue.name), part.at_ms)
 
 
 def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
     part = context.of(queue)
-    return spark_pieces(part.trend.times_ms, part.trend.depths(queue.name), part.at_ms, ascii_only=context.ascii_only)
+    return spark_pieces(part.trend.times_ms, part.trend.depths(queue.name), part.at_ms)
 
 
-def spark_pieces(
-    times_ms: Sequence[int], values: Sequence[float | None], at_ms: int, *, ascii_only: bool
-) -> list[Piece]:
+def spark_pieces(times_ms: Sequence[int], values: Sequence[float | None], at_ms: int) -> list[Piece]:
     """Draw the last ten minutes, one cell each, on a scale from zero; high values are light.
 
     Cells are clock minutes, the last one the current minute: so a past bar never changes.
     """
     end_ms = at_ms - at_ms % _CELL_MS + _CELL_MS - 1
     minutes = fold_latest(times_ms[: len(values)], values, end_ms=end_ms, cell_ms=_CELL_MS, cells=SPARK_WIDTH)
-    runs = spark_runs(minutes, SPARK_WIDTH, ascii=ascii_only)
-    return [(marks, "spark-high" if is_high else "spark") for marks, is_high in runs]
+    return [(marks, "spark-high" if is_high else "spark") for marks, is_high in spark_runs(minutes, SPARK_WIDTH)]
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
@@ -230,9 +225,9 @@ def passes(typed: str, holds: Callable[[str], bool]) -> bool:
 
 def _mark(row: MessageRow, context: MessageContext) -> Piece:
     if context.all_marked or row.id in context.marked:
-        return "*" if context.ascii_only else "●", "strong"
+        return "●", "strong"
     if row.id in context.ranged:
-        return "+" if context.ascii_only else "○", "strong"
+        return "○", "strong"
     return "", ""
 
 

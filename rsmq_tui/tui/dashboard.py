@@ -79,7 +79,6 @@ class Dashboard:
         recording: "Recorder | None",
         past: "Past | None",
         clock: Callable[[], float],
-        ascii_only: bool,
     ) -> None:
         self._app = app
         self.sites = sites
@@ -89,7 +88,6 @@ class Dashboard:
         self.recording = recording
         self.past = past
         self.clock = clock
-        self.ascii_only = ascii_only
         self.clock_times = False
         self.snapshot: Snapshot | None = None
         self._show = show

@@ -72,12 +72,11 @@ class HelpScreen(Dialog[None]):
     @on(LineView.Resized)
     def _fill(self) -> None:
         """Lay the help out for the current width."""
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines: list[list[Piece]] = []
         for where in self._where:
             keys = keys_of(where, usable=self._usable)
             lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
-        verdicts = (((verdict_words(each, ascii_only), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
+        verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
         lines += self._part("Words", [((word, "strong"), meaning) for word, meaning in _WORDS])
         self._view.show(PieceLines(lines[1:]), stay=True)

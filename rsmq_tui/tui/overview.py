@@ -19,7 +19,7 @@ from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, passes, sor
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
-from rsmq_tui.tui.theme import sign, verdict_words
+from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -93,7 +93,7 @@ class NowPanel(Painted):
         """Draw a sparkline of a total, and its highest value."""
         points = [point for point in snapshot.trend.totals if point.at_ms > snapshot.at_ms - SPARK_MS]
         values = [point.ready if name == "ready" else point.hidden for point in points]
-        pieces = spark_pieces([point.at_ms for point in points], values, snapshot.at_ms, ascii_only=self.ascii_only)
+        pieces = spark_pieces([point.at_ms for point in points], values, snapshot.at_ms)
         # With several servers, the recorded sums lag a little behind the current ones.
         now = snapshot.totals.ready if name == "ready" else snapshot.totals.hidden
         highest = max((value for value in (*values, now) if value is not None), default=None)
@@ -102,7 +102,7 @@ class NowPanel(Painted):
     def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
         counts = snapshot.totals.verdicts
         return [
-            (f"{sign(verdict, self.ascii_only)} {counts[verdict]}  ", f"verdict-{verdict}")
+            (f"{SIGNS[verdict]} {counts[verdict]}  ", f"verdict-{verdict}")
             for verdict in Verdict
             if counts.get(verdict)
         ]
@@ -167,7 +167,6 @@ class OverviewScreen(DashboardScreen):
             snapshot,
             {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites},
             changed_verdicts(self._last, snapshot),
-            self.dashboard.ascii_only,
             self.dashboard.clock_times,
             self._stale(snapshot),
         )
@@ -317,17 +316,17 @@ class OverviewScreen(DashboardScreen):
         if queue is None or snapshot is None:
             self._why.show([])
             return
-        part, ascii_only = snapshot.part(queue.place), self.dashboard.ascii_only
+        part = snapshot.part(queue.place)
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
         pieces: list[Piece] = [
-            (f" {verdict_words(queue.verdict, ascii_only)} ", "muted" if is_stale else f"verdict-{queue.verdict}"),
+            (f" {verdict_words(queue.verdict)} ", "muted" if is_stale else f"verdict-{queue.verdict}"),
             (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
         if is_stale:
             # This is the last known verdict, which may no longer be true.
-            pieces.append((f"{'X' if ascii_only else '✗'} {stale_words(part, self.dashboard)} · ", "alarm"))
+            pieces.append((f"✗ {stale_words(part, self.dashboard)} · ", "alarm"))
         pieces.append((words, "muted" if is_stale else ""))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))

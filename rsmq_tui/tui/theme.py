@@ -12,7 +12,6 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 import rsmq_tui
-from rsmq_tui.charts import Palette
 from rsmq_tui.files import config_folder
 from rsmq_tui.monitor import MessageState, Verdict
 
@@ -131,19 +130,8 @@ def read_theme(path: Path) -> Theme:
     return Theme(name=name, variables=variables, **flags, **values)
 
 
-def palette(variables: dict[str, str], names: Iterable[str], *, ascii_only: bool, colored: bool) -> Palette:
-    """Return the colours of a chart's series in the current theme."""
-    if not colored:
-        return Palette(series=("",), axis="", muted="", ascii=ascii_only)
-    return Palette(
-        series=tuple(_hex(variables[name]) for name in names),
-        axis=_hex(variables["quiet"]),
-        muted=_hex(variables["quiet"]),
-        ascii=ascii_only,
-    )
-
-
-def _hex(value: str) -> str:
+def chart_colour(value: str) -> str:
+    """Return a theme's colour as rich parses it."""
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
 
 
@@ -156,15 +144,15 @@ def _check_color(key: str, value: Any) -> None:
         raise ThemeError(f"{key} is not a colour: {value}") from None
 
 
-_VERDICTS = {
-    Verdict.BROKEN: ("✗", "X"),
-    Verdict.STALLED: ("■", "#"),
-    Verdict.LEAKING: ("▼", "v"),
-    Verdict.GROWING: ("▲", "^"),
-    Verdict.POISONED: ("☣", "!"),
-    Verdict.AGED: ("◷", "@"),
-    Verdict.WATCHING: ("○", "."),
-    Verdict.OK: ("●", "o"),
+SIGNS = {
+    Verdict.BROKEN: "✗",
+    Verdict.STALLED: "■",
+    Verdict.LEAKING: "▼",
+    Verdict.GROWING: "▲",
+    Verdict.POISONED: "☣",
+    Verdict.AGED: "◷",
+    Verdict.WATCHING: "○",
+    Verdict.OK: "●",
 }
 MEANINGS = {
     Verdict.BROKEN: "its keys disagree or hold wrong types, or messages have no body",
@@ -185,11 +173,6 @@ MESSAGE_TOKENS = {
 }
 
 
-def sign(verdict: Verdict, ascii_only: bool) -> str:
-    """Return a verdict's sign."""
-    return _VERDICTS[verdict][ascii_only]
-
-
-def verdict_words(verdict: Verdict, ascii_only: bool) -> str:
+def verdict_words(verdict: Verdict) -> str:
     """Return a verdict's sign and word."""
-    return f"{sign(verdict, ascii_only)} {verdict.value}"
+    return f"{SIGNS[verdict]} {verdict.value}"

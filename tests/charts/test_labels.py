@@ -28,17 +28,11 @@ def test_fit(text: str, width: int, fitted: str) -> None:
     assert fit_label(text, width) == fitted
 
 
-def test_ascii() -> None:
-    assert fit_label("naïve\x1b漢", 10, ascii_only=True) == "na?ve??"
-    assert fit_label("arrivals", 4, ascii_only=True) == "arr~"
-
-
-@given(st.text(max_size=80), st.integers(0, 30), st.booleans())
-def test_never_wider_and_never_a_control(text: str, width: int, ascii_only: bool) -> None:
-    fitted = fit_label(text, width, ascii_only=ascii_only)
+@given(st.text(max_size=80), st.integers(0, 30))
+def test_never_wider_and_never_a_control(text: str, width: int) -> None:
+    fitted = fit_label(text, width)
     assert cell_len(fitted) <= width
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in fitted)
-    assert fitted.isascii() or not ascii_only
 
 
 def test_a_huge_label_is_cut_before_it_is_read() -> None:

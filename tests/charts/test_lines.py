@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rsmq_tui.charts.plot import BRAILLE, DOTS_ACROSS, DOTS_DOWN, Stroke, draw_strokes
+from rsmq_tui.charts.drawing import BRAILLE, DOTS_ACROSS, DOTS_DOWN, Stroke, draw_strokes
 
 # Bits of U+2800 by (across from the left, down from the top).
 BITS = {(0, 0): 0x01, (0, 1): 0x02, (0, 2): 0x04, (0, 3): 0x40, (1, 0): 0x08, (1, 1): 0x10, (1, 2): 0x20, (1, 3): 0x80}

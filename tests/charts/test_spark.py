@@ -18,13 +18,8 @@ def test_no_row_of_blocks_touches_the_row_above() -> None:
     assert "█" not in sparkline(range(100), 100) + sparkline([5], 1, top=1)
 
 
-def test_ascii_has_as_many_marks() -> None:
-    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, ascii=True, top=6) == "_.:-=+##"
-
-
 def test_unknown_is_blank_and_zero_is_not() -> None:
     assert sparkline([0, None, 4, math.nan, math.inf, -math.inf, 10**400], 7) == "▁ ▇    "
-    assert sparkline([0, None, 4], 3, ascii=True) == "_ #"
 
 
 def test_all_zero_is_the_floor_and_all_unknown_is_blank() -> None:
@@ -75,25 +70,23 @@ def test_no_width_is_empty(width: int) -> None:
     assert sparkline([1, 2], width) == ""
 
 
-@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.none() | st.floats(), st.booleans())
-def test_width_is_exact(values: list[float | None], width: int, top: float | None, ascii_only: bool) -> None:
-    drawn = sparkline(values, width, top=top, ascii=ascii_only)
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.none() | st.floats())
+def test_width_is_exact(values: list[float | None], width: int, top: float | None) -> None:
+    drawn = sparkline(values, width, top=top)
     assert cell_len(drawn) == len(drawn) == width
-    assert drawn.isascii() or not ascii_only
 
 
 def test_runs_tell_what_is_high_beside_the_rest() -> None:
     assert spark_runs([4, 4, 5, 4, 9, 9, 4], 7) == [("▄▄▅▄", False), ("▇▇", True), ("▄", False)]
     assert spark_runs([4, 4, 4], 5) == [("  ", False), ("▄▄▄", False)]
-    assert spark_runs([0, 0, 0, 1, None], 5, ascii=True) == [("___", False), ("#", True), (" ", False)]
+    assert spark_runs([0, 0, 0, 1, None], 5) == [("▁▁▁", False), ("▇", True), (" ", False)]
     assert spark_runs([None], 2) == [(" ", False), (" ", False)]
     assert spark_runs([], 0) == []
 
 
-@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.booleans())
-def test_runs_are_the_sparkline_in_pieces(values: list[float | None], width: int, ascii_only: bool) -> None:
-    runs = spark_runs(values, width, ascii=ascii_only)
-    assert "".join(marks for marks, _ in runs) == sparkline(values, width, ascii=ascii_only)
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40))
+def test_runs_are_the_sparkline_in_pieces(values: list[float | None], width: int) -> None:
+    assert "".join(marks for marks, _ in spark_runs(values, width)) == sparkline(values, width)
 
 
 def test_folding_keeps_the_highest_of_each_span() -> None:

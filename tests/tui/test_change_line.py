@@ -69,7 +69,7 @@ async def test_without_unicode_the_bar_is_ascii(source: ScriptedSource, triage: 
     async with opened(source, triage=triage, ascii_only=True) as pilot:
         await _begin(pilot, source)
         gate.release(2)
-        await until(pilot, lambda: "##########.........." in _line(pilot), "the progress is told")
+        await until(pilot, lambda: "##########::::::::::" in text_of(app_of(pilot)), "the progress is told")
         assert text_of(app_of(pilot)).isascii()
 
 

@@ -9,8 +9,7 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Groups, parse_filter
 from rsmq_tui.monitor.filters.json_paths import read_path
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.tui.queue.groups import GroupScreen, term_of
-from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of

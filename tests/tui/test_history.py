@@ -16,9 +16,8 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.history.charts import HeatView
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
-from rsmq_tui.tui.history.pages import queue_rows
+from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen

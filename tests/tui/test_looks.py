@@ -8,8 +8,8 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Verdict
 from rsmq_tui.protocol import Failure, Namespaces
-from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.theme import sign, verdict_words
+from rsmq_tui.tui.app import RsmqApp, in_ascii
+from rsmq_tui.tui.theme import SIGNS, verdict_words
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, shown, table_of, text_of, until
 from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -150,12 +150,18 @@ async def test_every_state_is_told_by_a_word_and_a_sign(source: ScriptedSource, 
         await play(pilot, source, poll_of(source, (calm, *others)))
         text = text_of(app_of(pilot))
         for verdict in Verdict:
-            assert f"{verdict_words(verdict, ascii_only)} " in text
+            words = verdict_words(verdict)
+            assert f"{in_ascii(words) if ascii_only else words} " in text
         await press(pilot, "enter")
         assert [line.split()[1] for line in lines_of(table_of(pilot))[1:5]] == ["ready", "ready", "in", "delayed"]
-    signs = {sign(verdict, ascii_only) for verdict in Verdict}
+    signs = {in_ascii(sign) if ascii_only else sign for sign in SIGNS.values()}
     assert len(signs) == len(Verdict)
     assert all(one.isascii() for one in signs) == ascii_only
+
+
+def test_each_mark_of_a_sparkline_and_each_shade_has_its_own_ascii_character() -> None:
+    assert in_ascii("▁▂▃▄▅▆▇") == "_.:-=+#"
+    assert in_ascii("·░▒▓█") == ".:+*#"
 
 
 async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> None:

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, MessageView, PeekError
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
@@ -172,6 +173,40 @@ async def test_what_another_one_puts_back_is_there_again(
         await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
         assert '"order": 1' in text_of(app_of(pilot))
         assert screen.scope is not None
+
+
+async def test_a_queue_that_is_put_back_by_two_calls_is_followed_to_the_second(
+    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
+) -> None:
+    async def poll() -> None:
+        before = app_of(pilot).dashboard.snapshot
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not before, "a poll between the calls")
+
+    async with changing(redis_url, tmp_path) as pilot:
+        await _open(pilot)
+        dumps = {key: client.dump(key) for key in ("rsmq:orders:Q", "rsmq:orders")}
+        client.delete(*dumps)
+        await until(pilot, lambda: _facts(pilot).startswith("no longer in the queue"), "it is gone")
+        for key, dump in dumps.items():
+            client.restore(key, 0, dump)
+            await poll()
+        await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
+
+
+async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for(triage: ScriptedTriage) -> None:
+    triage.count = 1
+    source = Counting()
+    async with opened(source, triage=triage) as pilot:
+        screen = await _scripted(pilot, source)
+        await press(pilot, "x")
+        await say_yes(pilot)
+        await made(pilot)
+        # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
+        screen.take(replace(source.last, at_ms=source.last.at_ms + 500))
+        screen.tell_change(ChangeTold("deleted 1", scope=screen.asked, taken=1))
+        assert _facts(pilot) == "no longer in the queue"
+        await poll_again(pilot)
+        assert _facts(pilot).startswith("ready · ")
 
 
 async def test_a_body_of_another_length_is_read(

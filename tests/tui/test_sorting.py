@@ -5,7 +5,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.columns import columns_of
-from tests.tui.driving import lines_of, names_in, opened, play, press, settled, table_of
+from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import broken_queue, poll_of, queue_of
 
@@ -119,6 +119,6 @@ async def test_the_mark_is_ascii_where_only_ascii_may_be_drawn(source: ScriptedS
     async with opened(source, ascii_only=True) as pilot:
         await play(pilot, source, poll_of(source, QUEUES))
         await press(pilot, "s", "s", "s")
-        assert "vREADY" in lines_of(table_of(pilot))[0]
+        assert "vREADY" in text_of(app_of(pilot))
         await press(pilot, "S")
-        assert "^READY" in lines_of(table_of(pilot))[0]
+        assert "^READY" in text_of(app_of(pilot))

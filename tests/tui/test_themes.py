@@ -7,7 +7,9 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from rsmq_tui.tui.theme import TOKENS, load_themes, palette, read_theme, shipped_themes, user_themes
+from rsmq_tui.charts import Palette
+from rsmq_tui.tui.theme import TOKENS, load_themes, read_theme, shipped_themes, user_themes
+from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import app_of, opened, play, press
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
@@ -141,12 +143,16 @@ async def test_a_theme_that_is_not_there_is_told_and_another_taken(source: Scrip
         assert note.message.startswith("unknown theme no-[/such]. Available: rsmq-ansi, rsmq-dark, rsmq-light.")
 
 
-def test_a_chart_has_the_themes_colours_or_none() -> None:
-    variables = {"series-first": "#ff0000", "quiet": "ansi_red", "series-second": "rgb(0, 128, 0)"}
-    colored = palette(variables, ("series-first", "series-second"), ascii_only=False, colored=True)
-    assert (colored.series, colored.axis) == (("#ff0000", "#008000"), "ansi_red")
-    plain = palette(variables, ("series-first",), ascii_only=True, colored=False)
-    assert (plain.series, plain.axis, plain.ascii) == (("",), "", True)
+async def test_a_chart_has_the_themes_colours_or_none(source: ScriptedSource) -> None:
+    names = ("series-first", "series-second")
+    async with opened(source) as pilot:
+        chart = pilot.app.screen.query_one(ChartPanel)
+        pilot.app.theme_variables.update(
+            {"series-first": "#F00", "series-second": "rgb(0, 128, 0)", "quiet": "ansi_red"}
+        )
+        assert chart.palette(names) == Palette(("#ff0000", "#008000"), "ansi_red")
+    async with opened(source, theme="rsmq-ansi", ascii_only=True) as pilot:
+        assert pilot.app.screen.query_one(ChartPanel).palette(names) == Palette(("",), "", ascii=True)
 
 
 def test_the_users_folder_is_that_of_xdg_or_of_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,5 @@
 
 confirm     the preview: exact numbers, and the button that starts the change
 controller  the sequence: form, preview, run, report
-forms       the forms of changes of RSMQ queues, and the screen of a form
-list_forms  the fields of these forms that differ for list queues
+forms       the forms of changes, and the screen of a form
 """

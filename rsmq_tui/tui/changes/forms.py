@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -26,12 +26,16 @@ from rsmq_tui.triage.actions import (
     Hide,
     Import,
     Move,
+    Pop,
     Purge,
+    PurgeList,
+    Push,
     Redrive,
     Release,
     Requeue,
     Send,
     SetAttributes,
+    Trim,
 )
 from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
 
@@ -163,10 +167,10 @@ def _redrive(queue: str, got: Answers) -> Redrive:
 
 def _send(queue: str, got: Answers) -> Send:
     delay_s = _seconds(got, "delay") if _text(got, "delay") else None
-    return Send(queue=queue, bodies=(sent_body(got),), delay_s=delay_s)
+    return Send(queue=queue, bodies=(_sent_body(got),), delay_s=delay_s)
 
 
-def sent_body(got: Answers) -> bytes:
+def _sent_body(got: Answers) -> bytes:
     """Return the body to send, as typed or from a file; raises ValueError or OSError."""
     body, file = got["body"], _text(got, "file")
     if file and body:
@@ -230,7 +234,7 @@ def _number(got: Answers, id: str) -> int:
         raise ValueError(f"{id} must be a whole number") from None
 
 
-def whole_number(got: Answers, id: str, *, least: int) -> int:
+def _whole_number(got: Answers, id: str, *, least: int) -> int:
     """Return a whole number of at least ``least``; raises ValueError."""
     number = _number(got, id)
     if number < least:
@@ -357,3 +361,46 @@ def _answer(entry: Widget) -> str | bytes:
         case Input(value=value):
             return value
     raise TypeError(f"no answer in {entry}")
+
+
+def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+    """Return the form of the action of that name on a list queue, or None if it has no fields."""
+    shown = printable(queue, _NAME_MAX)
+    match name:
+        case "send":
+            fields = (
+                Field("body", "item", kind="body", body=body or b""),
+                Field("file", "or a file", hint="path of a file to send as one message"),
+                Field("first", "at the front (next to be taken)", kind="switch"),
+            )
+            return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
+        case "pop":
+            count = Field("count", "how many", "1")
+            return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got))
+        case "trim":
+            trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
+            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got))
+        case "purge":
+            processing = Field("processing", "also items in processing", kind="switch")
+            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
+        case "move" | "copy":
+            form = form_of(name, queue, snapshot, body)
+            # Without the field "create": a list is created by its first item, and an RSMQ queue needs attributes.
+            return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
+    return form_of(name, queue, snapshot, body)
+
+
+def _push(queue: str, got: Answers) -> Send:
+    return Push(queue=queue, bodies=(_sent_body(got),), first=got.get("first") == ON)
+
+
+def _trim(queue: str, got: Answers) -> Trim:
+    return Trim(queue=queue, keep=_whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
+
+
+def _purge(queue: str, got: Answers) -> Purge:
+    return PurgeList(queue=queue, processing=got.get("processing") == ON)
+
+
+def _pop(queue: str, got: Answers) -> Pop:
+    return Pop(queue=queue, count=_whole_number(got, "count", least=1))

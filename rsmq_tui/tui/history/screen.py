@@ -19,7 +19,6 @@ from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.tui.columns import passes
-from rsmq_tui.tui.history.charts import HeatView, PastCharts
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
@@ -37,7 +36,9 @@ from rsmq_tui.tui.history.pages import (
     CHARTED,
     HEAT,
     PAGES,
+    HeatView,
     Page,
+    PastCharts,
     PastContext,
     key_of,
     tab_pieces,
@@ -126,12 +127,10 @@ def source_pieces(shown: Shown, out: str) -> list[Piece]:
     return [*pieces, *((f"   ! {problem}{more}", "alarm") for problem in problems[:1])]
 
 
-def range_pieces(span: TimeRange | None, marked: str, width: int, *, ascii_only: bool) -> list[Piece]:
+def range_pieces(span: TimeRange | None, marked: str, width: int) -> list[Piece]:
     """Return which range is shown, and what is marked."""
-    back = "<" if ascii_only else "◀"
-    head = f" {back} history  " if width >= _NARROW else f" {back} "
     return [
-        (head, "strong"),
+        (" ◀ history  " if width >= _NARROW else " ◀ ", "strong"),
         ("" if span is None else said(span), ""),
         (f"   {marked} marked" if marked else "", "strong"),
     ]
@@ -144,14 +143,13 @@ def queues_words(refs: Sequence[QueueRef], known: int, context: PastContext) -> 
     return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
 
 
-def row_pieces(page: Page, row: Any, *, ascii_only: bool) -> list[Piece]:
+def row_pieces(page: Page, row: Any) -> list[Piece]:
     """Return the full text of a row, which the table may cut off; empty if there is no row."""
     if row is None:
         return []
     pieces: list[Piece] = [(" ", "")]
     if isinstance(row, Episode):
-        words = trouble_words(row.verdict, ascii_only)
-        pieces.append((f"{printable(words, 30)} ", trouble_token(row.verdict)))
+        pieces.append((f"{printable(trouble_words(row.verdict), 30)} ", trouble_token(row.verdict)))
     return [*pieces, (printable(page.told(row), 300), "")]
 
 
@@ -443,7 +441,7 @@ class HistoryScreen(DashboardScreen):
     def _cells(self) -> PastContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
         became = {(episode.ref, episode.start_ms): episode.verdict for episode in self._shown.lists.episodes}
-        return PastContext(len(places) > 1, self.dashboard.ascii_only, frozenset(self._choice.marked), became)
+        return PastContext(len(places) > 1, frozenset(self._choice.marked), became)
 
     def _turn_to(self, page: Page) -> None:
         self._page = page
@@ -541,12 +539,12 @@ class HistoryScreen(DashboardScreen):
         shown = self._shown
         self._where.show(source_pieces(shown, self._past.analysis))
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
-        width, ascii_only = self.size.width, self.dashboard.ascii_only
-        self._title.show(range_pieces(self.span, marked, width, ascii_only=ascii_only))
+        width = self.size.width
+        self._title.show(range_pieces(self.span, marked, width))
         told = [f"   of {self._of}"] if self._of else []
         told += ["   loading …"] if self._is_loading else []
         self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
         """Show the full text of the row under the cursor."""
-        self._told.show(row_pieces(self._page, self._row, ascii_only=self.dashboard.ascii_only))
+        self._told.show(row_pieces(self._page, self._row))

@@ -1,9 +1,8 @@
 """The screens of one queue and of one message.
 
-groups        counts the messages of a queue in groups
 marks         marked messages, and the actions on them
 message       one message: its fields, and its body as JSON, text or hex
 message_list  the table of messages: pages, search results, tabs and marks
-screen        one queue: verdict, recent history and messages
+screen        one queue: verdict, recent history and messages; counts of messages in groups
 search        searches, and the tabs that show them
 """

@@ -95,8 +95,7 @@ class MessageScreen(ActingScreen):
         elif snapshot.at_ms != self._read_for_ms and not snapshot.paused:
             self._follow()
         self._ns, self._read_for_ms = snapshot.ns, snapshot.at_ms
-        back = " < " if self.dashboard.ascii_only else " ◀ "
-        self._title.show([(f"{back}{printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
+        self._title.show([(f" ◀ {printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
         # Ages count to when the message was read; in a replay, to the moment that is shown.
         message = self._message if self._shown_in is None else None
         self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
@@ -167,6 +166,8 @@ class MessageScreen(ActingScreen):
             # A read that started before the change is outdated.
             self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
+            # A worker that is cancelled before its first step never counts as finished.
+            self._reading = None
             self._show_body()
             self.refresh_words()
         elif self._is_taken and told.undone is not None and told.undone == self._taken_by:

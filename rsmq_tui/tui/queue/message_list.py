@@ -30,7 +30,7 @@ from rsmq_tui.tui.queue.search import (
     tab_pieces,
     wanted_in,
 )
-from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.controls import FilterLine
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -148,14 +148,12 @@ class ListHead(Vertical):
             return
         alone, _ = alone_pieces(self.tabs, chosen, numbers)
         told = [(f"   {marked}", "strong")] if marked else []
-        cross = "X" if self._tabs.ascii_only else "✗"
-        self._tabs.show([alone, *told, (f" {cross} {printable(stale, 230)}", "alarm")])
+        self._tabs.show([alone, *told, (f" ✗ {printable(stale, 230)}", "alarm")])
 
     def show_search(self, hits: Hits, typed: str, noun: str, now_ms: int) -> None:
         """Show the state of a search, whose matches are called ``noun``."""
         self._told.display = not self.filter_line.is_open
-        ascii_only, width = self._told.ascii_only, self.size.width
-        self._told.show(search_pieces(hits, typed, noun, now_ms, width, ascii_only=ascii_only))
+        self._told.show(search_pieces(hits, typed, noun, now_ms, self.size.width))
 
     def hide_search(self) -> None:
         """Hide the state of the search."""
@@ -415,7 +413,6 @@ class MessageList(Vertical):
             self._now_ms(at_ms),
             app.site(self._place).source.thresholds.poison_rc,
             app.clock_times,
-            app.ascii_only,
             marks.ids,
             all_marked=marks.is_all,
             gone=gone,

@@ -1,15 +1,24 @@
-"""The screen of one queue: verdict, recent history and messages."""
+"""The screen of one queue: verdict, recent history and messages; and the dialog that counts them in groups."""
 
+import json
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Input
 
 from rsmq_tui.charts import Series
 from rsmq_tui.monitor import (
+    Filter,
+    Group,
+    GroupingError,
+    Groups,
     MessageRow,
     PeekError,
     QueuePoint,
@@ -20,32 +29,32 @@ from rsmq_tui.monitor import (
     parse_filter,
     reason,
 )
+from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
+from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters
-from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.queue.groups import GroupScreen
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.controls import Dialog, FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 
-def title_pieces(
-    queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds, *, ascii_only: bool
-) -> list[Piece]:
+def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
     """Return the queue's name, its verdict and the reason."""
-    pieces: list[Piece] = [(" < " if ascii_only else " ◀ ", "muted"), (printable(queue, 80), "strong")]
+    pieces: list[Piece] = [(" ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
-        pieces.append((f"   {sign(state.verdict, ascii_only)} {state.verdict}", f"verdict-{state.verdict}"))
+        pieces.append((f"   {verdict_words(state.verdict)}", f"verdict-{state.verdict}"))
         pieces.append((f": {words}", ""))
     elif snapshot.link.fresh_at_s is not None:
         pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
@@ -170,9 +179,8 @@ class QueueScreen(ActingScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
-        ascii_only, thresholds = self.dashboard.ascii_only, self.site.source.thresholds
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        self._title.show(title_pieces(self.queue, state, snapshot, thresholds, ascii_only=ascii_only))
+        self._title.show(title_pieces(self.queue, state, snapshot, self.site.source.thresholds))
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
@@ -346,3 +354,150 @@ class QueueScreen(ActingScreen):
             self.messages.tell_unleased(dict(due).get("no lease"))
         finally:
             self._is_counting = False
+
+
+_CUT = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupContext:
+    """What the cells of the group table show besides their group."""
+
+    at_ms: int
+    total: int
+
+    def share(self, group: Group) -> str:
+        """Return a group's share of all messages: 12.5%."""
+        return f"{100 * group.count / self.total:.1f}%" if self.total else ""
+
+
+GROUP_COLUMNS: tuple[Column[Group, GroupContext], ...] = (
+    Column("label", "GROUP", 10, lambda group, _: (group.label, ""), grow=True),
+    Column("count", "COUNT", 7, lambda group, _: (compact(group.count), "strong"), right=True),
+    Column("share", "SHARE", 6, lambda group, context: (context.share(group), ""), right=True),
+    Column("bytes", "BYTES", 9, lambda group, _: (size(group.bytes), ""), drop=2, right=True),
+    Column(
+        "oldest", "OLDEST", 8, lambda group, context: (duration(group.age_ms(context.at_ms)), ""), drop=1, right=True
+    ),
+)
+
+
+def term_of(label: str, path: JsonPath | None, labels: frozenset[str]) -> str | None:
+    """Return the filter that matches exactly the messages of a group; None if there is no such filter.
+
+    ``labels`` are those of all groups: an unquoted 42 also matches the text "42".
+    """
+    if path is None or label == OTHER:
+        return None
+    place = f"json{path_text(path)}"
+    if label == f"(no {printable(path_text(path)).removeprefix('.')})":
+        # The negated term also matches bodies that are not JSON.
+        return f"!{place}" if "(not JSON)" not in labels else None
+    if label[:1] in ("(", "{", "[") or label.endswith(_CUT) or label != _as_it_was(label):
+        return None
+    if label[:1] == label[-1:] == '"' and len(label) > 1:
+        return f"{place}={quoted(label[1:-1])}"
+    if not _is_json(label):
+        return f"{place}={quoted(label)}"
+    text_too = f'"{label}"'
+    return f"{place}={label}" + (f" !{place}={text_too}" if text_too in labels else "")
+
+
+def _is_json(label: str) -> bool:
+    try:
+        json.loads(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_it_was(label: str) -> str:
+    """Return the label, or "" if a character in it may stand for an unprintable one."""
+    return "" if "\\" in label or any("\u2400" <= character <= "\u2421" for character in label) else label
+
+
+_GROUPS_SHOWN = 200
+_FOLLOW_S = 0.2
+_FIRST = "json.type"
+
+
+class GroupScreen(Dialog[str]):
+    """Asks what to group by, and counts the matches; returns the filter of the chosen group, or None."""
+
+    def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
+        super().__init__()
+        self.table: RowTable[Group, GroupContext] = RowTable(
+            GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
+        )
+        self._entry = Input(_FIRST, placeholder="json.customer.type, or shape", id="by", compact=True)
+        self._told = TextLine(id="counted")
+        self._source, self._queue, self._wanted = source, queue, wanted
+        self._groups: Groups | None = None
+        self._at_ms = 0
+        self._words: Piece = (" enter counts", "muted")
+        self._shown_total = -1
+
+    def compose(self) -> ComposeResult:
+        """The input, the progress, and the groups."""
+        with Vertical():
+            yield self._entry
+            yield self._told
+            yield self.table
+
+    def on_mount(self) -> None:
+        """Focus the input."""
+        box = self.query_one(Vertical)
+        of = f" of what matches {self._wanted.text}" if self._wanted.text else ""
+        box.border_title = Content(printable(f"Group {self._queue}{of} by", 80))
+        self.table.empty_text = []
+        self._ticking = self.set_interval(_FOLLOW_S, self._show)
+        self._entry.focus()
+        self._show()
+
+    @on(Input.Submitted)
+    def _count_by(self, event: Input.Submitted) -> None:
+        try:
+            groups = Groups(event.value.strip())
+        except GroupingError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+            self._show()
+            return
+        self._groups, self._at_ms, self._shown_total = groups, 0, -1
+        self._count(groups)
+        self.set_focus(self.table)
+
+    def _choose(self, group: Group) -> None:
+        groups = self._groups
+        if groups is None:
+            return
+        # All labels, not only the visible ones.
+        labels = frozenset(group.label for group in groups.top(groups.total))
+        term = term_of(group.label, groups.path, labels)
+        if term is None:
+            self.notify("no filter matches exactly this group", severity="warning", markup=False)
+        else:
+            self.dismiss(term)
+
+    @work(group="group", exclusive=True)
+    async def _count(self, groups: Groups) -> None:
+        try:
+            async with aclosing(self._source.search(self._queue, self._wanted)) as found:
+                async for progress in found:
+                    await groups.add_all(progress.messages, progress.at_ms)
+                    self._at_ms = progress.at_ms
+                    scanned = f"{count(progress.scanned)} of {count(progress.depth)}"
+                    self._words = (f" {count(groups.total)} counted · scanned {scanned}", "muted")
+        except PeekError as error:
+            self._words = (f" {printable(str(error), 200)}", "alarm")
+        else:
+            self._words = (f" {count(groups.total)} counted · enter filters by a group", "muted")
+        self._show()
+
+    def _show(self) -> None:
+        self._told.show([self._words])
+        groups = self._groups
+        if groups is None or groups.total == self._shown_total:
+            return
+        self._shown_total = groups.total
+        rows = groups.top(_GROUPS_SHOWN)
+        self.table.show(rows, [group.label for group in rows], GroupContext(self._at_ms, groups.total))

@@ -292,14 +292,12 @@ class Searches:
         self._counted.clear()
 
 
-def search_pieces(
-    hits: Hits, text: str, noun: str, now_ms: int, width: int, *, ascii_only: bool = False
-) -> list[Piece]:
+def search_pieces(hits: Hits, text: str, noun: str, now_ms: int, width: int) -> list[Piece]:
     """Return the filter, the number of matches, and the progress, in at most ``width`` cells."""
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == _MATCH else f"{count(number)} {noun}"
-    told = [_stage(hits, now_ms, ascii_only=ascii_only)]
+    told = [_stage(hits, now_ms)]
     if hits.listed.matched > ROWS_MAX:
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
     if hits.not_searched:
@@ -322,9 +320,9 @@ def nothing_found(hits: Hits) -> str:
     return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
-def _stage(hits: Hits, now_ms: int, *, ascii_only: bool) -> Piece:
+def _stage(hits: Hits, now_ms: int) -> Piece:
     if hits.error:
-        return f" · {'X' if ascii_only else '✗'} {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"
+        return f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"
     if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
         return f" · {how_far} · esc stops", "muted"

@@ -1,7 +1,6 @@
 """Replay in the dashboard.
 
 banner    the line with time and speed, which marks the screen as not live
-controls  the actions of the replay keys: play, and move in time
-screens   the comparison of two times, and the dialog that asks for a time
+screens   the comparison of two times, the dialog that asks for a time, and the actions of the replay keys
 session   a replay: its player, its servers, and the marked time
 """

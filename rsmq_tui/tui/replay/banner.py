@@ -56,7 +56,7 @@ def outcome_words(replaying: "ReplaySession") -> str:
     return ""
 
 
-def freshness(snapshot: Snapshot, replaying: "ReplaySession", *, ascii_only: bool) -> Piece:
+def freshness(snapshot: Snapshot, replaying: "ReplaySession") -> Piece:
     """Return how often was recorded, or why the numbers are old."""
     link = snapshot.link
     if not snapshot.at_ms:
@@ -64,8 +64,7 @@ def freshness(snapshot: Snapshot, replaying: "ReplaySession", *, ascii_only: boo
         return "nothing was recorded here before this time ", "alarm"
     if link.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
-    sign = "X" if ascii_only else "✗"
-    return f"{sign} {outage_words(snapshot, replaying)} ", "alarm"
+    return f"✗ {outage_words(snapshot, replaying)} ", "alarm"
 
 
 def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
@@ -134,9 +133,8 @@ class ReplayBanner(Painted):
         if replaying is None:
             return []
         player, width = replaying.player, self.size.width
-        sign = ("=" if self.ascii_only else "‖") if not player.is_playing else ">" if self.ascii_only else "▶"
-        state = "playing" if player.is_playing else "paused"
-        parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), f"{sign} {state}"]
+        state = "▶ playing" if player.is_playing else "‖ paused"
+        parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), state]
         told, problems = outcome_words(replaying), problem_words(replaying.problems)
         marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
         parts += [part for part in (told, marked, problems) if part]

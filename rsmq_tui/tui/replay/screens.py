@@ -1,12 +1,11 @@
-"""The screens of a replay: the comparison of two times, and the dialog that asks for a time."""
+"""The comparison of two times, the dialog that asks for a time, and the actions of the replay keys."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.history.moments import read_moment
@@ -14,10 +13,11 @@ from rsmq_tui.history.replay.replay import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
+from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.theme import sign
+from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -25,12 +25,8 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 _LEAST_NAME, _MOST_NAME = 10, 40
 
 
-@dataclass(frozen=True, slots=True)
-class DiffContext:
-    """What the cells show besides their queue: the title of each server by place, and whether to use only ASCII."""
-
-    titles: Mapping[str, str] = field(default_factory=dict)
-    ascii_only: bool = False
+# What the cells show besides their queue: the title of each server by place.
+Titles = Mapping[str, str]
 
 
 def delta(change: int | None) -> str:
@@ -40,26 +36,26 @@ def delta(change: int | None) -> str:
     return f"{'+' if change > 0 else '-'}{compact(abs(change))}" if change else "0"
 
 
-def _verdict(queue: QueueDiff, context: DiffContext) -> Piece:
+def _verdict(queue: QueueDiff, _: Titles) -> Piece:
     then, now = queue.then, queue.now
     if then is None and now is not None:
-        return f"new: {sign(now.verdict, context.ascii_only)} {now.verdict}", f"verdict-{now.verdict}"
+        return f"new: {verdict_words(now.verdict)}", f"verdict-{now.verdict}"
     if now is None:
         return "gone", "alarm"
-    words = f"{sign(now.verdict, context.ascii_only)} {now.verdict}"
+    words = verdict_words(now.verdict)
     if then is None or not queue.has_other_verdict:
         return words, "muted"
     return f"{then.verdict} → {words}", f"verdict-{now.verdict}"
 
 
-def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffContext], ...]:
-    def then(queue: QueueDiff, _: DiffContext) -> Piece:
+def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, Titles], ...]:
+    def then(queue: QueueDiff, _: Titles) -> Piece:
         return compact(queue.numbers(name)[0]), "muted"
 
-    def now(queue: QueueDiff, _: DiffContext) -> Piece:
+    def now(queue: QueueDiff, _: Titles) -> Piece:
         return compact(queue.numbers(name)[1]), ""
 
-    def change(queue: QueueDiff, _: DiffContext) -> Piece:
+    def change(queue: QueueDiff, _: Titles) -> Piece:
         moved = queue.change(name)
         return delta(moved), "strong" if moved else "muted"
 
@@ -70,19 +66,19 @@ def _count(name: str, title: str, drop: int) -> tuple[Column[QueueDiff, DiffCont
     )
 
 
-def _oldest(when: str) -> Column[QueueDiff, DiffContext]:
+def _oldest(when: str) -> Column[QueueDiff, Titles]:
     title = "WAITING" if when == "then" else "LATER"
     return Column(f"oldest-{when}", title, 8, lambda queue, _: (duration(queue.age_ms(when)), ""), drop=6, right=True)
 
 
-_VERDICT: Column[QueueDiff, DiffContext] = Column("verdict", "VERDICT", 21, _verdict)
+_VERDICT: Column[QueueDiff, Titles] = Column("verdict", "VERDICT", 21, _verdict)
 _READY, _DEPTH = _count("ready", "READY", 2), _count("depth", "DEPTH", 0)
-_SERVER: Column[QueueDiff, DiffContext] = Column(
-    "server", "SERVER", 10, lambda queue, context: (context.titles.get(queue.state.place, ""), "muted"), drop=1
+_SERVER: Column[QueueDiff, Titles] = Column(
+    "server", "SERVER", 10, lambda queue, titles: (titles.get(queue.state.place, ""), "muted"), drop=1
 )
 
 
-def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, DiffContext], ...]:
+def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, Titles], ...]:
     """Return the columns; with several servers, there is one for the server.
 
     ``names`` is the width of the longest name, and ``room`` that of the screen: only the columns of verdict, depth and
@@ -113,7 +109,7 @@ class DiffScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(diff_columns(1), DiffContext(), id="diff", on_open=self._open)
+        self.table = RowTable(diff_columns(1), {}, id="diff", on_open=self._open)
         self._title = TextLine(id="title")
         self._names = 0
         self._sums = TextLine(id="sums")
@@ -146,7 +142,7 @@ class DiffScreen(DashboardScreen):
         self._lay_out()
         self.table.empty_text = [("  There are no queues at either time.", "muted")]
         keys = [queue.key for queue in diff.queues]
-        self.table.show(diff.queues, keys, DiffContext(titles, self.dashboard.ascii_only))
+        self.table.show(diff.queues, keys, titles)
         self._tell_row()
 
     @on(RowTable.Resized)
@@ -162,7 +158,7 @@ class DiffScreen(DashboardScreen):
         if queue is None:
             self._why.show([])
             return
-        title = self.table.context.titles.get(queue.state.place, "")
+        title = self.table.context.get(queue.state.place, "")
         where = f" on {printable(title, 40)}" if queue.state.place else ""
         self._why.show([(f" {printable(queue.state.name, _NAME_MAX)}", "strong"), (where, "")])
 
@@ -173,7 +169,6 @@ class DiffScreen(DashboardScreen):
         self.dashboard.navigation.open_queue(queue.state.name, queue.state.place)
 
     def _instants(self, diff: Diff) -> list[Piece]:
-        back = " < " if self.dashboard.ascii_only else " ◀ "
         now = clock(diff.now_ms, date=True)[:19]
         # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
@@ -184,7 +179,7 @@ class DiffScreen(DashboardScreen):
             f"{count(diff.vanished)} gone" if diff.vanished else "",
         ]
         words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, told)])
-        return [(back, "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
+        return [(" ◀ ", "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
 
 
 def _sums(diff: Diff) -> list[Piece]:
@@ -229,3 +224,44 @@ def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
         first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
         raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")
     return at_ms
+
+
+_JUMP_MS = 60_000
+
+
+def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> None:
+    """Run a replay action; ``direction`` is 1 forward and -1 back. Does nothing if no replay is shown."""
+    replay = dashboard.replay
+    if replay is None:
+        return
+    player = replay.player
+    match name:
+        case "play":
+            _play(app, replay)
+        case "step":
+            player.step(direction)
+        case "verdict":
+            # On a queue's screen, search for changes of that queue.
+            queue, place = getattr(app.screen, "queue", None), getattr(app.screen, "place", None)
+            wanted = None if queue is None or place is None else (replay.place(place), str(queue))
+            player.go_to_change(direction, wanted)
+        case "jump":
+            player.jump(direction * _JUMP_MS)
+        case "speed":
+            player.change_speed(direction)
+        case "seek":
+            dashboard.navigation.open("seek", replay)
+        case "mark" if dashboard.snapshot is not None:
+            replay.mark(dashboard.snapshot)
+        case "diff" if replay.marked is None:
+            words = "no time is marked: m marks one for D to compare with"
+            app.notify(words, severity="warning", markup=False)
+        case "diff" if "diff" not in getattr(app.screen, "WHERE", ()):
+            dashboard.navigation.open("diff")
+
+
+def _play(app: App[None], replay: ReplaySession) -> None:
+    player = replay.player
+    if not player.is_playing and player.position_ms >= replay.span.to_ms:
+        app.notify("this is the end of the recorded history; @ goes to another time", markup=False)
+    player.set_playing(not player.is_playing)

@@ -184,13 +184,8 @@ class SparkPanel(Painted):
             start_ms = first_shown_ms(self._series, self._end_ms)
             series, lines = iter(self._series), list[str]()
             for group in self._groups:
-                lines += sparklines(
-                    list(islice(series, len(group))),
-                    width=width,
-                    start_ms=start_ms,
-                    end_ms=self._end_ms,
-                    ascii=self.ascii_only,
-                )
+                own = list(islice(series, len(group)))
+                lines += sparklines(own, width=width, start_ms=start_ms, end_ms=self._end_ms)
             self._drawn = (width, lines)
         return self._drawn[1]
 

@@ -119,7 +119,7 @@ class StatusLine(Painted):
         for site in sites[:1] if is_one else sites:
             if site.name or not is_one:
                 part = snapshot.part(site.place)
-                gone = "" if part.link.failure is None else "x " if self.ascii_only else "✗ "
+                gone = "" if part.link.failure is None else "✗ "
                 names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]
         pieces: list[Piece] = [(" rsmq-tui  ", "strong"), *names, (f" {printable(snapshot.server)} · {ns} ", "")]
         if all(site.read_only for site in sites):
@@ -135,7 +135,7 @@ class StatusLine(Painted):
         if replaying is not None:
             from rsmq_tui.tui.replay.banner import freshness  # noqa: PLC0415 - live screens need none
 
-            return [freshness(snapshot, replaying, ascii_only=self.ascii_only)]
+            return [freshness(snapshot, replaying)]
         cost = snapshot.cost
         pieces: list[Piece] = []
         if snapshot.link.fresh_at_s is not None:
@@ -156,19 +156,19 @@ class StatusLine(Painted):
             return None
         tally = recording.tally
         if tally.is_failing:
-            return (f"{'X' if self.ascii_only else '✗'} not recorded: {printable(tally.problem or '', 60)} ", "alarm")
+            return (f"✗ not recorded: {printable(tally.problem or '', 60)} ", "alarm")
         return ("REC ", "alarm")
 
     def _freshness(self, snapshot: Snapshot) -> Piece:
         dashboard, link = dashboard_of(self.app), snapshot.link
         if link.failure is not None:
-            return (f"{'X' if self.ascii_only else '✗'} {stale_words(snapshot, dashboard)} ", "alarm")
+            return (f"✗ {stale_words(snapshot, dashboard)} ", "alarm")
         age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
         if snapshot.paused:
-            return (f"{'=' if self.ascii_only else '‖'} paused · data {age_s or 0:.0f} s old ", "alarm")
+            return (f"‖ paused · data {age_s or 0:.0f} s old ", "alarm")
         if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
-            return (f"{'?' if self.ascii_only else '◌'} stale {age_s:.0f} s · waiting for the server ", "alarm")
-        return (f"{'o' if self.ascii_only else '●'} live ", "live")
+            return (f"◌ stale {age_s:.0f} s · waiting for the server ", "alarm")
+        return ("● live ", "live")
 
     @property
     def _sites(self) -> Sequence[WatchedServer]:
@@ -211,7 +211,7 @@ class TextLine(Painted):
         lines = self._wrapped()
         if len(lines) > height:
             last = lines[height - 1].crop(0, self.size.width - 1)
-            lines[height - 1] = Strip([*last, Segment("~" if self.ascii_only else "…", self.token("muted"))])
+            lines[height - 1] = Strip([*last, Segment("…", self.token("muted"))])
         return lines[:height]
 
     def _wrapped(self) -> list[Strip]:
@@ -277,8 +277,7 @@ class ChangeLine(Painted):
         if told.planned is None or cells < 4:
             return []
         done = round(cells * min(1.0, told.handled / max(1, told.planned)))
-        full, empty = ("#", ".") if self.ascii_only else ("█", "░")
-        return [(full * done, "spark"), (empty * (cells - done) + " ", "muted")]
+        return [("█" * done, "spark"), ("░" * (cells - done) + " ", "muted")]
 
 
 _WIDE = 100

@@ -20,7 +20,7 @@ from textual.widget import Widget
 
 from rsmq_tui.charts import Palette
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.theme import palette
+from rsmq_tui.tui.theme import chart_colour
 
 # A piece of a line: its text and the tokens of its style, such as "verdict-stalled cursor". A token that is a colour,
 # #rrggbb, is the background.
@@ -103,7 +103,7 @@ class Painted(Widget):
         line, width = self.line(pieces), self.size.width
         if line.cell_length <= width:
             return line
-        return Strip([*line.crop(0, max(0, width - 1)), Segment("~" if self.ascii_only else "…", self.token("muted"))])
+        return Strip([*line.crop(0, max(0, width - 1)), Segment("…", self.token("muted"))])
 
     def lines_of(self, text: Text) -> list[Strip]:
         """Turn styled text, a chart for instance, into lines."""
@@ -135,18 +135,12 @@ class Painted(Widget):
         return Style(color=behind.get_contrast_text(1.0).rich_color, bgcolor=behind.rich_color, bold=True)
 
     def palette(self, names: Sequence[str]) -> Palette:
-        """Return the theme's colours of these series."""
-        return palette(
-            self.app.theme_variables,
-            names,
-            ascii_only=self.ascii_only,
-            colored=not (self.app.native_ansi_color or self.app.no_color),
-        )
-
-    @property
-    def ascii_only(self) -> bool:
-        """True when only ASCII characters may be drawn."""
-        return bool(getattr(self.app, "ascii_only", False))
+        """Return the theme's colours of these series, or none on a terminal without colours."""
+        app, ascii_only = self.app, bool(getattr(self.app, "ascii_only", False))
+        if app.native_ansi_color or app.no_color:
+            return Palette(series=("",), muted="", ascii=ascii_only)
+        muted, *series = (chart_colour(app.theme_variables[name]) for name in ("quiet", *names))
+        return Palette(series=tuple(series), muted=muted, ascii=ascii_only)
 
     def render_line(self, y: int) -> Strip:
         """Give Textual one line of the visible area."""

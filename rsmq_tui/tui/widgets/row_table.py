@@ -279,7 +279,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         for column, width in columns:
             title = column.title
             if self.sorted_by and self.sorted_by[0] == column.id:
-                mark = ("v" if self.sorted_by[1] else "^") if self.ascii_only else ("↓" if self.sorted_by[1] else "↑")
+                mark = "↓" if self.sorted_by[1] else "↑"
                 title = f"{mark}{title}" if column.right else f"{title}{mark}"
             pieces.append((fit(title, width, right=column.right) + " ", "head"))
         return self.line(pieces)
