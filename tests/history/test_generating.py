@@ -19,8 +19,8 @@ from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.synthetic import Generator, Progress, Wanted
 from rsmq_tui.history.writer import Settings, Writer
 from tests.cli.running import SECONDS_MAX
-from tests.history.crashing import ROOT
 from tests.history.made import DAY_MS, rows_of
+from tests.killing import ROOT
 
 # The end of a day in which everything happens: an outage, a gap, a stall, growth, and a queue that is created anew.
 UNTIL_MS = 20_562 * DAY_MS
