@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from hypothesis.stateful import RuleBasedStateMachine
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from redis import Redis
 
 from rsmq_tui.triage.actions import Action
@@ -48,6 +48,10 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
     def state(self) -> S:
         """Return what lies in the queues."""
 
+    @abstractmethod
+    def check_undo(self, change: Change[S], report: Report, now: S, after: S) -> None:
+        """Check what an undo has done, by what lay there before and after it."""
+
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 
@@ -70,6 +74,13 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
         assert report.stopped is None
         assert report.tally.handled == preview.count
         return report, before, after
+
+    @precondition(lambda self: self.made)
+    @rule()
+    def undo(self) -> None:
+        change = self.made.pop()
+        report, now, after = self.ran(self.wait(self.triage.preview_undo(change.number)))
+        self.check_undo(change, report, now, after)
 
     def make_and_undo(self, action: Action) -> None:
         """Make a change, and undo all of it if it did anything."""

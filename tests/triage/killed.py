@@ -59,6 +59,15 @@ class KilledChanges(ABC):
         await desk.aclose()
         return found
 
+    async def changes_if_killed(self, what: str, kill_at: int) -> list[Change]:
+        """Have a change killed and recover; returns what the journal has of it, which is one change or none."""
+        self.killed = self.crasher.run(what, kill_at)
+        recovered = await self.recovered()
+        self.check_all_is_told()
+        changes = self.changes()
+        assert len(recovered) <= len(changes) <= 1
+        return changes
+
     async def undone(self, change: int | None = None) -> None:
         desk = self.desk()
         report = await desk.run(await desk.preview_undo(change)).to_end()
