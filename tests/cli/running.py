@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TypeAlias
 from unittest.mock import patch
 
 import click
@@ -13,6 +16,8 @@ from rsmq_tui.cli import commands, parsing
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 100
+PROGRAM = (sys.executable, "-m", "rsmq_tui")
+Running: TypeAlias = "subprocess.Popen[str]"
 
 
 def environment(**values: str) -> dict[str, str]:
@@ -33,6 +38,40 @@ def run(
         timeout=SECONDS_MAX,
         check=False,
     )
+
+
+@contextmanager
+def started(*command: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Iterator[Running]:
+    """Start a command, and kill it at the end if it still runs."""
+    with subprocess.Popen(
+        command,
+        env=environment() if env is None else env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_of(stream: IO[str] | None) -> str:
+    """The next line that a command prints to that stream."""
+    assert stream is not None
+    return stream.readline()
+
+
+def check_closed_pipe(beginning: str, *arguments: str) -> None:
+    """Close the pipe that a command prints to, once it has begun: it ends, and says nothing of it."""
+    with started(*PROGRAM, *arguments) as process:
+        assert line_of(process.stdout).startswith(beginning)
+        assert process.stdout is not None
+        process.stdout.close()
+        assert line_of(process.stderr) == ""
+        assert process.wait(SECONDS_MAX) == 141
 
 
 class _StopError(Exception):

@@ -7,19 +7,20 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import environment, run
+from tests.cli.running import check_closed_pipe, environment, run
 from tests.hostile.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
 Keys = Callable[[], Mapping[bytes, Any]]
+Done: TypeAlias = "subprocess.CompletedProcess[str]"
 MESSAGES = 5_000
 # Presses Ctrl+C so many times once the command tells of that.
 _INTERRUPTED = """
@@ -37,7 +38,7 @@ sys.exit(main(arguments))
 """
 
 
-def _interrupted(state: Path, words: str, times: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _interrupted(state: Path, words: str, times: int, *arguments: str) -> Done:
     return subprocess.run(
         [sys.executable, "-c", _INTERRUPTED, words, str(times), *arguments],
         env=environment(HOME=str(state), XDG_STATE_HOME=str(state)),
@@ -55,11 +56,19 @@ def many(orders: Rsmq) -> Rsmq:
     return orders
 
 
+@pytest.fixture
+def interrupted_deletion(many: Rsmq, redis_url: str, state: Path) -> Callable[[int], Done]:
+    """Deletes all of `spare`, and presses Ctrl+C so many times."""
+    return lambda times: _interrupted(
+        state, "Delete", times, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes"
+    )
+
+
 def test_ctrl_c_ends_a_change_in_order(
-    many: Rsmq, redis_url: str, state: Path, keys: Keys, command: Command, client: Redis
+    interrupted_deletion: Callable[[int], Done], keys: Keys, command: Command, client: Redis
 ) -> None:
     before = keys()
-    done = _interrupted(state, "Delete", 1, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    done = interrupted_deletion(1)
     assert (done.returncode, done.stderr) == (130, "")
     report = json.loads(done.stdout)
     assert report["stopped"] == "cancelled"
@@ -70,10 +79,10 @@ def test_ctrl_c_ends_a_change_in_order(
 
 
 def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_lost(
-    many: Rsmq, redis_url: str, state: Path, keys: Keys, command: Command, client: Redis
+    interrupted_deletion: Callable[[int], Done], keys: Keys, command: Command, client: Redis
 ) -> None:
     before = keys()
-    done = _interrupted(state, "Delete", 2, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes")
+    done = interrupted_deletion(2)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.splitlines() == [
         "rsmq-tui: interrupted; rsmq-tui settles the unfinished batch before its next change"
@@ -113,18 +122,7 @@ def test_ctrl_c_before_a_change_or_while_reading(
 @pytest.mark.parametrize("queue", ["spare", "list:numbers"])
 def test_a_closed_pipe_is_no_traceback(what: str, queue: str, many: Rsmq, client: Redis, redis_url: str) -> None:
     client.rpush("numbers", *range(MESSAGES))
-    with subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, "messages", what, queue],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b'{"id": ')
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=100) == 141
+    check_closed_pipe('{"id": ', "-r", redis_url, "messages", what, queue)
 
 
 def test_a_real_terminal_gets_words_and_no_controls(

@@ -23,29 +23,18 @@ from rsmq_tui.protocol import Address, QueueReader, Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
-from tests.cli.running import SECONDS_MAX, environment, run
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, run, started
 from tests.embedded.processes import is_gone
 from tests.tui.driving import names_in, text_of, until
 
 
 @contextmanager
-def _demo(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
+def _demo(*arguments: str) -> Iterator[tuple[Running, str, int]]:
     """Run a headless demo; gives it, its URL and its server's process id."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "demo", "--headless", *arguments],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
-            with redis.Redis.from_url(url) as client:
-                yield process, url, client.info("server")["process_id"]
-        finally:
-            process.kill()
+    with started(*PROGRAM, "demo", "--headless", *arguments) as process:
+        url = line_of(process.stdout).strip()
+        with redis.Redis.from_url(url) as client:
+            yield process, url, client.info("server")["process_id"]
 
 
 def test_prints_its_url_first_and_works() -> None:

@@ -27,7 +27,7 @@ from rsmq_tui.listserver import ListServer
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment, parsed
+from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
 from tests.hostile.terminal import Terminal
@@ -133,22 +133,11 @@ class Shell:
         """Start what goes on until Ctrl+C, on any free port."""
         if "--unixsocket" not in command:
             command = re.sub(r" (exporter|listserver)\b", r" \1 --port 0", command)
-        with subprocess.Popen(
-            ["bash", "-c", f"exec {command}"],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                assert process.stderr is not None
-                line = process.stderr.readline()
-                assert re.match(r"rsmq-tui: (recording \d+ places? into|listening)", line), (command, line)
-                process.send_signal(signal.SIGINT)
-                assert process.wait(SECONDS_MAX) == 130, command
-            finally:
-                process.kill()
+        with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
+            line = line_of(process.stderr)
+            assert re.match(r"rsmq-tui: (recording \d+ places? into|listening)", line), (command, line)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS_MAX) == 130, command
 
     def _generate(self, words: list[str], action: str) -> None:
         """Generate a short history in a folder of its own; a run would start Spark."""

@@ -15,7 +15,7 @@ from redis import Redis
 import rsmq_tui.exporter
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
 from tests.exporter.scraping import ask
 
 pytestmark = pytest.mark.slow
@@ -24,31 +24,19 @@ FOLDER = Path(rsmq_tui.exporter.__file__).parent
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+def serving(*arguments: str) -> Iterator[tuple[Running, str, str]]:
     """A process that serves on a free port, its URL, and the line that it began with."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", *arguments, "--port", "0"],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            found = re.search(r"http://\S+/metrics$", line)
-            assert found, line
-            yield process, found[0].removesuffix("/metrics"), line
-        finally:
-            process.kill()
+    with started(*PROGRAM, *arguments, "--port", "0") as process:
+        line = line_of(process.stderr)
+        found = re.search(r"http://\S+/metrics$", line)
+        assert found, line
+        yield process, found[0].removesuffix("/metrics"), line
 
 
 def test_it_serves_until_it_is_ended(redis_url: str, client: Redis) -> None:
     Rsmq(client, ns="jobs").create_queue("orders")
     Rsmq(client, ns="jobs").send_messages("orders", ["a", "b"])
-    with started("-r", redis_url, "exporter", "--ns", "jobs") as (process, url, line):
+    with serving("-r", redis_url, "exporter", "--ns", "jobs") as (process, url, line):
         answer = ask(url)
         health = ask(url, "/healthz")
         process.send_signal(signal.SIGTERM)
@@ -64,7 +52,7 @@ def test_it_serves_until_it_is_ended(redis_url: str, client: Redis) -> None:
 
 
 def test_ctrl_c_ends_it_even_without_a_server() -> None:
-    with started("-r", "redis://user:secret@127.0.0.1:1/0", "exporter", "--host", "0.0.0.0") as (process, url, line):
+    with serving("-r", "redis://user:secret@127.0.0.1:1/0", "exporter", "--host", "0.0.0.0") as (process, url, line):
         port = url.rpartition(":")[2]
         answer = ask(f"http://127.0.0.1:{port}")
         health = ask(f"http://127.0.0.1:{port}", "/healthz")
@@ -86,7 +74,7 @@ def test_several_profiles_are_served_at_once(redis_url: str, client: Redis, tmp_
         f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
         '[profiles.dead]\nurl = "redis://127.0.0.1:1/0"\n'
     )
-    with started("--config", str(config), "exporter", "--profile", "live,dead") as (process, url, _):
+    with serving("--config", str(config), "exporter", "--profile", "live,dead") as (process, url, _):
         answer = ask(url)
         health = ask(url, "/healthz")
         process.send_signal(signal.SIGTERM)
@@ -105,7 +93,7 @@ def test_lists_are_served_beside_namespaces(redis_url: str, client: Redis, tmp_p
     client.lpush("queue:mail", "a", "b")
     config = tmp_path / "config.toml"
     config.write_text(f'[profiles.live]\nurl = "{redis_url}"\nlists = ["queue:*"]\n')
-    with started("--config", str(config), "--profile", "live", "exporter") as (process, url, _):
+    with serving("--config", str(config), "--profile", "live", "exporter") as (process, url, _):
         answer = ask(url)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=SECONDS_MAX)
@@ -140,17 +128,17 @@ def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: s
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--port", "65536"], "is not a port from 0 to 65,535"),
-        (["--port", "-1"], "is not a port"),
-        (["--port", "9e3"], "is not a port"),
-        (["--timeout", "0"], "'0' is not between 0.1s and 1,000,000s"),
-        (["--interval", "nan"], "'nan': a duration is a number of seconds, or has a unit"),
-        (["--min-interval", "-1"], "'-1' is not between 0s and 1,000,000s"),
-        (["--print-rules", "--print-dashboard"], "cannot be combined"),
+        ("--port 65536", "is not a port from 0 to 65,535"),
+        ("--port -1", "is not a port"),
+        ("--port 9e3", "is not a port"),
+        ("--timeout 0", "'0' is not between 0.1s and 1,000,000s"),
+        ("--interval nan", "'nan': a duration is a number of seconds, or has a unit"),
+        ("--min-interval -1", "'-1' is not between 0s and 1,000,000s"),
+        ("--print-rules --print-dashboard", "cannot be combined"),
     ],
 )
-def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: list[str], told: str) -> None:
-    done = anywhere("exporter", *arguments)
+def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: str, told: str) -> None:
+    done = anywhere("exporter", *arguments.split())
 
     assert (done.status, told in done.err) == (2, True)
 

@@ -2,8 +2,6 @@
 
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,30 +10,19 @@ import pytest
 import redis
 
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def listening(*arguments: str) -> Iterator[tuple[Running, str]]:
     """A process that serves, and the line that it began with."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "listserver", *arguments],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            assert process.stderr is not None
-            yield process, process.stderr.readline()
-        finally:
-            process.kill()
+    with started(*PROGRAM, "listserver", *arguments) as process:
+        yield process, line_of(process.stderr)
 
 
 @pytest.mark.parametrize(("end", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_serves_until_it_is_ended(end: signal.Signals, status: int) -> None:
-    with started("--port", "0") as (process, line):
+    with listening("--port", "0") as (process, line):
         found = re.fullmatch(r"rsmq-tui: listening on this machine only, in memory only: (redis://127\S+)\n", line)
         assert found, line
         with redis.Redis.from_url(found[1]) as client:
@@ -47,14 +34,14 @@ def test_it_serves_until_it_is_ended(end: signal.Signals, status: int) -> None:
 
 
 def test_shutdown_ends_it() -> None:
-    with started("--port", "0") as (process, line), redis.Redis.from_url(line.split()[-1]) as client:
+    with listening("--port", "0") as (process, line), redis.Redis.from_url(line.split()[-1]) as client:
         client.shutdown()
         assert process.wait(SECONDS_MAX) == 0
 
 
 def test_a_socket_is_all_that_it_listens_on(tmp_path: Path) -> None:
     path = tmp_path / "lists.sock"
-    with started("--unixsocket", str(path)) as (process, line):
+    with listening("--unixsocket", str(path)) as (process, line):
         assert line == f"rsmq-tui: listening, in memory only: unix://{path}\n"
         with redis.Redis(unix_socket_path=str(path)) as client:
             assert client.ping()
@@ -65,7 +52,7 @@ def test_a_socket_is_all_that_it_listens_on(tmp_path: Path) -> None:
 
 def test_a_password_comes_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret\nsecond line\n")
-    with started("--port", "0", "--password-file", str(tmp_path / "secret")) as (_, line):
+    with listening("--port", "0", "--password-file", str(tmp_path / "secret")) as (_, line):
         url = line.split()[-1]
         with redis.Redis.from_url(url) as client, pytest.raises(redis.AuthenticationError):
             client.ping()

@@ -189,19 +189,23 @@ def test_a_poison_queue_is_emptied_beside_its_consumer(
     }
 
 
+def _received_after_the_preview(orders: Rsmq, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preview is all the time that a consumer of `hot` needs."""
+    honest = ChangeService.run
+
+    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
+        orders.receive_messages("hot", count, vt=100)
+        return honest(self, preview)
+
+    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
+
+
 def test_named_messages_are_changed_even_if_received(
     command: Command, client: Redis, orders: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.create_queue("hot")
     ids = orders.send_messages("hot", ["x"] * 3)
-    # A preview is all the time that a consumer needs.
-    honest = ChangeService.run
-
-    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
-        orders.receive_messages("hot", 2, vt=100)
-        return honest(self, preview)
-
-    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
+    _received_after_the_preview(orders, 2, monkeypatch)
     arguments = ["messages", "delete", "hot", "--id", *ids]
     done = command(*arguments, "--yes", terminal=True)
     assert "deleted 1, skipped 2 (received or changed meanwhile)" in done.text
@@ -221,13 +225,7 @@ def test_ids_of_those_that_were_received_are_printed_up_to_a_limit(
 ) -> None:
     orders.create_queue("hot")
     ids = orders.send_messages("hot", ["x"] * 5)
-    honest = ChangeService.run
-
-    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
-        orders.receive_messages("hot", 5, vt=100)
-        return honest(self, preview)
-
-    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
+    _received_after_the_preview(orders, 5, monkeypatch)
     monkeypatch.setattr("rsmq_tui.cli.changes._IDS_PRINTED", most)
     (line,) = command("messages", "delete", "hot", "--id", *ids, "--yes").lines
     assert (line["skipped"], line["changed_ids"], line["changed_ids_left_out"]) == (5, ids[:most], left_out)

@@ -15,32 +15,18 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, started
 from tests.history.made import left_over, rows_of
 
 
 @contextmanager
-def started(*arguments: str, ignoring: signal.Signals | None = None) -> Iterator["subprocess.Popen[str]"]:
+def recording(*arguments: str, ignoring: signal.Signals | None = None) -> Iterator[Running]:
     """A process that records, and has said so."""
-    command = [sys.executable, "-m", "rsmq_tui", *arguments]
-    if ignoring is not None:
-        command = ["sh", "-c", f'trap "" {ignoring.value}; exec "$@"', "sh", *command]
-    process = subprocess.Popen(
-        command,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            assert re.fullmatch(r"rsmq-tui: recording \d+ places? into \S+; Ctrl\+C stops it\n", line), line
-            yield process
-        finally:
-            process.kill()
+    shell = () if ignoring is None else ("sh", "-c", f'trap "" {ignoring.value}; exec "$@"', "sh")
+    with started(*shell, *PROGRAM, *arguments) as process:
+        line = line_of(process.stderr)
+        assert re.fullmatch(r"rsmq-tui: recording \d+ places? into \S+; Ctrl\+C stops it\n", line), line
+        yield process
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -108,7 +94,7 @@ def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: 
 def test_a_signal_ends_it_and_what_was_polled_is_sealed(
     redis_url: str, out: Path, sent: signal.Signals, status: int
 ) -> None:
-    with started("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
+    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
         until(lambda: segments(out) > 8_000)
         process.send_signal(sent)
         _, err = process.communicate(timeout=SECONDS_MAX)
@@ -120,7 +106,7 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
 
 
 def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, command: Command, out: Path) -> None:
-    with started("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
+    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
         until(lambda: segments(out) > 8_000)
         process.kill()
         process.wait(SECONDS_MAX)
@@ -218,7 +204,7 @@ def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
 
 
 def test_nohup_keeps_it_going(redis_url: str, out: Path) -> None:
-    with started("-r", redis_url, "record", "--out", str(out), "--every", "100ms", ignoring=signal.SIGHUP) as process:
+    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms", ignoring=signal.SIGHUP) as process:
         until(lambda: segments(out) > 8_000)
         process.send_signal(signal.SIGHUP)
         before = segments(out)

@@ -1,8 +1,6 @@
 """`rsmq-tui snapshot`: the documented JSON, and one sentence where there is none."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import environment, run
+from tests.cli.running import check_closed_pipe, run
 
 pytestmark = pytest.mark.slow
 
@@ -164,15 +162,4 @@ def test_a_unix_socket_a_user_and_a_password() -> None:
 
 def test_a_closed_pipe_is_no_traceback(redis_url: str, client: redis.Redis) -> None:
     client.sadd("rsmq:QUEUES", *(f"queue-{number}" for number in range(2000)))
-    with subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, "snapshot"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == b"{\n"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=100) == 141
+    check_closed_pipe("{\n", "-r", redis_url, "snapshot")

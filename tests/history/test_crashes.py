@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms, mother
+from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms
 from tests.history.made import left_over, rows_of
+from tests.killing import forking_from
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def forking() -> Iterator["subprocess.Popen[str]"]:
-    with mother() as process:
+    with forking_from("tests.history.crashing") as process:
         yield process
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.running import SECONDS_MAX
-from tests.history.crashing import ROOT
 from tests.history.made import left_over, rows_of
+from tests.killing import ROOT
 
 # Files may not become longer than this: the system cuts a write short there, and refuses the next, as a full disk does.
 LIMITED = """

@@ -19,8 +19,8 @@ from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.synthetic import Generator, Progress, Wanted
 from rsmq_tui.history.writer import Settings, Writer
 from tests.cli.running import SECONDS_MAX
-from tests.history.crashing import ROOT
 from tests.history.made import DAY_MS, rows_of
+from tests.killing import ROOT
 
 # The end of a day in which everything happens: an outage, a gap, a stall, growth, and a queue that is created anew.
 UNTIL_MS = 20_562 * DAY_MS
@@ -280,19 +280,19 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--days", "0"], "'0' is not a number of days from 0.01 to 10,000"),
-        (["--queues", "0"], "'0' is not a number of queues from 1 to 100,000"),
-        (["--until", "noon"], "'noon' is not a time such as 2031-05-17 or 2031-05-17T12:00"),
-        (["--every", "5"], "'5': a duration has a unit"),
-        (["--seed", "-"], "'-' is not a whole number from 0 to 999,999,999,999,999"),
+        ("--days 0", "'0' is not a number of days from 0.01 to 10,000"),
+        ("--queues 0", "'0' is not a number of queues from 1 to 100,000"),
+        ("--until noon", "'noon' is not a time such as 2031-05-17 or 2031-05-17T12:00"),
+        ("--every 5", "'5': a duration has a unit"),
+        ("--seed -", "'-' is not a whole number from 0 to 999,999,999,999,999"),
     ],
 )
 def test_what_cannot_be_made_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], told: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, told: str
 ) -> None:
     from rsmq_tui.cli.main import main
 
-    assert main(["pipeline", "generate", "--out", str(tmp_path), *arguments]) == 2
+    assert main(["pipeline", "generate", "--out", str(tmp_path), *arguments.split()]) == 2
     assert told in capsys.readouterr().err
 
 

@@ -17,6 +17,7 @@ from rsmq_tui.protocol import Namespaces
 from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
+from tests.monitor.fresh import NOTHING_KNOWN
 from tests.monitor.timing import FakeClock
 from tests.protocol.keyspace import everything, now_ms
 
@@ -75,17 +76,10 @@ async def test_a_queue(client: redis.Redis, polling: Polling) -> None:
         modified_ms=None,
         totalsent=None,
         totalrecv=None,
-        arrivals_s=None,
-        deletes_s=None,
-        receives_s=None,
-        poison=0,
-        highest_rc=0,
+        **NOTHING_KNOWN,
         verdict=Verdict.WATCHING,
         since_ms=snapshot.at_ms,
         drain=Drain.UNKNOWN,
-        drain_s=None,
-        broken=None,
-        problems=(),
         place="here",
         expired=1,
         net_s=None,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rsmq_tui.monitor.reading import read_id, read_score
 from rsmq_tui.protocol import make_id
 from tests.monitor.rows import START_MS, Flow, Scripted, id_sent
+from tests.protocol.keyspace import base36
 
 IN_SECONDS = "scores are in seconds: clients that write milliseconds see every message as ready"
 IN_MICROSECONDS = "scores are in microseconds: clients that write milliseconds see every message as hidden"
@@ -55,14 +56,6 @@ def test_no_score_raises_and_a_time_is_finite(score: float | str) -> None:
 
     assert due_ms is None or (math.isfinite(due_ms) and due_ms >= 0)
     assert due_ms is not None or problem
-
-
-def base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
 
 
 MICROSECONDS = base36(START_MS * 1000)

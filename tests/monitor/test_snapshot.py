@@ -7,6 +7,7 @@ import redis
 
 from rsmq_tui.monitor import Drain, LivePoller, QueueState, Snapshot, Thresholds, Verdict
 from rsmq_tui.protocol import QueueReader, Rsmq
+from tests.monitor.fresh import NOTHING_KNOWN
 from tests.monitor.timing import FakeClock
 from tests.protocol.keyspace import now_ms, plant
 
@@ -44,17 +45,10 @@ async def test_a_queue(client: redis.Redis, poller: LivePoller) -> None:
         modified_ms=created_s * 1000,
         totalsent=3,
         totalrecv=0,
-        arrivals_s=None,
-        deletes_s=None,
-        receives_s=None,
-        poison=0,
-        highest_rc=0,
+        **NOTHING_KNOWN,
         verdict=Verdict.OK,
         since_ms=None,
         drain=Drain.UNKNOWN,
-        drain_s=None,
-        broken=None,
-        problems=(),
         oldest_ready_due_ms=(queue.oldest_ready_ms or 0) - 1000,
         idle_since_ms=(queue.oldest_ready_ms or 0) - 1000,
     )

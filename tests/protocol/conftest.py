@@ -1,7 +1,7 @@
 """Fixtures of the protocol's tests: a test that takes ``queues`` runs once with each of the two clients."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import redis.asyncio
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from tests.protocol.either import Either
 
 MakeQueues = Callable[..., Either]
@@ -29,6 +30,20 @@ def make_queues(request: pytest.FixtureRequest, client: redis.Redis, aclient: re
 @pytest.fixture
 def queues(make_queues: MakeQueues) -> Either:
     return make_queues()
+
+
+@pytest.fixture
+async def orders(queues: Either) -> Either:
+    """The client, with a queue ``orders``."""
+    await queues.create_queue("orders")
+    return queues
+
+
+@pytest.fixture
+async def editor(redis_url: str) -> AsyncIterator[QueueEditor]:
+    editor = QueueEditor(redis_url)
+    yield editor
+    await editor.aclose()
 
 
 @pytest.fixture(scope="module", params=SERVERS)

@@ -55,6 +55,29 @@ def printed(reply: Any) -> str:
     return "\n".join(f"{number:>{width}}) {_quoted(part)}" for number, part in enumerate(reply, 1))
 
 
+def base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
+
+
+# What redis-cli prints of the attributes of a new queue, with its times masked.
+NEW_ATTRIBUTES = """\
+ 1) "vt"
+ 2) "30"
+ 3) "delay"
+ 4) "0"
+ 5) "maxsize"
+ 6) "65535"
+ 7) "created"
+ 8) "<s>"
+ 9) "modified"
+10) "<s>"
+"""
+
+
 def masked(text: str) -> str:
     """Hide what differs from run to run: ids, and times in ms and in s."""
     text = re.sub(r"\b[a-zA-Z0-9]{32}\b", "<id>", text)

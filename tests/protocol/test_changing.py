@@ -10,12 +10,6 @@ from tests.protocol.keyspace import everything, now_ms
 UNKNOWN = "0" * 32
 
 
-@pytest.fixture
-async def orders(queues: Either) -> Either:
-    await queues.create_queue("orders")
-    return queues
-
-
 async def test_a_message_is_deleted_whether_received_or_not(orders: Either, client: Redis) -> None:
     fresh, received = await orders.send_messages("orders", ["a", "b"])
     await orders.change_message_visibility("orders", fresh, 60)

@@ -6,7 +6,7 @@ import socket
 import socketserver
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,10 +55,9 @@ def add_user(client: Redis, name: str, commands: list[str], keys: str = "rsmq:*"
 
 
 @contextmanager
-def http_server() -> Iterator[int]:
-    """A server of another protocol."""
-    handler = type("Quiet", (http.server.BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def served(server: socketserver.TCPServer) -> Iterator[int]:
+    """Serve in a thread of its own; gives the port."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -66,6 +65,12 @@ def http_server() -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def http_server() -> AbstractContextManager[int]:
+    """A server of another protocol."""
+    handler = type("Quiet", (http.server.BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
+    return served(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
 
 
 @contextmanager
@@ -198,8 +203,7 @@ async def test_nothing_that_writes_is_ever_carried_out(diagnosis: Diagnose, redi
     assert client.dbsize() == 0
 
 
-@contextmanager
-def half_a_proxy(port: int, heard: list[bytes]) -> Iterator[int]:
+def half_a_proxy(port: int, heard: list[bytes]) -> AbstractContextManager[int]:
     """Passes everything on but MULTI, to which it says OK by itself."""
 
     class Handler(socketserver.BaseRequestHandler):
@@ -213,15 +217,9 @@ def half_a_proxy(port: int, heard: list[bytes]) -> Iterator[int]:
                     server.sendall(data)
                     self.request.sendall(server.recv(65_536))
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listening:
-        listening.daemon_threads = True
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield listening.server_address[1]
-        finally:
-            listening.shutdown()
-            thread.join()
+    listening = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    return served(listening)
 
 
 async def test_a_transaction_that_is_none_is_seen_before_anything_is_written(

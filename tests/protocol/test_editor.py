@@ -1,7 +1,5 @@
 """What an editor reads before it changes anything: every byte as it lies in the server."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -10,13 +8,6 @@ from rsmq_tui.protocol import Rsmq, RsmqError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import ODD, lay, message
-
-
-@pytest.fixture
-async def editor(redis_url: str) -> AsyncIterator[QueueEditor]:
-    editor = QueueEditor(redis_url)
-    yield editor
-    await editor.aclose()
 
 
 @pytest.mark.parametrize("odd", ODD)

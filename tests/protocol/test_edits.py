@@ -1,7 +1,5 @@
 """Guarded changes of messages: each changes only if it still is what was seen, and whole or not at all."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
@@ -11,6 +9,7 @@ from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
+from tests.protocol.edited import applied, applied_without
 from tests.triage.keyspace import ODD, contents, lay, markers, message
 
 pytestmark = pytest.mark.slow
@@ -19,13 +18,10 @@ ONE, TWO, THREE = (message(id, rc=b"1", fr=b"5") for id in (b"one", b"two", b"th
 LATER = b"99999"
 
 
-@pytest.fixture
-async def editor(redis_url: str, client: Redis) -> AsyncIterator[QueueEditor]:
+@pytest.fixture(autouse=True)
+def two_queues(client: Redis) -> None:
     for queue in ("a", "b"):
         Rsmq(client).create_queue(queue)
-    editor = QueueEditor(redis_url)
-    yield editor
-    await editor.aclose()
 
 
 # A drop is for messages without a body alone: see the tests of edits that mend.
@@ -43,13 +39,6 @@ def batch(kind: EditKind, *messages: RawMessage, sent: int = 0, must_exist: bool
     }
     target = "b" if kind is EditKind.MOVE else None
     return MessageBatch(kind, "a", tuple(map(edits[kind], messages)), target, must_exist, sent)
-
-
-async def applied(editor: QueueEditor, edits: MessageBatch) -> str:
-    token = editor.new_token()
-    outcome = await editor.apply(edits, token)
-    await editor.forget([token])
-    return outcome
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -361,24 +350,14 @@ async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
     messages = [message(b"bare", body=None), ONE, TWO]
     lay(client, "a", *([] if kind is EditKind.PUT else messages))
     before = contents(client)
-    client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", f"-{denied}"])
-    ann = QueueEditor(redis_url.replace("://", "://ann:secret@"))
-    token = ann.new_token()
     edits = batch(kind, *messages, sent=1 if kind is EditKind.PUT else 0)
 
-    refused, outcome = None, ""
-    try:
-        outcome = await ann.apply(edits, token)
-    except ResponseError as error:
-        refused = error
-    await ann.aclose()
+    outcome = await applied_without(denied, editor, edits, client, redis_url)
 
-    if refused is not None:
-        assert "permission" in str(refused)
+    if outcome is None:
         assert contents(client) == before
     else:
         assert outcome == "ddd"
-        await editor.forget([token])
         done = contents(client)
         inverse = edits.inverse(outcome)
         assert inverse is not None

@@ -1,6 +1,5 @@
 """Messages that are called as another's counters are: ``a:rc`` beside ``a``. Neither takes or loses what is not its."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,26 +8,16 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
+from tests.protocol.edited import applied
 from tests.triage.keyspace import contents, lay, message
 
 SUFFIXES = [b":rc", b":fr"]
 
 
-@pytest.fixture
-async def editor(redis_url: str, client: Redis) -> AsyncIterator[QueueEditor]:
+@pytest.fixture(autouse=True)
+def two_queues(client: Redis) -> None:
     for queue in ("a", "b"):
         Rsmq(client).create_queue(queue)
-    editor = QueueEditor(redis_url)
-    yield editor
-    await editor.aclose()
-
-
-async def applied(editor: QueueEditor, batch: MessageBatch | None) -> str:
-    assert batch is not None
-    token = editor.new_token()
-    outcome = await editor.apply(batch, token)
-    await editor.forget([token])
-    return outcome
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

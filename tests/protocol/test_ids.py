@@ -7,19 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.protocol import make_id, sent_ms
+from tests.protocol.keyspace import base36
 
 CANONICAL = re.compile(r"[a-zA-Z0-9:]{32}")
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 SUFFIX = "ABCDEFGHIJKLMNOPQRSTUV"
-
-
-def base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
 
 
 @given(at_us=st.integers(min_value=0, max_value=36**10 - 1))

@@ -31,12 +31,6 @@ async def refusal_of(awaited: Awaitable[object]) -> str:
     return refused.value.code
 
 
-@pytest.fixture
-async def orders(queues: Either) -> Either:
-    await queues.create_queue("orders")
-    return queues
-
-
 async def test_fractions_of_a_second_are_read_as_whole_seconds(orders: Either, client: Redis) -> None:
     client.hset("rsmq:orders:Q", mapping={"vt": "15.5", "delay": "0.5"})
     before_ms = now_ms(client)

@@ -12,12 +12,6 @@ ID = "a" * 32
 GONE = "0" * 31
 
 
-@pytest.fixture
-async def orders(queues: Either) -> Either:
-    await queues.create_queue("orders")
-    return queues
-
-
 async def test_an_id_without_a_body_at_the_head_is_passed_over_and_hidden(orders: Either, client: Redis) -> None:
     plant(client, "orders", ID, due_ms=1)
     message_id = await orders.send_message("orders", "behind")

@@ -8,12 +8,6 @@ from tests.protocol.either import Either
 from tests.protocol.keyspace import everything, now_ms
 
 
-@pytest.fixture
-async def orders(queues: Either) -> Either:
-    await queues.create_queue("orders")
-    return queues
-
-
 async def test_an_empty_queue_gives_nothing_and_is_not_changed(orders: Either, client: Redis) -> None:
     before = everything(client)
 

@@ -7,23 +7,10 @@ import pytest
 from redis import Redis
 
 from tests.protocol.either import Either
-from tests.protocol.keyspace import masked, now_ms, printed
-
-FRESH = """\
- 1) "vt"
- 2) "30"
- 3) "delay"
- 4) "0"
- 5) "maxsize"
- 6) "65535"
- 7) "created"
- 8) "<s>"
- 9) "modified"
-10) "<s>\""""
+from tests.protocol.keyspace import NEW_ATTRIBUTES, masked, now_ms, printed
 
 SENT = f"""\
-{FRESH}
-11) "<id>"
+{NEW_ATTRIBUTES}11) "<id>"
 12) "Hello, World"
 13) "totalsent"
 14) "1\""""
@@ -38,8 +25,7 @@ RECEIVED = f"""\
 20) "<ms>\""""
 
 DELETED = f"""\
-{FRESH}
-11) "totalsent"
+{NEW_ATTRIBUTES}11) "totalsent"
 12) "1"
 13) "totalrecv"
 14) "1\""""
@@ -72,7 +58,7 @@ async def test_no_queues(client: Redis) -> None:
 
 async def test_a_created_queue(queues: Either, client: Redis) -> None:
     assert queue_names(client) == '1) "test-queue"'
-    assert hash_of(client) == FRESH
+    assert hash_of(client) == NEW_ATTRIBUTES.strip("\n")
     assert ids_of(client) == "(empty array)"
 
 

@@ -12,7 +12,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
-from tests.triage.crashing import mother
+from tests.killing import forking_from
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -60,5 +60,5 @@ async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
 @pytest.fixture(scope="module")
 def forking() -> Iterator["subprocess.Popen[str]"]:
     """The process from which those are forked that are killed in a change."""
-    with mother() as process:
+    with forking_from("tests.triage.crashing") as process:
         yield process

@@ -8,22 +8,7 @@ from redis import Redis
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.actions import (
-    Action,
-    Copy,
-    CreateQueue,
-    Delete,
-    DeleteQueue,
-    Fix,
-    Hide,
-    Import,
-    Move,
-    Purge,
-    Redrive,
-    Release,
-    Send,
-    SetAttributes,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.jsonl import to_line
 from rsmq_tui.triage.scope import Scope
@@ -35,8 +20,20 @@ PER_QUEUE = 620
 MENDED = {FindingKind.DANGLING: 2, FindingKind.BAD_RC: 3, FindingKind.LEAKED: 1, FindingKind.STRAY: 1}
 
 
-async def done(triage: ChangeService, action: Action, scope: Scope | None = None) -> Report:
+async def done(triage: ChangeService, action: actions.Action, scope: Scope | None = None) -> Report:
     return await triage.run(await triage.preview(action, scope)).to_end()
+
+
+def message_actions(queue: str, target: str) -> dict[str, actions.Action]:
+    """Every action on messages of a queue; what carries them elsewhere carries them to the target."""
+    return {
+        "delete": actions.Delete(queue=queue),
+        "hide": actions.Hide(queue=queue, seconds=1000),
+        "release": actions.Release(queue=queue),
+        "move": actions.Move(queue=queue, target=target),
+        "copy": actions.Copy(queue=queue, target=target),
+        "redrive": actions.Redrive(queue=queue, target=target),
+    }
 
 
 async def undone(triage: ChangeService, change: int | None = None) -> Report:
@@ -70,24 +67,33 @@ def export(path: Path) -> Path:
     return path
 
 
+def to_import(folder: Path, text: str) -> Path:
+    """Write a file to import, line by line as it is given."""
+    path = folder / "export.jsonl"
+    path.write_text(text)
+    return path
+
+
 # Every action, and how it is asked for. What each needs is in the queues of ``fill``.
 ACTIONS = {
-    "delete": lambda path: Delete(queue="a"),
-    "purge": lambda path: Purge(queue="a"),
-    "hide": lambda path: Hide(queue="a", seconds=100),
-    "release": lambda path: Release(queue="a"),
-    "move": lambda path: Move(queue="a", target="b"),
-    "move to a queue that is made": lambda path: Move(queue="a", target="new", create=True),
-    "copy": lambda path: Copy(queue="a", target="b"),
-    "copy to a queue that is made": lambda path: Copy(queue="a", target="new", create=True),
-    "copy within": lambda path: Copy(queue="a", target="a"),
-    "redrive by name": lambda path: Redrive(queue="a-dlq"),
-    "redrive to a target": lambda path: Redrive(queue="a-dlq", target="b"),
-    "send": lambda path: Send(queue="b", bodies=(b"x", b"", b"\xff")),
-    "send to a queue that counts": lambda path: Send(queue="a", bodies=(b"x",), delay_s=5),
-    "create": lambda path: CreateQueue(queue="new", vt=5, delay=6, maxsize=2048),
-    "set": lambda path: SetAttributes(queue="a", vt=5, maxsize=-1),
-    "fix": lambda path: Fix(queue="a", findings=tuple(Finding(kind, "a", count) for kind, count in MENDED.items())),
-    "delete the queue": lambda path: DeleteQueue(queue="a"),
-    "import": lambda path: Import(queue="a", path=export(path / "export.jsonl")),
+    "delete": lambda path: actions.Delete(queue="a"),
+    "purge": lambda path: actions.Purge(queue="a"),
+    "hide": lambda path: actions.Hide(queue="a", seconds=100),
+    "release": lambda path: actions.Release(queue="a"),
+    "move": lambda path: actions.Move(queue="a", target="b"),
+    "move to a queue that is made": lambda path: actions.Move(queue="a", target="new", create=True),
+    "copy": lambda path: actions.Copy(queue="a", target="b"),
+    "copy to a queue that is made": lambda path: actions.Copy(queue="a", target="new", create=True),
+    "copy within": lambda path: actions.Copy(queue="a", target="a"),
+    "redrive by name": lambda path: actions.Redrive(queue="a-dlq"),
+    "redrive to a target": lambda path: actions.Redrive(queue="a-dlq", target="b"),
+    "send": lambda path: actions.Send(queue="b", bodies=(b"x", b"", b"\xff")),
+    "send to a queue that counts": lambda path: actions.Send(queue="a", bodies=(b"x",), delay_s=5),
+    "create": lambda path: actions.CreateQueue(queue="new", vt=5, delay=6, maxsize=2048),
+    "set": lambda path: actions.SetAttributes(queue="a", vt=5, maxsize=-1),
+    "fix": lambda path: actions.Fix(
+        queue="a", findings=tuple(Finding(kind, "a", count) for kind, count in MENDED.items())
+    ),
+    "delete the queue": lambda path: actions.DeleteQueue(queue="a"),
+    "import": lambda path: actions.Import(queue="a", path=export(path / "export.jsonl")),
 }

@@ -41,6 +41,12 @@ def markers(client: Redis) -> dict[bytes, bytes]:
     return {key: value for key, value in found.items() if not key.endswith(b"announced")}
 
 
+def fields_of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
+    """Everything that a queue holds of a message."""
+    fields = client.hmget(f"rsmq:{queue}:Q", id, f"{id}:rc", f"{id}:fr")
+    return client.zscore(f"rsmq:{queue}", id), *fields
+
+
 def message(
     id: bytes = b"one",
     *,

@@ -2,6 +2,8 @@
 
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from redis import Redis
@@ -21,6 +23,7 @@ class KilledChanges(ABC):
         self.client = client
         self._url, self._root, self._process = url, root, process
         self._number = 0
+        self.killed = False
         self.begin()
 
     def begin(self) -> None:
@@ -32,12 +35,21 @@ class KilledChanges(ABC):
         self._plant()
         self.before = kept(self.client)
 
+    def steps(self) -> Iterator[int]:
+        """Number the steps at which to kill, until ``killed`` says that the end came first; each has its own queues."""
+        for kill_at in count(1):
+            yield kill_at
+            if not self.killed:
+                assert kill_at > 6
+                return
+            self.begin()
+
     @abstractmethod
     def _plant(self) -> None:
         """Make the queues."""
 
     @abstractmethod
-    def desk(self) -> ChangeService | ChangeService:
+    def desk(self) -> ChangeService:
         """What makes changes, as the next start of the program does."""
 
     async def recovered(self) -> list[Change]:
@@ -47,10 +59,30 @@ class KilledChanges(ABC):
         await desk.aclose()
         return found
 
+    async def changes_if_killed(self, what: str, kill_at: int) -> list[Change]:
+        """Have a change killed and recover; returns what the journal has of it, which is one change or none."""
+        self.killed = self.crasher.run(what, kill_at)
+        recovered = await self.recovered()
+        self.check_all_is_told()
+        changes = self.changes()
+        assert len(recovered) <= len(changes) <= 1
+        return changes
+
     async def undone(self, change: int | None = None) -> None:
         desk = self.desk()
         report = await desk.run(await desk.preview_undo(change)).to_end()
         assert report.stopped is None
+        await desk.aclose()
+
+    async def recover_and_undo(self) -> None:
+        """Recover, and undo the change if it can be; nothing of either is unknown."""
+        desk = self.desk()
+        await desk.recover()
+        changes = self.changes()
+        assert [change.unsure for change in changes] in ([], [0])
+        if changes and changes[0].can_be_undone:
+            report = await desk.run(await desk.preview_undo()).to_end()
+            assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
         await desk.aclose()
 
     def changes(self) -> list[Change]:

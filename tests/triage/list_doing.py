@@ -10,23 +10,7 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import (
-    Ack,
-    Action,
-    Copy,
-    Delete,
-    Hide,
-    Import,
-    Move,
-    Pop,
-    Purge,
-    PurgeList,
-    Push,
-    Release,
-    Requeue,
-    Send,
-    Trim,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.jsonl import to_line
 from rsmq_tui.triage.lists.backend import ListBackend
 from rsmq_tui.triage.service import ChangeService
@@ -99,32 +83,32 @@ def exported(path: Path) -> Path:
 
 
 # Every action, and how it is asked for. What each needs is in the queues of ``fill``.
-ACTIONS: dict[str, Callable[[Path], Action]] = {
-    "delete": lambda path: Delete(queue=A),
-    "purge": lambda path: Purge(queue=A),
-    "purge with what is in processing": lambda path: PurgeList(queue=A, processing=True),
-    "pop": lambda path: Pop(queue=A, count=5),
-    "trim to the newest": lambda path: Trim(queue=A, keep=7),
-    "trim to the oldest": lambda path: Trim(queue=A, keep=7, keep_oldest=True),
-    "requeue": lambda path: Requeue(queue=A),
-    "requeue to the back": lambda path: Requeue(queue=A, to_back=True),
-    "release": lambda path: Release(queue=A),
-    "hide": lambda path: Hide(queue=A, seconds=100),
-    "ack": lambda path: Ack(queue=A),
-    "move": lambda path: Move(queue=A, target=B),
-    "copy": lambda path: Copy(queue=A, target="list:" + B),
-    "copy within": lambda path: Copy(queue=A, target=A),
-    "send": lambda path: Send(queue=A, bodies=(b"x", b"", b"\xff")),
-    "send to the front": lambda path: Push(queue=A, bodies=(b"x", b"y"), first=True),
-    "send to a list that is made": lambda path: Send(queue="queue:new", bodies=(b"x",)),
-    "import": lambda path: Import(queue=A, path=exported(path / "export.jsonl")),
-    "move to RSMQ": lambda path: Move(queue=A, target="rsmq:x"),
-    "copy to RSMQ": lambda path: Copy(queue=A, target="rsmq:rsmq/x"),
+ACTIONS: dict[str, Callable[[Path], actions.Action]] = {
+    "delete": lambda path: actions.Delete(queue=A),
+    "purge": lambda path: actions.Purge(queue=A),
+    "purge with what is in processing": lambda path: actions.PurgeList(queue=A, processing=True),
+    "pop": lambda path: actions.Pop(queue=A, count=5),
+    "trim to the newest": lambda path: actions.Trim(queue=A, keep=7),
+    "trim to the oldest": lambda path: actions.Trim(queue=A, keep=7, keep_oldest=True),
+    "requeue": lambda path: actions.Requeue(queue=A),
+    "requeue to the back": lambda path: actions.Requeue(queue=A, to_back=True),
+    "release": lambda path: actions.Release(queue=A),
+    "hide": lambda path: actions.Hide(queue=A, seconds=100),
+    "ack": lambda path: actions.Ack(queue=A),
+    "move": lambda path: actions.Move(queue=A, target=B),
+    "copy": lambda path: actions.Copy(queue=A, target="list:" + B),
+    "copy within": lambda path: actions.Copy(queue=A, target=A),
+    "send": lambda path: actions.Send(queue=A, bodies=(b"x", b"", b"\xff")),
+    "send to the front": lambda path: actions.Push(queue=A, bodies=(b"x", b"y"), first=True),
+    "send to a list that is made": lambda path: actions.Send(queue="queue:new", bodies=(b"x",)),
+    "import": lambda path: actions.Import(queue=A, path=exported(path / "export.jsonl")),
+    "move to RSMQ": lambda path: actions.Move(queue=A, target="rsmq:x"),
+    "copy to RSMQ": lambda path: actions.Copy(queue=A, target="rsmq:rsmq/x"),
 }
 # The same from a queue of RSMQ.
-FROM_RSMQ: dict[str, Move] = {
-    "move to a list": Move(queue="x", target="list:" + A),
-    "copy to a list": Copy(queue="x", target="list:queue:new"),
+FROM_RSMQ: dict[str, actions.Move] = {
+    "move to a list": actions.Move(queue="x", target="list:" + A),
+    "copy to a list": actions.Copy(queue="x", target="list:queue:new"),
 }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import threading
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +73,8 @@ def messages(kept: dict[bytes, Any]) -> list[tuple[bytes | None, bytes | None, b
     "what", ["delete", "hide", "move", "move to a queue that is made", "send", "import", "delete the queue", "fix"]
 )
 async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
-    for kill_at in count(1):
-        killed = scene.crasher.run(what, kill_at)
-        recovered = await scene.recovered()
-        scene.check_all_is_told()
-
-        changes = scene.changes()
-        assert len(recovered) <= len(changes) <= 1
+    for kill_at in scene.steps():
+        changes = await scene.changes_if_killed(what, kill_at)
         if what.startswith("move"):
             assert messages(scene.kept()) == messages(scene.before)
         if changes and changes[0].can_be_undone:
@@ -90,13 +84,9 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
                 assert changes[0].done == _changed(scene, what)
             await scene.undone()
         else:
-            assert killed
+            assert scene.killed
         assert scene.kept() == scene.before
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 def _changed(scene: Scene, what: str) -> int:
@@ -118,9 +108,9 @@ def _changed(scene: Scene, what: str) -> int:
     ],
 )
 async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
-    for kill_at in count(1):
+    for kill_at in scene.steps():
         assert not scene.crasher.run(what, 0)
-        killed = scene.crasher.run("undo", kill_at)
+        scene.killed = scene.crasher.run("undo", kill_at)
         # A consumer does not wait for the recovery.
         gone = scene.consume() if taken else None
         await scene.recovered()
@@ -131,10 +121,6 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
             await scene.undone(1)
         check_all_but_one(scene, gone)
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 def check_all_but_one(scene: Scene, id: bytes | None) -> None:
@@ -151,10 +137,10 @@ def check_all_but_one(scene: Scene, id: bytes | None) -> None:
 
 
 async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) -> None:
-    for kill_at in count(1):
+    for kill_at in scene.steps():
         # After the journal has been written twice, and a batch was carried out of which it does not know.
         assert scene.crasher.run("delete", 4)
-        killed = scene.crasher.run("recover", kill_at)
+        scene.killed = scene.crasher.run("recover", kill_at)
         await scene.recovered()
         scene.check_all_is_told()
 
@@ -164,10 +150,6 @@ async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) ->
         if change.can_be_undone:
             await scene.undone()
         assert scene.kept() == scene.before
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 async def test_two_recoveries_at_once_find_the_same(scene: Scene) -> None:
@@ -204,31 +186,20 @@ async def test_a_call_that_arrives_after_the_recovery_is_not_carried_out(scene: 
 
 @pytest.mark.parametrize("what", ["delete", "delete the queue"])
 async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene, what: str) -> None:
-    for kill_at in count(1):
-        killed = scene.crasher.run(what, kill_at)
+    for kill_at in scene.steps():
+        scene.killed = scene.crasher.run(what, kill_at)
         # All that the change has left goes, as no marker can tell, before anybody starts rsmq-tui again.
         consumed = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
         for id in consumed:
             scene.client.zrem("rsmq:a", id)
             scene.client.hdel("rsmq:a:Q", *(id + end for end in (b"", b":rc", b":fr")))
 
-        desk = scene.desk()
-        await desk.recover()
-        changes = scene.changes()
-        assert [change.unsure for change in changes] in ([], [0])
-        if changes and changes[0].can_be_undone:
-            report = await desk.run(await desk.preview_undo()).to_end()
-            assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
-        await desk.aclose()
+        await scene.recover_and_undo()
 
         back = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
         all_of_them = {id for id, _ in scene.before[b"rsmq:a"]}
         assert (back & consumed, back | consumed) == (set(), all_of_them)
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 async def test_nothing_that_a_busy_consumer_took_comes_back(scene: Scene) -> None:

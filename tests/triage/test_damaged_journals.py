@@ -392,18 +392,21 @@ async def test_a_journal_that_somebody_writes_to_can_be_read(written: Path) -> N
             assert len(journal.changes()) == 4
 
 
+async def hide_repeatedly(triage: ChangeService, queues: Rsmq, changes: int) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["x"] * 5)
+    for _ in range(changes):
+        await done(triage, Hide(queue="a", seconds=5))
+
+
 @pytest.mark.parametrize("days", [3, 400, 40_000, -400])
 async def test_a_clock_that_jumps_drops_nothing(
     triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
-    queues.create_queue("a")
-    queues.send_messages("a", ["x"] * 5)
-    for _ in range(4):
-        await done(triage, Hide(queue="a", seconds=5))
+    await hide_repeatedly(triage, queues, 4)
     real = triage_journal.now_ms
     jumped = [0]
-    for module in ("journal",):
-        monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: real() + jumped[0])
+    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: real() + jumped[0])
 
     # There and back, several times, in this program and in one that is started anew each time.
     for number in range(6):
@@ -421,10 +424,7 @@ async def test_a_clock_that_jumps_drops_nothing(
 async def test_what_is_old_goes_when_its_days_have_been_counted(
     triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queues.create_queue("a")
-    queues.send_messages("a", ["x"] * 5)
-    for _ in range(2):
-        await done(triage, Hide(queue="a", seconds=5))
+    await hide_repeatedly(triage, queues, 2)
     real = triage_journal.now_ms
     for day in range(1, 10):
         monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: real() + day * DAY_MS)

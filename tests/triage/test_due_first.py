@@ -1,6 +1,6 @@
 """A limit: so many messages as are due first are chosen, whatever consumers do meanwhile, in memory of that many."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from redis import Redis
@@ -9,24 +9,17 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
-from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
+from rsmq_tui.triage.actions import Delete, Hide, Move, Release
 from rsmq_tui.triage.rsmq.backend import what_is_due_first
 from rsmq_tui.triage.scope import Matching, Seeing
 from rsmq_tui.triage.service import ChangeService
-from tests.triage.doing import done, undone
+from tests.triage.doing import done, message_actions, undone
 from tests.triage.keyspace import contents
 
 pytestmark = pytest.mark.slow
 
 AT_MS = 1_700_000_000_000
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a"),
-    "hide": lambda: Hide(queue="a", seconds=100),
-    "release": lambda: Release(queue="a"),
-    "move": lambda: Move(queue="a", target="b"),
-    "copy": lambda: Copy(queue="a", target="b"),
-    "redrive": lambda: Redrive(queue="a", target="b"),
-}
+ACTIONS = message_actions("a", "b")
 
 
 @pytest.fixture
@@ -62,7 +55,7 @@ async def test_each_action_is_for_those_due_first(
     expected = (even(client, ids) if text else ids)[:600]
     before = contents(client)
 
-    preview = await triage.preview(ACTIONS[name](), Matching(parse_filter(text), 600))
+    preview = await triage.preview(ACTIONS[name], Matching(parse_filter(text), 600))
     assert preview.selection is not None
     assert [each.id.decode() for each in preview.selection] == expected
     hidden = "hidden " if name == "release" else ""

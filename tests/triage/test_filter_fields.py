@@ -10,10 +10,11 @@ from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
-from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release
+from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Matching
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
+from tests.triage.doing import message_actions
 from tests.triage.keyspace import lay
 
 pytestmark = pytest.mark.slow
@@ -40,14 +41,7 @@ class Laid:
         return self.due_ms > 0
 
 
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a"),
-    "hide": lambda: Hide(queue="a", seconds=100),
-    "release": lambda: Release(queue="a"),
-    "move": lambda: Move(queue="a", target="b"),
-    "copy": lambda: Copy(queue="a", target="b"),
-    "redrive": lambda: Redrive(queue="a", target="b"),
-}
+ACTIONS = message_actions("a", "b")
 MODEL: dict[str, Callable[[Laid], bool]] = {
     "": lambda each: True,
     "size<60": lambda each: len(each.body) < 60,
@@ -108,7 +102,7 @@ async def test_what_is_chosen_is_what_the_model_chooses(triage: ChangeService, l
     for name, action in ACTIONS.items():
         for limit in (None, 5, 24):
             meant = [each for each in matching if each.hidden] if limit and name == "release" else matching
-            preview = await triage.preview(action(), Matching(parse_filter(text), limit))
+            preview = await triage.preview(action, Matching(parse_filter(text), limit))
             assert preview.selection is not None
             chosen = {message.id: message for message in preview.selection}
             assert set(chosen) == {each.id for each in meant[:limit]}, (name, limit)

@@ -1,6 +1,6 @@
 """Fixing what an audit found: it is gone, the queue works, undo brings all of it back, and good messages stay."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.change import Step
+from rsmq_tui.triage.change import Report, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq import fixes
 from rsmq_tui.triage.scope import Seeing
@@ -150,25 +150,35 @@ async def test_a_name_that_is_no_text(triage: ChangeService, reader: QueueReader
     assert contents(client) == before
 
 
+# Fixes while that happens; returns the report, and what lay on the server after it happened.
+FixWhile = Callable[[Callable[[], object]], Awaitable[tuple[Report, dict[bytes, Any]]]]
+
+
 class TestRaces:
     """What is good by the time of the fix is left alone, whatever it was when it was looked at."""
 
     @pytest.fixture
-    def between(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    def fix_while(
+        self, triage: ChangeService, reader: QueueReader, client: Redis, monkeypatch: pytest.MonkeyPatch
+    ) -> FixWhile:
         """Have something happen after the fix was prepared, and before the server is asked for it."""
 
-        def arrange(happen: Callable[[], object]) -> None:
+        async def fix(happen: Callable[[], object]) -> tuple[Report, dict[bytes, Any]]:
+            (finding,) = await found(reader)
+            changed: dict[bytes, Any] = {}
             prepare = fixes.prepare_fix
 
             async def late(*arguments: Any) -> AsyncIterator[Step]:
                 prepared = [step async for step in prepare(*arguments)]
                 happen()
+                changed.update(contents(client))
                 for step in prepared:
                     yield step
 
             monkeypatch.setattr("rsmq_tui.triage.rsmq.backend.prepare_fix", late)
+            return await done(triage, Fix(queue="q", findings=(finding,))), changed
 
-        return arrange
+        return fix
 
     @pytest.mark.parametrize(
         ("name", "happen"),
@@ -187,27 +197,13 @@ class TestRaces:
         ],
     )
     async def test_of_messages(
-        self,
-        name: str,
-        happen: Callable[[Redis, str], object],
-        between: Callable[[Callable[[], object]], None],
-        triage: ChangeService,
-        reader: QueueReader,
-        client: Redis,
-        queues: Rsmq,
+        self, name: str, happen: Callable[[Redis, str], object], fix_while: FixWhile, client: Redis, queues: Rsmq
     ) -> None:
         trouble = TROUBLE[name]
         trouble.make(client, queues)
-        (finding,) = await found(reader)
         id = next(id for id in trouble.ids if not id.endswith(":fr"))
-        changed: dict[bytes, Any] = {}
 
-        def meanwhile() -> None:
-            happen(client, id)
-            changed.update(contents(client))
-
-        between(meanwhile)
-        report = await done(triage, Fix(queue="q", findings=(finding,)))
+        report, changed = await fix_while(lambda: happen(client, id))
         after = contents(client)
 
         # That message is as it was made meanwhile, to the last field.
@@ -219,36 +215,19 @@ class TestRaces:
     @pytest.mark.parametrize(
         ("name", "happen"),
         [
-            ("a name alone", lambda queues: queues.create_queue("q", vt=7)),
-            ("PyRSMQ set", lambda queues: queues.create_queue("q", vt=7)),
-            ("a send that raced a delete", lambda queues: queues.create_queue("q", vt=7)),
-            ("a create that broke off", lambda queues: queues.delete_queue("q")),
+            ("a name alone", lambda client, queues: queues.create_queue("q", vt=7)),
+            # To the canonical client a queue with vt exists: it fills in the rest.
+            ("PyRSMQ set", lambda client, queues: client.hset("rsmq:q:Q", mapping={"delay": 0, "maxsize": 65536})),
+            ("a send that raced a delete", lambda client, queues: queues.create_queue("q", vt=7)),
+            ("a create that broke off", lambda client, queues: queues.delete_queue("q")),
         ],
     )
     async def test_of_queues(
-        self,
-        name: str,
-        happen: Callable[[Rsmq], object],
-        between: Callable[[Callable[[], object]], None],
-        triage: ChangeService,
-        reader: QueueReader,
-        client: Redis,
-        queues: Rsmq,
+        self, name: str, happen: Callable[[Redis, Rsmq], object], fix_while: FixWhile, client: Redis, queues: Rsmq
     ) -> None:
         TROUBLE[name].make(client, queues)
-        (finding,) = await found(reader)
-        changed: dict[bytes, Any] = {}
 
-        def meanwhile() -> None:
-            if name == "PyRSMQ set":
-                # To the canonical client a queue with vt exists: it fills in the rest.
-                client.hset("rsmq:q:Q", mapping={"delay": 0, "maxsize": 65536})
-            else:
-                happen(queues)
-            changed.update(contents(client))
-
-        between(meanwhile)
-        report = await done(triage, Fix(queue="q", findings=(finding,)))
+        report, changed = await fix_while(lambda: happen(client, queues))
 
         assert contents(client) == changed or name == "PyRSMQ set"
         assert report.tally.done == (1 if name == "PyRSMQ set" else 0)

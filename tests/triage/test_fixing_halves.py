@@ -20,6 +20,11 @@ from tests.triage.fixing import fixed, found
 PAST_MS = 1_700_000_000_000
 
 
+@pytest.fixture(autouse=True)
+def queue(queues: Rsmq) -> None:
+    queues.create_queue("q")
+
+
 class TestHalves:
     """Writers that send a message in two steps lose none to a fix."""
 
@@ -32,10 +37,8 @@ class TestHalves:
         triage: ChangeService,
         reader: QueueReader,
         client: Redis,
-        queues: Rsmq,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        queues.create_queue("q")
         client.hset("rsmq:q:Q", "l" * 32, "leaked")
         client.zadd("rsmq:q", {"d" * 32: PAST_MS})
         findings = await found(reader)
@@ -65,7 +68,6 @@ class TestHalves:
         assert await found(reader) == (() if has_time else (Finding(FindingKind.FOREIGN_ID, "q", 1, (id,)),))
 
     async def test_of_a_queue_without_its_hash(self, triage: ChangeService, client: Redis, queues: Rsmq) -> None:
-        queues.create_queue("q")
         send_old(client, "q", ["x", "y"])
         young = queues.send_message("q", "z")
         client.delete("rsmq:q:Q")
@@ -81,10 +83,8 @@ class TestHalves:
         triage: ChangeService,
         reader: QueueReader,
         client: Redis,
-        queues: Rsmq,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        queues.create_queue("q")
         halves = Halves()
         monkeypatch.setattr(rsmq_audit, "_settle", halves.settle)
         stop = asyncio.Event()
@@ -116,7 +116,6 @@ class TestUndoAfterTheOtherHalf:
     async def test_a_body_whose_id_has_come(
         self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
-        queues.create_queue("q")
         client.hset("rsmq:q:Q", "l" * 32, "body")
         await fixed(triage, reader)
         client.zadd("rsmq:q", {"l" * 32: PAST_MS})
@@ -134,7 +133,6 @@ class TestUndoAfterTheOtherHalf:
     async def test_a_body_whose_message_has_come_whole(
         self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
-        queues.create_queue("q")
         client.hset("rsmq:q:Q", "l" * 32, "body")
         await fixed(triage, reader)
         plant(client, "q", "l" * 32, due_ms=PAST_MS, body="another")
@@ -146,7 +144,6 @@ class TestUndoAfterTheOtherHalf:
     async def test_an_id_whose_body_has_come(
         self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
     ) -> None:
-        queues.create_queue("q")
         plant(client, "q", "d" * 32, due_ms=PAST_MS, rc=2, fr=5)
         await fixed(triage, reader)
         client.hset("rsmq:q:Q", "d" * 32, "body")

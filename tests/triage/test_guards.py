@@ -15,22 +15,14 @@ from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
-from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
+from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.consuming import consuming
-from tests.triage.doing import undone
-from tests.triage.keyspace import contents
+from tests.triage.doing import message_actions, undone
+from tests.triage.keyspace import contents, fields_of
 
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a-dlq"),
-    "purge": lambda: Purge(queue="a-dlq"),
-    "hide": lambda: Hide(queue="a-dlq", seconds=100),
-    "release": lambda: Release(queue="a-dlq"),
-    "move": lambda: Move(queue="a-dlq", target="a"),
-    "copy": lambda: Copy(queue="a-dlq", target="a"),
-    "redrive": lambda: Redrive(queue="a-dlq"),
-}
+ACTIONS = {**message_actions("a-dlq", "a"), "purge": Purge(queue="a-dlq"), "redrive": Redrive(queue="a-dlq")}
 POISON = Matching(parse_filter("state:poison"))
 LOOSE: dict[str, Callable[[list[str]], Scope]] = {
     "filter": lambda ids: POISON,
@@ -52,25 +44,19 @@ def ids(client: Redis, queues: Rsmq) -> list[str]:
     return ids
 
 
-def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
-    """Everything that a queue holds of a message."""
-    fields = client.hmget(f"rsmq:{queue}:Q", id, f"{id}:rc", f"{id}:fr")
-    return client.zscore(f"rsmq:{queue}", id), *fields
-
-
 @pytest.mark.parametrize("which", LOOSE)
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str, which: str
 ) -> None:
-    preview = await triage.preview(ACTIONS[name](), LOOSE[which](ids))
+    preview = await triage.preview(ACTIONS[name], LOOSE[which](ids))
     assert preview.count == 12
     queues.receive_messages("a-dlq", 5, vt=100)
     queues.change_message_visibility("a-dlq", ids[6], 500)
     queues.delete_message("a-dlq", ids[7])
     before = contents(client)
     left = [id for id in ids if id != ids[7]]
-    were = {id: of(client, id) for id in left}
+    were = {id: fields_of(client, id) for id in left}
 
     report = await triage.run(preview).to_end()
 
@@ -81,11 +67,11 @@ async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
         assert client.zcard("rsmq:a-dlq") == 0
         assert client.hkeys("rsmq:a-dlq:Q").count(ids[0].encode()) == 0
     if name == "move":
-        assert {id: of(client, id, "a") for id in left} == were
+        assert {id: fields_of(client, id, "a") for id in left} == were
     if name == "redrive":
-        assert [of(client, id, "a")[1:] for id in left] == [(were[id][1], None, None) for id in left]
+        assert [fields_of(client, id, "a")[1:] for id in left] == [(were[id][1], None, None) for id in left]
     if name in ("hide", "release"):
-        assert [of(client, id)[1:] for id in left] == [were[id][1:] for id in left]
+        assert [fields_of(client, id)[1:] for id in left] == [were[id][1:] for id in left]
     back = await undone(triage)
     assert (back.tally.done, back.tally.skipped.total(), back.tally.failed.total()) == (11, 0, 0)
     assert contents(client) == before
@@ -100,7 +86,7 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    preview = await triage.preview(ACTIONS[name](), POISON)
+    preview = await triage.preview(ACTIONS[name], POISON)
     queues.receive_messages("a-dlq", 12, vt=100)
     before = contents(client)
     honest = QueueEditor.apply
@@ -117,18 +103,15 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
     assert contents(client) == before
 
 
+MATCHES_UNTIL_RECEIVED = ("state:ready", "rc=5", "rc<6 body", "!state:inflight", "due<=0")
+MATCHES_EVEN_IF_RECEIVED = ("state:poison|delayed", "rc>=5", "state:ready|inflight", "rc!=9")
+
+
 @pytest.mark.parametrize(
     ("text", "meanwhile", "told"),
     [
-        ("state:ready", "received", "no longer matching"),
-        ("rc=5", "received", "no longer matching"),
-        ("rc<6 body", "received", "no longer matching"),
-        ("!state:inflight", "received", "no longer matching"),
-        ("due<=0", "received", "no longer matching"),
-        ("state:poison|delayed", "received", None),
-        ("rc>=5", "received", None),
-        ("state:ready|inflight", "received", None),
-        ("rc!=9", "received", None),
+        *((text, "received", "no longer matching") for text in MATCHES_UNTIL_RECEIVED),
+        *((text, "received", None) for text in MATCHES_EVEN_IF_RECEIVED),
         ("rc>=5", "set back", "no longer matching"),
         ("rc>=5", "made odd", "received or changed meanwhile"),
     ],
@@ -144,7 +127,7 @@ async def test_what_no_longer_matches_is_left_alone(
     meanwhile: str,
     told: str | None,
 ) -> None:
-    preview = await triage.preview(ACTIONS[name](), Matching(parse_filter(text)))
+    preview = await triage.preview(ACTIONS[name], Matching(parse_filter(text)))
     assert preview.count == 12
     match meanwhile:
         case "received":
@@ -153,7 +136,7 @@ async def test_what_no_longer_matches_is_left_alone(
             client.hset("rsmq:a-dlq:Q", mapping=dict.fromkeys([f"{id}:rc" for id in ids[:3]], 1))
         case "made odd":
             client.hset("rsmq:a-dlq:Q", mapping=dict.fromkeys([f"{id}:rc" for id in ids[:3]], "7 or so"))
-    touched = {id: of(client, id) for id in ids[:3]}
+    touched = {id: fields_of(client, id) for id in ids[:3]}
 
     report = await triage.run(preview).to_end()
 
@@ -163,7 +146,7 @@ async def test_what_no_longer_matches_is_left_alone(
         return
     assert report.tally.done == (12 if told is None else 9)
     assert dict(report.tally.skipped) == ({} if told is None else {told: 3})
-    assert told is None or {id: of(client, id) for id in ids[:3]} == touched
+    assert told is None or {id: fields_of(client, id) for id in ids[:3]} == touched
 
 
 async def test_an_age_is_compared_when_the_change_is_made(
@@ -194,7 +177,7 @@ async def test_a_hot_queue_is_emptied_and_every_receive_is_kept(
 ) -> None:
     with consuming(redis_url, "a-dlq", vt_s) as consumer:
         await asyncio.to_thread(consumer.wait_for, ids, 6)
-        preview = await triage.preview(ACTIONS[name](), POISON)
+        preview = await triage.preview(ACTIONS[name], POISON)
         seen = {id: message.rc for id, message in consumer.last.items()}
         assert preview.count == 12
         # Long enough for each of them to be received again.
@@ -205,16 +188,16 @@ async def test_a_hot_queue_is_emptied_and_every_receive_is_kept(
     if name in ("delete", "move", "redrive"):
         assert client.zcard("rsmq:a-dlq") == 0
     if name == "move":
-        moved = {id: of(client, id, "a") for id in ids}
+        moved = {id: fields_of(client, id, "a") for id in ids}
         assert {id: int(found[2]) for id, found in moved.items()} == {id: consumer.last[id].rc for id in ids}
     await undone(triage)
     for id in ids:
-        _, body, rc, fr = of(client, id)
+        _, body, rc, fr = fields_of(client, id)
         last = consumer.last[id]
         assert (body, int(rc), int(fr)) == (last.body, last.rc, last.fr_ms)
     assert client.zcard("rsmq:a-dlq") == 12
     if name == "move":
-        assert {id: of(client, id) for id in ids} == moved
+        assert {id: fields_of(client, id) for id in ids} == moved
 
 
 async def test_what_was_named_is_left_alone_and_offered_again(
@@ -347,7 +330,7 @@ async def test_a_list_takes_what_was_received_after_it_was_read(
     assert client.zcard("rsmq:a-dlq") == (0 if name == "move" else 12)
     back = await undone(triage)
     assert (back.tally.done, back.tally.skipped.total(), back.tally.failed.total()) == (12, 0, 0)
-    assert {of(client, id)[2] for id in ids} == {b"6"}
+    assert {fields_of(client, id)[2] for id in ids} == {b"6"}
     assert all(client.zscore("rsmq:a-dlq", id) > time.time() * 1000 for id in ids)
     assert not client.exists("queue:a")
 
@@ -382,7 +365,7 @@ async def test_a_hot_queue_is_emptied_into_a_list(
     assert (client.zcard("rsmq:a-dlq"), client.llen("queue:a")) == (0, 12)
     await undone(triage)
     for id in ids:
-        _, body, rc, fr = of(client, id)
+        _, body, rc, fr = fields_of(client, id)
         last = consumer.last[id]
         assert (body, int(rc), int(fr)) == (last.body, last.rc, last.fr_ms)
 

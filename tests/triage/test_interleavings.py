@@ -1,16 +1,13 @@
 """Random interleavings of our changes with a real producer and consumer: nothing lost, doubled, or changed unasked."""
 
 import asyncio
-import shutil
 from collections import Counter
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from redis import Redis
 
 from rsmq_tui.monitor import parse_filter
@@ -20,9 +17,9 @@ from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.machines import run_machine
+from tests.triage.interleaving import Change, ChangeMachine
 from tests.triage.keyspace import contents, markers
 
-T = TypeVar("T")
 QUEUES = ("a", "b")
 QUEUE = st.sampled_from(QUEUES)
 WHICH = st.integers(min_value=0, max_value=9)
@@ -54,43 +51,21 @@ class Message:
 State = dict[str, dict[bytes, Message]]
 
 
-@dataclass
-class Change:
-    """One that was made: what lay there just before and just after, and what nobody has touched since."""
-
-    number: int
-    action: Action
-    before: State
-    after: State
-
-
-class Interleaving(RuleBasedStateMachine):
+class Interleaving(ChangeMachine[State]):
     """Our changes in parts, and between these whatever others do."""
 
-    def __init__(self, client: Redis, url: str, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self.client, self.url, self.folder, self.loop = client, url, folder, loop
-        self.queues = Rsmq(client)
-        self.previewed: tuple[Preview, State, str] | None = None
-        self.made: list[Change] = []
+    previewed: tuple[Preview, State, str] | None
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
+    def desk(self) -> ChangeService:
+        return ChangeService(self.url, "rsmq", self.folder)
 
     @initialize()
     def begin(self) -> None:
-        self.client.flushall()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.clear()
+        self.queues = Rsmq(self.client)
         for queue in QUEUES:
             self.queues.create_queue(queue, vt=1000)
             self.queues.send_messages(queue, [f"{queue} {number}" for number in range(4)])
-        self.triage = ChangeService(self.url, "rsmq", self.folder)
-
-    def teardown(self) -> None:
-        if hasattr(self, "triage"):
-            if self.previewed is not None:
-                self.previewed[0].close()
-            self.wait(self.triage.aclose())
 
     def state(self) -> State:
         found: State = {}
@@ -147,12 +122,7 @@ class Interleaving(RuleBasedStateMachine):
         assert self.previewed is not None
         preview, seen, which = self.previewed
         self.previewed = None
-        before = self.state()
-        report = self.wait(self.triage.run(preview).to_end())
-        after = self.state()
-
-        assert report.stopped is None
-        assert report.tally.handled == preview.count
+        report, before, after = self.ran(preview)
         queue = preview.action.queue
         asked = (
             {id for id, now in before[queue].items() if self.may_change(which, seen[queue].get(id), now)}
@@ -212,17 +182,7 @@ class Interleaving(RuleBasedStateMachine):
                 assert Counter(now.body for now in arrived.values()) == _bodies(before[queue], asked)
                 assert {(now.rc, now.fr) for now in arrived.values()} <= {(None, None)}
 
-    @precondition(lambda self: self.made)
-    @rule()
-    def undo(self) -> None:
-        change = self.made.pop()
-        now = self.state()
-        preview = self.wait(self.triage.preview_undo(change.number))
-        report = self.wait(self.triage.run(preview).to_end())
-        after = self.state()
-
-        assert report.stopped is None
-        assert report.tally.handled == preview.count
+    def check_undo(self, change: Change[State], report: Report, now: State, after: State) -> None:
         places = {(queue, id) for queue in QUEUES for id in {*change.before[queue], *change.after[queue]}}
         ours = {place for place in places if _at(change.before, place) != _at(change.after, place)}
         for queue in QUEUES:
@@ -231,7 +191,7 @@ class Interleaving(RuleBasedStateMachine):
                     assert after[queue].get(id) == now[queue].get(id), "what was not ours has changed"
         untouched = {place for place in ours if _at(now, place) == _at(change.after, place)}
         if untouched == ours:
-            assert report.tally.done == preview.count
+            assert report.tally.done == report.tally.handled
             assert all(_at(after, place) == _at(change.before, place) for place in ours)
         elif not isinstance(change.action, Move | Redrive):
             # Each is restored by itself: those that nobody has touched are, and the others are told.
@@ -245,18 +205,9 @@ class Interleaving(RuleBasedStateMachine):
     def there_and_back(self, queue: str, name: str) -> None:
         """With nobody in between, every byte of every key comes back."""
         before = contents(self.client)
-        report = self.wait(self._run(ACTIONS[name](queue)))
-        if report.undoable:
-            back = self.wait(self._undo(report.change))
-            assert (back.tally.done, back.tally.skipped, back.tally.failed) == (report.tally.done, {}, {})
+        self.make_and_undo(ACTIONS[name](queue))
         assert contents(self.client) == before
         assert markers(self.client) == {}
-
-    async def _run(self, action: Action) -> Report:
-        return await self.triage.run(await self.triage.preview(action)).to_end()
-
-    async def _undo(self, change: int | None) -> Report:
-        return await self.triage.run(await self.triage.preview_undo(change)).to_end()
 
 
 def _is_same(seen: Message | None, now: Message) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -63,12 +64,17 @@ async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator
     await desk.aclose()
 
 
+@pytest.fixture
+def before(client: Redis, names: ListNames) -> dict[bytes, Any]:
+    """List queues in every condition; what lies on the server then."""
+    fill(client, names)
+    return contents(client)
+
+
 @pytest.mark.parametrize("what", ACTIONS)
 async def test_there_and_back_and_there_and_back(
-    lists: ChangeService, client: Redis, names: ListNames, tmp_path: Path, what: str
+    lists: ChangeService, client: Redis, before: dict[bytes, Any], tmp_path: Path, what: str
 ) -> None:
-    fill(client, names)
-    before = contents(client)
     preview = await lists.preview(ACTIONS[what](tmp_path))
     assert contents(client) == before
     report = await lists.run(preview).to_end()
@@ -93,10 +99,8 @@ async def test_there_and_back_and_there_and_back(
 
 @pytest.mark.parametrize("what", FROM_RSMQ)
 async def test_from_rsmq_to_a_list_and_back(
-    redis_url: str, folder: Path, client: Redis, names: ListNames, what: str
+    redis_url: str, folder: Path, client: Redis, before: dict[bytes, Any], names: ListNames, what: str
 ) -> None:
-    fill(client, names)
-    before = contents(client)
     triage = ChangeService(redis_url, "rsmq", folder, names=names)
     report = await done(triage, FROM_RSMQ[what])
     assert (report.stopped, report.tally.done) == (None, 3)
@@ -113,10 +117,8 @@ async def test_from_rsmq_to_a_list_and_back(
 
 
 async def test_a_change_of_lists_can_be_undone_from_anywhere(
-    redis_url: str, folder: Path, lists: ChangeService, client: Redis, names: ListNames
+    redis_url: str, folder: Path, lists: ChangeService, client: Redis, before: dict[bytes, Any]
 ) -> None:
-    fill(client, names)
-    before = contents(client)
     report = await done(lists, Delete(queue=A))
     triage = ChangeService(redis_url, "rsmq", folder)
     preview = await triage.preview_undo(report.change)
@@ -246,10 +248,8 @@ async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_tha
 
 
 async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
-    lists: ChangeService, client: Redis, names: ListNames
+    lists: ChangeService, client: Redis, before: dict[bytes, Any]
 ) -> None:
-    fill(client, names)
-    before = contents(client)
     report = await done(lists, Delete(queue=A))
     run = lists.run(await lists.preview_undo())
     async for tally in run:
@@ -280,9 +280,9 @@ async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
         (Delete(queue="rsmq:x"), "another type"),
     ],
 )
-async def test_refusals(lists: ChangeService, client: Redis, names: ListNames, action: Delete, why: str) -> None:
-    fill(client, names)
-    before = contents(client)
+async def test_refusals(
+    lists: ChangeService, client: Redis, before: dict[bytes, Any], action: Delete, why: str
+) -> None:
     with pytest.raises(TriageError, match=why):
         await lists.preview(action)
     assert contents(client) == before

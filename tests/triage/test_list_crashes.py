@@ -2,7 +2,6 @@
 
 import subprocess
 from collections import Counter
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -47,13 +46,8 @@ def scene(client: Redis, redis_url: str, memory: Path, forking: "subprocess.Pope
 
 @pytest.mark.parametrize("what", ["list: delete", "list: to RSMQ", "list: requeue"])
 async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
-    for kill_at in count(1):
-        killed = scene.crasher.run(what, kill_at)
-        recovered = await scene.recovered()
-        scene.check_all_is_told()
-
-        changes = scene.changes()
-        assert len(recovered) <= len(changes) <= 1
+    for kill_at in scene.steps():
+        changes = await scene.changes_if_killed(what, kill_at)
         if what != "list: delete":
             assert scene.bodies() == Counter([*ITEMS, b"b", b"w 1", b"w 2", b"same"])
         if changes and changes[0].can_be_undone:
@@ -61,20 +55,16 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
             assert changes[0].unsure == 0
             await scene.undone()
         else:
-            assert killed
+            assert scene.killed
         assert {**kept(scene.client), b"rsmq:b:Q": 0} == {**scene.before, b"rsmq:b:Q": 0}
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 @pytest.mark.parametrize(("what", "taken"), [("list: delete", True), ("list: move", False)])
 async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
-    for kill_at in count(1):
+    for kill_at in scene.steps():
         assert not scene.crasher.run(what, 0)
-        killed = scene.crasher.run("undo", kill_at, lists=True)
+        scene.killed = scene.crasher.run("undo", kill_at, lists=True)
         # A consumer does not wait for the recovery.
         gone = [item for item in take(scene.client, NAME, "queue:a") if item is not None] if taken else []
         await scene.recovered()
@@ -87,29 +77,14 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         if not taken:
             assert kept(scene.client) == scene.before
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()
 
 
 async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene) -> None:
-    for kill_at in count(1):
-        killed = scene.crasher.run("list: delete", kill_at)
+    for kill_at in scene.steps():
+        scene.killed = scene.crasher.run("list: delete", kill_at)
         consumed = Counter(take(scene.client, NAME, "queue:a", scene.client.llen("queue:a")))
 
-        desk = scene.desk()
-        await desk.recover()
-        changes = scene.changes()
-        assert [change.unsure for change in changes] in ([], [0])
-        if changes and changes[0].can_be_undone:
-            report = await desk.run(await desk.preview_undo()).to_end()
-            assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
-        await desk.aclose()
+        await scene.recover_and_undo()
 
         assert Counter(read(scene.client, NAME, "queue:a")) + consumed == Counter(ITEMS)
         scene.check_all_is_told()
-        if not killed:
-            assert kill_at > 6
-            return
-        scene.begin()

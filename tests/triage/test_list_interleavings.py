@@ -1,17 +1,14 @@
 """Random interleavings of our changes of list queues with real consumers, workers and producers."""
 
 import asyncio
-import shutil
 from collections import Counter
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from redis import Redis
 
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
@@ -19,11 +16,12 @@ from rsmq_tui.triage.actions import Ack, Action, Copy, Delete, Hide, Move, Pop, 
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.scope import Named, Preview, Scope
+from rsmq_tui.triage.service import ChangeService
 from tests.machines import run_machine
+from tests.triage.interleaving import Change, ChangeMachine
 from tests.triage.keyspace import contents, markers, unordered
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, list_changes, read, send, take
 
-T = TypeVar("T")
 OTHER = {A: B, B: A}
 ACTIONS = {
     "delete": lambda queue: Delete(queue=queue),
@@ -45,44 +43,25 @@ SCATTERED = st.sets(st.integers(min_value=0, max_value=30), min_size=1, max_size
 State = dict[str, list[bytes]]
 
 
-@dataclass
-class Change:
-    """One that was made, and what lay there just before and just after."""
-
-    number: int
-    action: Action
-    before: State
-    after: State
-
-
-class Interleaving(RuleBasedStateMachine):
+class Interleaving(ChangeMachine[State]):
     """Our changes, and between these whatever others do."""
+
+    previewed: tuple[Preview, Counter[bytes]] | None
 
     def __init__(
         self, client: Redis, url: str, folder: Path, loop: asyncio.AbstractEventLoop, names: ListNames
     ) -> None:
-        super().__init__()
-        self.client, self.url, self.folder, self.loop, self.names = client, url, folder, loop, names
-        self.previewed: tuple[Preview, Counter[bytes]] | None = None
-        self.made: list[Change] = []
-        self.number = 0
+        super().__init__(client, url, folder, loop)
+        self.names, self.number = names, 0
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
+    def desk(self) -> ChangeService:
+        return list_changes(self.url, self.names, self.folder)
 
     @initialize()
     def begin(self) -> None:
-        self.client.flushall()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.lists = list_changes(self.url, self.names, self.folder)
+        self.clear()
         for queue in (A, B):
             self.produce(queue, 15)
-
-    def teardown(self) -> None:
-        if hasattr(self, "lists"):
-            if self.previewed is not None:
-                self.previewed[0].close()
-            self.wait(self.lists.aclose())
 
     def state(self) -> State:
         keys = (A, B, WORKING)
@@ -124,7 +103,7 @@ class Interleaving(RuleBasedStateMachine):
             return
         if queue == B and not self.client.exists(B) and not isinstance(action, Send):
             return
-        preview = self.wait(self.lists.preview(action, scope))
+        preview = self.wait(self.triage.preview(action, scope))
         assert contents(self.client) == before
         asked = Counter() if preview.selection is None else Counter(item.body or b"" for item in preview.selection)
         assert sum(asked.values()) in (preview.count, 0)
@@ -140,11 +119,7 @@ class Interleaving(RuleBasedStateMachine):
         assert self.previewed is not None
         preview, asked = self.previewed
         self.previewed = None
-        before = self.state()
-        report = self.wait(self.lists.run(preview).to_end())
-        after = self.state()
-        assert report.stopped is None
-        assert report.tally.handled == preview.count
+        report, before, after = self.ran(preview)
         self.check(preview.action, report, asked, before, after)
         if report.change is not None and report.undoable:
             self.made.append(Change(report.change, preview.action, before, after))
@@ -189,19 +164,10 @@ class Interleaving(RuleBasedStateMachine):
                 assert _is_within(after[WORKING], before[WORKING])
                 assert after[other] == before[other]
 
-    @precondition(lambda self: self.made)
-    @rule()
-    def undo(self) -> None:
-        change = self.made.pop()
-        now = self.state()
-        preview = self.wait(self.lists.preview_undo(change.number))
-        report = self.wait(self.lists.run(preview).to_end())
-        after = self.state()
-        assert report.stopped is None
-        assert report.tally.handled == preview.count
+    def check_undo(self, change: Change[State], report: Report, now: State, after: State) -> None:
         queue = change.action.queue
         if now == change.after:
-            assert report.tally.done == preview.count
+            assert report.tally.done == report.tally.handled
             assert {key: Counter(items) for key, items in after.items()} == {
                 key: Counter(items) for key, items in change.before.items()
             }
@@ -226,18 +192,9 @@ class Interleaving(RuleBasedStateMachine):
         before = contents(self.client)
         if not self.client.exists(queue, WORKING) or (queue == B and not self.client.exists(B)):
             return
-        report = self.wait(self._run(ACTIONS[name](queue)))
-        if report.undoable:
-            back = self.wait(self._undo(report.change))
-            assert (back.tally.done, back.tally.skipped, back.tally.failed) == (report.tally.done, {}, {})
+        self.make_and_undo(ACTIONS[name](queue))
         assert unordered(contents(self.client)) == unordered(before)
         assert markers(self.client) == {}
-
-    async def _run(self, action: Action) -> Report:
-        return await self.lists.run(await self.lists.preview(action)).to_end()
-
-    async def _undo(self, change: int | None) -> Report:
-        return await self.lists.run(await self.lists.preview_undo(change)).to_end()
 
 
 def _all(state: State) -> Counter[bytes]:

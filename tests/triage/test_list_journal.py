@@ -60,8 +60,10 @@ def test_a_batch_comes_back_as_it_was(memory: Path, what: str) -> None:
 
 
 def write_old_journal(folder: Path, server: str, now_ms: int) -> None:
-    folder.mkdir()
-    with closing(sqlite3.connect(folder / "journal.sqlite")) as old:
+    path = folder / "journal.sqlite"
+    Journal(path).close()
+    make_old(path, 3)
+    with closing(sqlite3.connect(path)) as old:
         old.executescript(BY_PLACE.read_text())
         old.execute("UPDATE changes SET server = ?, at_ms = ?, alive_ms = ?", (server, now_ms, now_ms))
         old.commit()

@@ -11,22 +11,19 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage import execute
-from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Send
+from rsmq_tui.triage.actions import Delete, DeleteQueue, Send
 from rsmq_tui.triage.service import ChangeService
 from tests.hostile.proxy import Proxy
-from tests.triage.doing import audit_lines, done, undone
+from tests.triage.doing import audit_lines, done, message_actions, undone
 from tests.triage.keyspace import contents, kept, markers
 
 pytestmark = pytest.mark.slow
 
 MESSAGES = 2_600
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a"),
-    "hide": lambda: Hide(queue="a", seconds=1000),
-    "move": lambda: Move(queue="a", target="b"),
-    "copy": lambda: Copy(queue="a", target="b"),
-    "send": lambda: Send(queue="a", bodies=(b"x",) * MESSAGES),
-    "delete the queue": lambda: DeleteQueue(queue="a"),
+ACTIONS = {
+    **{name: message_actions("a", "b")[name] for name in ("delete", "hide", "move", "copy")},
+    "send": Send(queue="a", bodies=(b"x",) * MESSAGES),
+    "delete the queue": DeleteQueue(queue="a"),
 }
 
 
@@ -72,7 +69,7 @@ class LosingOutcomes:
 async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
     before = contents(client)
     desk = ChangeService(proxy.url, "rsmq", folder)
-    preview = await desk.preview(ACTIONS[name]())
+    preview = await desk.preview(ACTIONS[name])
     losing = LosingOutcomes(1 if name == "send" else 3)
     proxy.change(losing)
 
@@ -98,7 +95,7 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
 ) -> None:
     before = contents(client)
     desk = ChangeService(proxy.url, "rsmq", folder)
-    preview = await desk.preview(ACTIONS[name]())
+    preview = await desk.preview(ACTIONS[name])
     proxy.change(losing(every, 4))
 
     report = await desk.run(preview).to_end()

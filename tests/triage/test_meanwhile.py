@@ -3,9 +3,6 @@
 This is so of messages that were named, and of a queue that is deleted; ``test_guards`` has changes by filter.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from redis import Redis
 
@@ -13,21 +10,13 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
-from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Purge, Redrive, Release
+from rsmq_tui.triage.actions import DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
-from tests.triage.doing import done, undone
-from tests.triage.keyspace import contents
+from tests.triage.doing import done, message_actions, undone
+from tests.triage.keyspace import contents, fields_of
 
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a-dlq"),
-    "purge": lambda: Purge(queue="a-dlq"),
-    "hide": lambda: Hide(queue="a-dlq", seconds=100),
-    "release": lambda: Release(queue="a-dlq"),
-    "move": lambda: Move(queue="a-dlq", target="a"),
-    "copy": lambda: Copy(queue="a-dlq", target="a"),
-    "redrive": lambda: Redrive(queue="a-dlq"),
-}
+ACTIONS = {**message_actions("a-dlq", "a"), "purge": Purge(queue="a-dlq"), "redrive": Redrive(queue="a-dlq")}
 SKIPPED = {"received or changed meanwhile": 2, "gone meanwhile": 1}
 
 
@@ -45,20 +34,14 @@ def meddle(queues: Rsmq, ids: list[str]) -> None:
     queues.send_message("a-dlq", "new")
 
 
-def of(client: Redis, id: str, queue: str = "a-dlq") -> tuple[Any, ...]:
-    """Everything that a queue holds of a message."""
-    fields = client.hmget(f"rsmq:{queue}:Q", id, f"{id}:rc", f"{id}:fr")
-    return client.zscore(f"rsmq:{queue}", id), *fields
-
-
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_between_preview_and_run(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str
 ) -> None:
-    preview = await triage.preview(ACTIONS[name](), Named(tuple(ids)))
+    preview = await triage.preview(ACTIONS[name], Named(tuple(ids)))
     meddle(queues, ids)
     before = contents(client)
-    touched = [of(client, id) for id in ids[:3]]
+    touched = [fields_of(client, id) for id in ids[:3]]
 
     report = await triage.run(preview).to_end()
 
@@ -67,7 +50,7 @@ async def test_between_preview_and_run(
     assert dict(report.tally.skipped) == SKIPPED
     assert report.changed == (ids[0], ids[1])
     assert not report.tally.failed
-    assert [of(client, id) for id in ids[:3]] == touched
+    assert [fields_of(client, id) for id in ids[:3]] == touched
     # What arrived meanwhile was not previewed.
     assert client.zcard("rsmq:a-dlq") == (3 if name in ("delete", "purge", "move", "redrive") else 5)
     back = await undone(triage)
@@ -79,19 +62,19 @@ async def test_between_preview_and_run(
 async def test_between_run_and_undo(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], name: str
 ) -> None:
-    before = {id: of(client, id) for id in ids}
-    await triage.run(await triage.preview(ACTIONS[name]())).to_end()
+    before = {id: fields_of(client, id) for id in ids}
+    await triage.run(await triage.preview(ACTIONS[name])).to_end()
     where = "a" if name in ("move", "copy", "redrive") else "a-dlq"
     queues.change_message_visibility(where, ids[1], 5)
     queues.delete_message(where, ids[2])
-    now = of(client, ids[1], where)
+    now = fields_of(client, ids[1], where)
 
     report = await undone(triage)
 
     assert report.tally.done == 3
     assert dict(report.tally.skipped) == {"received or changed meanwhile": 1, "gone meanwhile": 1}
-    assert all(of(client, id) == before[id] for id in (ids[0], ids[3], ids[4]))
-    assert of(client, ids[1], where) == now
+    assert all(fields_of(client, id) == before[id] for id in (ids[0], ids[3], ids[4]))
+    assert fields_of(client, ids[1], where) == now
 
 
 async def test_a_queue_to_which_messages_come_meanwhile_is_kept(

@@ -1,6 +1,7 @@
 """Changes that are about no message that is there: sending, importing, and queues made, changed and deleted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -11,7 +12,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.jsonl import from_line, to_line
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import now_ms
-from tests.triage.doing import done, export, undone
+from tests.triage.doing import done, export, to_import, undone
 from tests.triage.keyspace import ODD, contents, lay, message
 
 
@@ -106,6 +107,13 @@ def test_a_line_holds_every_byte(odd: str) -> None:
     assert to_line(there, 0).isascii()
 
 
+@pytest.fixture
+def empty(client: Redis, queues: Rsmq) -> dict[bytes, Any]:
+    """What lies on the server with an empty queue ``a``."""
+    queues.create_queue("a")
+    return contents(client)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -135,27 +143,21 @@ def test_a_line_holds_every_byte(odd: str) -> None:
     ],
 )
 async def test_a_line_that_is_none_is_named_and_imports_nothing(
-    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, line: str
+    triage: ChangeService, client: Redis, empty: dict[bytes, Any], tmp_path: Path, line: str
 ) -> None:
-    queues.create_queue("a")
-    before = contents(client)
-    path = tmp_path / "export.jsonl"
-    path.write_text(f'{{"id": "fine", "score": 1}}\n\n{line}\n')
+    path = to_import(tmp_path, f'{{"id": "fine", "score": 1}}\n\n{line}\n')
 
     with pytest.raises(TriageError, match=r"export\.jsonl, line 3: "):
         await triage.preview(Import(queue="a", path=path))
 
-    assert contents(client) == before
+    assert contents(client) == empty
 
 
 @pytest.mark.parametrize("score", ["1e3", "1.5", "-inf", "+inf", "1e400", "12.", "-0"])
 async def test_scores_may_be_written_in_many_ways(
-    triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, score: str
+    triage: ChangeService, client: Redis, empty: dict[bytes, Any], tmp_path: Path, score: str
 ) -> None:
-    queues.create_queue("a")
-    before = contents(client)
-    path = tmp_path / "export.jsonl"
-    path.write_text(f'{{"id": "x", "score": "{score}"}}\n')
+    path = to_import(tmp_path, f'{{"id": "x", "score": "{score}"}}\n')
 
     report = await done(triage, Import(queue="a", path=path))
 
@@ -163,7 +165,7 @@ async def test_scores_may_be_written_in_many_ways(
     if report.stopped is None:
         assert client.zscore("rsmq:a", "x") == float(score)
         await undone(triage)
-    assert contents(client) == before
+    assert contents(client) == empty
 
 
 async def test_a_file_that_cannot_be_imported_is_told(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.service import READ_ONLY, ChangeService
@@ -31,9 +30,8 @@ async def test_every_action_is_refused(client: Redis, redis_url: str, folder: Pa
     await desk.aclose()
 
 
-async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, folder: Path, queues: Rsmq) -> None:
-    queues.create_queue("a")
-    queues.send_message("a", "x")
+async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, folder: Path) -> None:
+    fill(client)
     writer = ChangeService(redis_url, "rsmq", folder)
     await done(writer, Delete(queue="a"))
     await writer.aclose()
@@ -52,10 +50,9 @@ async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, 
 
 
 async def test_a_preview_of_another_desk_is_refused(
-    triage: ChangeService, client: Redis, redis_url: str, folder: Path, queues: Rsmq
+    triage: ChangeService, client: Redis, redis_url: str, folder: Path
 ) -> None:
-    queues.create_queue("a")
-    queues.send_message("a", "x")
+    fill(client)
     preview = await triage.preview(Delete(queue="a"))
     desk = ChangeService(redis_url, "rsmq", folder, read_only=True)
 

@@ -10,6 +10,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
 from rsmq_tui.triage.scope import Seeing
 from rsmq_tui.triage.service import ChangeService
+from tests.triage.doing import to_import
 from tests.triage.keyspace import contents
 
 SKIPPED = "received or changed meanwhile"
@@ -81,8 +82,7 @@ async def test_another_file_is_not_imported(
 ) -> None:
     queues.create_queue("a")
     before = contents(client)
-    path = tmp_path / "export.jsonl"
-    path.write_text('{"id": "one", "score": 1}\n')
+    path = to_import(tmp_path, '{"id": "one", "score": 1}\n')
     preview = await triage.preview(Import(queue="a", path=path))
     match change:
         case "replaced":
@@ -104,8 +104,7 @@ async def test_another_file_is_not_imported(
 
 async def test_a_look_at_a_file_tells_how_far_it_is(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
-    path = tmp_path / "export.jsonl"
-    path.write_text("".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))
+    path = to_import(tmp_path, "".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))
     seen: list[Seeing] = []
 
     preview = await triage.preview(Import(queue="a", path=path), seeing=seen.append)

@@ -18,25 +18,22 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage import execute
-from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Hide, Move, Send, SetAttributes
+from rsmq_tui.triage.actions import Action, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
-from tests.triage.doing import audit_lines, done, undone
+from tests.triage.doing import audit_lines, done, message_actions, undone
 from tests.triage.keyspace import contents, kept, markers
 
 MESSAGES = 20
 DAY_MS = 86_400_000
-ACTIONS: dict[str, Callable[[], Action]] = {
-    "delete": lambda: Delete(queue="a"),
-    "hide": lambda: Hide(queue="a", seconds=1000),
-    "move": lambda: Move(queue="a", target="b"),
-    "copy": lambda: Copy(queue="a", target="b"),
-    "send": lambda: Send(queue="a", bodies=(b"x",) * MESSAGES),
-    "set": lambda: SetAttributes(queue="a", vt=5),
-    "create": lambda: CreateQueue(queue="new"),
-    "delete the queue": lambda: DeleteQueue(queue="empty"),
+ACTIONS = {
+    **{name: message_actions("a", "b")[name] for name in ("delete", "hide", "move", "copy")},
+    "send": Send(queue="a", bodies=(b"x",) * MESSAGES),
+    "set": SetAttributes(queue="a", vt=5),
+    "create": CreateQueue(queue="new"),
+    "delete the queue": DeleteQueue(queue="empty"),
 }
 
 
@@ -104,7 +101,7 @@ async def test_what_was_done_can_be_undone_without_its_marker(
 ) -> None:
     before = contents(client)
 
-    report = await lost(triage, ACTIONS[name](), losing, link=link)
+    report = await lost(triage, ACTIONS[name], losing, link=link)
 
     assert report.stopped is not None
     assert report.undoable
@@ -127,7 +124,7 @@ async def test_what_is_all_as_it_was_was_not_carried_out(
 ) -> None:
     before = contents(client)
 
-    report = await lost(triage, ACTIONS[name](), losing, carried_out=False, link=link)
+    report = await lost(triage, ACTIONS[name], losing, carried_out=False, link=link)
     await triage.recover()
 
     assert report.tally.done == report.tally.unsure == 0

@@ -1,7 +1,7 @@
 """The dashboard on a real server with a real journal, for tests that change queues."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
@@ -75,3 +75,36 @@ def everything(client: redis.Redis) -> dict[bytes, Any]:
         elif kind == b"set":
             found[key] = client.smembers(key)
     return found
+
+
+class Orders:
+    """Queues ``orders``, ``other`` and ``orders-dlq`` on a server, and the dashboard to change them in."""
+
+    def __init__(self, url: str, client: redis.Redis, folder: Path) -> None:
+        self.url, self.client, self.folder = url, client, folder
+        self.queues = Rsmq(client)
+        for name in ("orders", "other", "orders-dlq"):
+            self.queues.create_queue(name, vt=600)
+        self.queues.send_messages("orders", [f'{{"order": {number}}}' for number in range(5)])
+        self.queues.send_messages("orders-dlq", [f"dead {number}" for number in range(3)])
+
+    def dashboard(self, **options: Any) -> AbstractAsyncContextManager[Pilot[None]]:
+        """Open the dashboard; the options are those of ``changing``."""
+        return changing(self.url, self.folder, **options)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Pilot[None]]:
+        """Open the dashboard, and the screen of ``orders`` in it."""
+        async with self.dashboard() as pilot:
+            await in_queue(pilot, "orders", 5)
+            yield pilot
+
+    def everything(self) -> dict[bytes, Any]:
+        return everything(self.client)
+
+    def depth(self, queue: str) -> int:
+        return self.client.zcard(f"rsmq:{queue}")
+
+    def bodies(self) -> list[bytes]:
+        """The bodies in ``orders``, sorted."""
+        return sorted(value for name, value in self.client.hgetall("rsmq:orders:Q").items() if len(name) == 32)

@@ -4,7 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+import redis
 
+from tests.tui.changing import Orders
 from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -44,6 +46,11 @@ async def _until_nothing_is_ready(*_: object) -> None:
 def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview is seen as soon as it is on the screen."""
     monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.001)
+
+
+@pytest.fixture
+def orders(redis_url: str, client: redis.Redis, tmp_path: Path) -> Orders:
+    return Orders(redis_url, client, tmp_path)
 
 
 @pytest.fixture

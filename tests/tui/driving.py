@@ -1,15 +1,15 @@
 """How the tests drive the app: open it, wait for something to become true, and read what is on the screen."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
 from rsmq_tui.monitor import Link, Snapshot
@@ -19,7 +19,10 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.quick_apps import strips_of
-from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
+
+ScreenT = TypeVar("ScreenT", bound=Screen[Any])
 
 # On a busy machine a thread or the server may take long.
 _PATIENCE_S = 100.0
@@ -68,6 +71,16 @@ async def play_rows(pilot: Pilot[None], rows: Mapping[str, Row], at_ms: int = ST
     await play(pilot, source, source.snapshot_of(dict(rows), at_ms))
 
 
+async def play_orders(
+    pilot: Pilot[None], source: ScriptedSource, bodies: Sequence[bytes], *keys: str, hidden: int = 0
+) -> list[str]:
+    """Let the one queue, ``orders``, hold messages of these bodies, and press keys; returns the ids."""
+    source.messages["orders"] = messages_of(bodies, hidden=hidden)
+    await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(bodies) - hidden, hidden=hidden)]))
+    await press(pilot, *keys)
+    return [row.id for row in source.messages["orders"]]
+
+
 async def poll_again(pilot: Pilot[None], later_ms: int = 1000) -> None:
     """Let the app have the same queues once more, polled a little later."""
     source = source_of(pilot)
@@ -85,6 +98,14 @@ async def settled(pilot: Pilot[None]) -> None:
     """Wait until no question is under way and everything is painted."""
     await until(pilot, lambda: not _busy(app_of(pilot)), "the workers end")
     await pilot.pause()
+
+
+async def wait_for_screen(pilot: Pilot[None], kind: type[ScreenT]) -> ScreenT:
+    """Wait until a screen of that class is in front, and return it."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind), f"a {kind.__name__} is in front")
+    screen = pilot.app.screen
+    assert isinstance(screen, kind)
+    return screen
 
 
 async def resized(pilot: Pilot[None], width: int, height: int) -> None:
@@ -140,10 +161,11 @@ async def made(pilot: Pilot[None]) -> str:
     return changes.told.words
 
 
-async def asked(pilot: Pilot[None]) -> None:
-    """Wait until the dialog of a preview is on the screen."""
+async def asked(pilot: Pilot[None], words: str = "") -> None:
+    """Wait until the dialog of a preview is on the screen, and these words with it."""
     is_there = "the dialog opens"
     await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and pilot.app.screen.is_mounted, is_there)
+    await until(pilot, lambda: words in text_of(app_of(pilot)), f"the dialog says: {words}")
 
 
 def _is_armed(pilot: Pilot[None]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
+from tests.monitor.fresh import NOTHING_KNOWN
 from tests.tui.scripted import START_MS, ScriptedSource
 
 _QUIET = QueueState(
@@ -22,17 +23,10 @@ _QUIET = QueueState(
     modified_ms=START_MS - 86_400_000,
     totalsent=0,
     totalrecv=0,
-    arrivals_s=None,
-    deletes_s=None,
-    receives_s=None,
-    poison=0,
-    highest_rc=0,
+    **NOTHING_KNOWN,
     verdict=Verdict.OK,
     since_ms=None,
     drain=Drain.EMPTY,
-    drain_s=None,
-    broken=None,
-    problems=(),
 )
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rsmq_tui.tui.changes.forms import FormScreen
-from tests.tui.driving import app_of, opened, play, press, text_of
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.driving import app_of, opened, play, play_orders, press, text_of
+from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
-from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
@@ -21,9 +20,7 @@ async def test_nothing_is_changed_before_the_new_namespace_is_shown(
     source: ScriptedSource, triage: ScriptedTriage, steps: tuple[str, ...], key: str
 ) -> None:
     async with opened(source, triage=triage, notifications=True) as pilot:
-        source.messages["orders"] = messages_of([b"x"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
-        await press(pilot, *steps)
+        await play_orders(pilot, source, [b"x"], *steps)
         screen = pilot.app.screen
         app_of(pilot).dashboard.sites[0].switch("mail")
         await press(pilot, key)
@@ -56,8 +53,6 @@ async def test_a_form_says_which_messages_it_is_for(
     source: ScriptedSource, triage: ScriptedTriage, steps: tuple[str, ...], key: str, words: str
 ) -> None:
     async with opened(source, triage=triage, size=(80, 24)) as pilot:
-        source.messages["orders"] = messages_of([b"x", b"y", b"z"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
-        await press(pilot, *steps, key)
+        await play_orders(pilot, source, [b"x", b"y", b"z"], *steps, key)
         assert isinstance(pilot.app.screen, FormScreen)
         assert words.format(source.messages["orders"][0].id) in text_of(app_of(pilot))

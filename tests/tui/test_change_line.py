@@ -19,11 +19,13 @@ from tests.tui.driving import (
     made,
     opened,
     play,
+    play_orders,
     press,
     say_yes,
     settled,
     text_of,
     until,
+    wait_for_screen,
 )
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
@@ -85,7 +87,7 @@ async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: S
         await _begin(pilot, source)
         gate.release()
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await wait_for_screen(pilot, QueueScreen)
         await until(pilot, lambda: "301 / 1,204" in _line(pilot), "it is told here as well")
         gate.release(3)
         assert await made(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
@@ -101,7 +103,7 @@ async def test_escape_cancels_before_it_means_anything_else(
     async with opened(source, triage=triage) as pilot:
         await _begin(pilot, source)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await wait_for_screen(pilot, QueueScreen)
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, QueueScreen)
         await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it says so")
@@ -117,9 +119,9 @@ async def test_escape_still_closes_what_lies_in_front(
     async with opened(source, triage=triage) as pilot:
         await _begin(pilot, source)
         await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help opens")
+        await wait_for_screen(pilot, HelpScreen)
         await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the help closes")
+        await wait_for_screen(pilot, OverviewScreen)
         assert not triage.runs[0].cancelled
         gate.release(4)
         await made(pilot)
@@ -320,9 +322,7 @@ async def test_an_edit_is_dropped_where_something_else_was_opened_meanwhile(
     source: ScriptedSource, triage: ScriptedTriage
 ) -> None:
     async with opened(source, triage=triage) as pilot:
-        source.messages["orders"] = messages_of([b"one", b"two"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
-        await press(pilot, "enter")
+        await play_orders(pilot, source, [b"one", b"two"], "enter")
         read, gate = source.read, Gate()
 
         async def slow_read(queue: str, id: str) -> MessageView:
@@ -331,7 +331,7 @@ async def test_an_edit_is_dropped_where_something_else_was_opened_meanwhile(
 
         source.read = slow_read  # type: ignore[method-assign]
         await pilot.press("e", "question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help opens")
+        await wait_for_screen(pilot, HelpScreen)
         gate.release()
         await settled(pilot)
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -341,9 +341,7 @@ async def test_an_edit_is_dropped_where_something_else_was_opened_meanwhile(
 
 async def test_the_same_toast_is_shown_once(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with opened(source, triage=triage, notifications=True) as pilot:
-        source.messages["orders"] = messages_of([b"one", b"two"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
-        await press(pilot, "enter")
+        await play_orders(pilot, source, [b"one", b"two"], "enter")
         source.read_error = "the server is away"
         await press(pilot, *"yyyyyyyy")
         await until(pilot, lambda: "the server is away" in text_of(app_of(pilot)), "it is told")

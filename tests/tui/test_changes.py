@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-import redis
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Button, Input
@@ -15,20 +14,10 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from tests.triage.consuming import consuming
-from tests.tui.changing import changing, everything, fill, in_queue, on_queue
+from tests.tui.changing import Orders, fill, in_queue, on_queue
 from tests.tui.driving import app_of, asked, made, names_in, press, say_yes, text_of, until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def queues(client: redis.Redis) -> Rsmq:
-    rsmq = Rsmq(client)
-    for name in ("orders", "other", "orders-dlq"):
-        rsmq.create_queue(name, vt=600)
-    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(5)])
-    rsmq.send_messages("orders-dlq", [f"dead {number}" for number in range(3)])
-    return rsmq
 
 
 async def _type_name(pilot: Pilot[None], name: str) -> None:
@@ -37,12 +26,12 @@ async def _type_name(pilot: Pilot[None], name: str) -> None:
     await pilot.press(*name)
 
 
-async def _undone(pilot: Pilot[None], client: redis.Redis, before: dict[bytes, object]) -> None:
+async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object]) -> None:
     """Undo by its key, and see that everything is as it was."""
     await pilot.press("u")
     await say_yes(pilot)
     assert (await made(pilot)).startswith("put back ")
-    assert everything(client) == before
+    assert orders.everything() == before
 
 
 OF_A_MESSAGE = {
@@ -56,44 +45,34 @@ OF_A_MESSAGE = {
 
 
 @pytest.mark.parametrize("key", OF_A_MESSAGE)
-async def test_the_message_under_the_cursor(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, key: str
-) -> None:
+async def test_the_message_under_the_cursor(orders: Orders, key: str) -> None:
     values, told, depths = OF_A_MESSAGE[key]
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+    before = orders.everything()
+    async with orders.opened() as pilot:
         await pilot.press(key)
         if values:
             await fill(pilot, **values)
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
-        assert everything(client) != before
-        assert tuple(client.zcard(f"rsmq:{name}") for name in ("orders", "orders-dlq", "other")) == depths()
+        assert orders.everything() != before
+        assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths()
         await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
-        await _undone(pilot, client, before)
+        await _undone(pilot, orders, before)
 
 
-async def test_hiding_is_for_as_long_as_was_said(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_hiding_is_for_as_long_as_was_said(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("plus")
         await fill(pilot, seconds="3600")
-        await asked(pilot)
-        await until(pilot, lambda: "3,600 s from now" in text_of(app_of(pilot)), "the preview says how long")
+        await asked(pilot, "3,600 s from now")
         await say_yes(pilot)
         await made(pilot)
-        seconds, _ = client.time()
-        assert client.zcount("rsmq:orders", (seconds + 3500) * 1000, (seconds + 3700) * 1000) == 1
+        seconds, _ = orders.client.time()
+        assert orders.client.zcount("rsmq:orders", (seconds + 3500) * 1000, (seconds + 3700) * 1000) == 1
 
 
-async def test_undo_says_that_the_queue_that_was_made_is_removed(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_undo_says_that_the_queue_that_was_made_is_removed(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("M")
         await fill(pilot, target="fresh", create=True)
         await say_yes(pilot)
@@ -104,7 +83,7 @@ async def test_undo_says_that_the_queue_that_was_made_is_removed(
         await until(pilot, lambda: told in text_of(app_of(pilot)), "the preview says so")
         await say_yes(pilot)
         assert (await made(pilot)).endswith("; queue fresh, which the change created, was removed")
-        assert "fresh" not in queues.list_queues()
+        assert "fresh" not in orders.queues.list_queues()
 
 
 ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
@@ -118,48 +97,41 @@ ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
 
 @pytest.mark.parametrize(("key", "queue", "values", "told"), ON_THE_OVERVIEW)
 async def test_the_queue_under_the_cursor(
-    redis_url: str,
-    client: redis.Redis,
-    queues: Rsmq,
-    tmp_path: Path,
+    orders: Orders,
     key: str,
     queue: str,
     values: dict[str, str | bool],
     told: str,
 ) -> None:
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, queue)
         await pilot.press(key)
         await fill(pilot, **values)
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
-        assert everything(client) != before
-        await _undone(pilot, client, before)
+        assert orders.everything() != before
+        await _undone(pilot, orders, before)
 
 
 @pytest.mark.parametrize(("key", "told"), [("P", "deleted 5,"), ("x", "deleted 6,")])
-async def test_what_ends_a_queue_and_back(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, key: str, told: str
-) -> None:
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_what_ends_a_queue_and_back(orders: Orders, key: str, told: str) -> None:
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "orders")
         await pilot.press(key)
         await _type_name(pilot, "order")
         await pilot.press("enter")
-        assert everything(client) == before
+        assert orders.everything() == before
         await pilot.press("s")
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
-        assert client.exists("rsmq:orders") == 0
-        await _undone(pilot, client, before)
+        assert orders.client.exists("rsmq:orders") == 0
+        await _undone(pilot, orders, before)
 
 
-async def test_the_next_snapshot_shows_the_effect(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_the_next_snapshot_shows_the_effect(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await pilot.press("p")
         await until(pilot, lambda: app_of(pilot).dashboard.snapshot.paused, "it is paused")
         await on_queue(pilot, "orders")
@@ -170,23 +142,22 @@ async def test_the_next_snapshot_shows_the_effect(
         await until(pilot, lambda: "3 queues · 3 messages" in text_of(app_of(pilot)), "a change wakes the source")
 
 
-async def test_a_file_is_sent_byte_for_byte(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
+async def test_a_file_is_sent_byte_for_byte(orders: Orders) -> None:
     body = b"\xff\x00\x1b[2J\r\n"
-    (tmp_path / "body.bin").write_bytes(body)
-    async with changing(redis_url, tmp_path) as pilot:
+    (orders.folder / "body.bin").write_bytes(body)
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "other")
         await pilot.press("a")
-        await fill(pilot, file=str(tmp_path / "body.bin"), delay="60")
+        await fill(pilot, file=str(orders.folder / "body.bin"), delay="60")
         await say_yes(pilot)
         await made(pilot)
-    ((id, score),) = client.zrange("rsmq:other", 0, -1, withscores=True)
-    assert client.hget("rsmq:other:Q", id) == body
-    assert score > (client.time()[0] + 50) * 1000
+    ((id, score),) = orders.client.zrange("rsmq:other", 0, -1, withscores=True)
+    assert orders.client.hget("rsmq:other:Q", id) == body
+    assert score > (orders.client.time()[0] + 50) * 1000
 
 
-async def test_a_copy_is_edited_and_sent(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_a_copy_is_edited_and_sent(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("e")
         await until(pilot, lambda: '{"order": 0}' in text_of(app_of(pilot)), "the form has the body")
         await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
@@ -194,21 +165,18 @@ async def test_a_copy_is_edited_and_sent(redis_url: str, client: redis.Redis, qu
         await fill(pilot)
         await say_yes(pilot)
         await made(pilot)
-    bodies = [value for name, value in client.hgetall("rsmq:orders:Q").items() if len(name) == 32]
-    assert sorted(bodies) == sorted([b'["order": 0}', *(b'{"order": %d}' % number for number in range(5))])
+    assert orders.bodies() == sorted([b'["order": 0}', *(b'{"order": %d}' % number for number in range(5))])
 
 
-async def test_what_is_exported_can_be_imported(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    client.hset("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0], b"\xff\x00")
-    before, file = everything(client), tmp_path / "all.jsonl"
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_what_is_exported_can_be_imported(orders: Orders) -> None:
+    orders.client.hset("rsmq:orders:Q", orders.client.zrange("rsmq:orders", 0, 0)[0], b"\xff\x00")
+    before, file = orders.everything(), orders.folder / "all.jsonl"
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("E")
         await fill(pilot, file=str(file))
         assert await made(pilot) == f"exported 5 messages to {file}"
-        assert everything(client) == before
+        assert orders.everything() == before
         assert file.stat().st_mode & 0o77 == 0
         await pilot.press("P")
         await _type_name(pilot, "orders")
@@ -218,13 +186,13 @@ async def test_what_is_exported_can_be_imported(
         await fill(pilot, file=str(file))
         await say_yes(pilot)
         assert (await made(pilot)).startswith("imported 5,")
-        assert everything(client) == before
+        assert orders.everything() == before
 
 
-async def test_an_export_never_overwrites(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
-    file = tmp_path / "mine"
+async def test_an_export_never_overwrites(orders: Orders) -> None:
+    file = orders.folder / "mine"
     file.write_text("precious")
-    async with changing(redis_url, tmp_path) as pilot:
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("E")
         await fill(pilot, file=str(file))
@@ -232,52 +200,43 @@ async def test_an_export_never_overwrites(redis_url: str, client: redis.Redis, q
     assert file.read_text() == "precious"
 
 
-async def test_a_missing_target_is_refused_and_made_when_asked(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_a_missing_target_is_refused_and_made_when_asked(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("M")
         await fill(pilot, target="nowhere")
-        await asked(pilot)
-        await until(pilot, lambda: "queue nowhere does not exist" in text_of(app_of(pilot)), "it is refused")
+        await asked(pilot, "queue nowhere does not exist")
         await pilot.press("enter")
         # Back in the form, with what was typed.
         assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
         await fill(pilot, create=True)
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved 1,")
-    assert client.zcard("rsmq:nowhere") == 1
+    assert orders.depth("nowhere") == 1
 
 
-async def test_a_purge_takes_what_was_received_since_the_preview(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_a_purge_takes_what_was_received_since_the_preview(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("P")
         await _type_name(pilot, "orders")
         await until(pilot, lambda: not pilot.app.screen.query_one("#yes").disabled, "it can be said yes to")
         assert "Messages received since this preview are changed too" in text_of(app_of(pilot))
-        queues.receive_messages("orders", 2)
-        before = everything(client)
+        orders.queues.receive_messages("orders", 2)
+        before = orders.everything()
         await say_yes(pilot)
         assert await made(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
-        assert client.zcard("rsmq:orders") == 0
-        await _undone(pilot, client, before)
+        assert orders.depth("orders") == 0
+        await _undone(pilot, orders, before)
 
 
-async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_marked_messages_that_were_received_are_skipped_and_offered_again(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("L")
         assert not isinstance(pilot.app.screen, ConfirmScreen)
         await pilot.press("asterisk", "M")
         await fill(pilot, target="other")
         await until(pilot, lambda: "Move 5 messages" in text_of(app_of(pilot)), "the preview is there")
-        queues.receive_messages("orders", 2)
+        orders.queues.receive_messages("orders", 2)
         await say_yes(pilot)
         told = "moved 3, skipped 2 (received or changed meanwhile), failed 0"
         assert await made(pilot) == f"{told} · L retries the 2 received or changed · u undoes"
@@ -285,23 +244,19 @@ async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
         told = "2 in flight (a consumer may be working on them)"
         await until(pilot, lambda: told in text_of(app_of(pilot)), "what was skipped is previewed")
         assert "Move 2 messages" in text_of(app_of(pilot))
-        before = everything(client)
+        before = orders.everything()
         await say_yes(pilot)
         assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
-        assert (client.zcard("rsmq:orders"), client.zcard("rsmq:other")) == (0, 5)
-        await _undone(pilot, client, before)
+        assert (orders.depth("orders"), orders.depth("other")) == (0, 5)
+        await _undone(pilot, orders, before)
 
 
-async def test_marked_messages_that_were_received_before_the_preview_can_be_included(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_marked_messages_that_were_received_before_the_preview_can_be_included(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("asterisk")
-        queues.receive_messages("orders", 5)
+        orders.queues.receive_messages("orders", 5)
         await pilot.press("x")
-        await asked(pilot)
-        await until(pilot, lambda: "There is nothing to do" in text_of(app_of(pilot)), "all have changed")
+        await asked(pilot, "There is nothing to do")
         wider = pilot.app.screen.query_one("#wider", Button)
         assert (wider.display, wider.label.plain) == (True, "Include 5 changed")
         assert app_of(pilot).focused is pilot.app.screen.query_one("#cancel")
@@ -315,13 +270,11 @@ async def test_marked_messages_that_were_received_before_the_preview_can_be_incl
 
 
 @pytest.mark.parametrize("vt_s", [0, 1])
-async def test_a_poison_queue_is_emptied_beside_its_consumer(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, vt_s: int
-) -> None:
-    ids = [id.decode() for id in client.zrange("rsmq:orders", 0, -1)]
-    queues.send_messages("orders", ["healthy"] * 3, delay=3600)
-    async with changing(redis_url, tmp_path) as pilot:
-        with consuming(redis_url, "orders", vt_s) as consumer:
+async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders, vt_s: int) -> None:
+    ids = [id.decode() for id in orders.client.zrange("rsmq:orders", 0, -1)]
+    orders.queues.send_messages("orders", ["healthy"] * 3, delay=3600)
+    async with orders.dashboard() as pilot:
+        with consuming(orders.url, "orders", vt_s) as consumer:
             await asyncio.to_thread(consumer.wait_for, ids, 5)
             await in_queue(pilot, "orders", 8)
             await pilot.press("slash", *"rc>=5", "enter")
@@ -335,71 +288,60 @@ async def test_a_poison_queue_is_emptied_beside_its_consumer(
             await asyncio.to_thread(consumer.wait_for, ids, seen + 2)
             await say_yes(pilot)
             assert await made(pilot) == "moved 5, skipped 0, failed 0 · u undoes"
-        assert (client.zcard("rsmq:orders"), client.zcard("rsmq:other")) == (3, 5)
+        assert (orders.depth("orders"), orders.depth("other")) == (3, 5)
         await pilot.press("u")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("put back 5, skipped 0")
     for id in ids:
-        rc, fr = client.hmget("rsmq:orders:Q", f"{id}:rc", f"{id}:fr")
+        rc, fr = orders.client.hmget("rsmq:orders:Q", f"{id}:rc", f"{id}:fr")
         assert (int(rc), int(fr)) == (consumer.last[id].rc, consumer.last[id].fr_ms)
 
 
-async def test_a_name_that_cannot_be_is_refused(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    client.sadd("rsmq:QUEUES", b"\x1b[2J[/foo]")
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_a_name_that_cannot_be_is_refused(orders: Orders) -> None:
+    orders.client.sadd("rsmq:QUEUES", b"\x1b[2J[/foo]")
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
         await on_queue(pilot, "\x1b[2J[/foo]")
         for key in ("P", "x"):
             await pilot.press(key)
-            await asked(pilot)
-            await until(pilot, lambda: "Invalid qname" in text_of(app_of(pilot)), "it is refused")
+            await asked(pilot, "Invalid qname")
             await pilot.press("escape")
-        assert everything(client) == before
+        assert orders.everything() == before
 
 
-async def test_undo_with_nothing_to_undo(redis_url: str, queues: Rsmq, tmp_path: Path) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_undo_with_nothing_to_undo(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await pilot.press("u")
-        await asked(pilot)
-        await until(pilot, lambda: "nothing to undo in namespace rsmq" in text_of(app_of(pilot)), "it says so")
+        await asked(pilot, "nothing to undo in namespace rsmq")
 
 
-async def test_another_namespace_is_changed_after_a_switch(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    Rsmq(client, ns="mail").create_queue("letters")
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_another_namespace_is_changed_after_a_switch(orders: Orders) -> None:
+    Rsmq(orders.client, ns="mail").create_queue("letters")
+    async with orders.dashboard() as pilot:
         app_of(pilot).dashboard.sites[0].switch("mail")
         await on_queue(pilot, "letters")
         await pilot.press("a")
         await fill(pilot, body="dear")
         await say_yes(pilot)
         await made(pilot)
-    assert client.zcard("mail:letters") == 1
+    assert orders.client.zcard("mail:letters") == 1
 
 
-async def test_a_change_that_only_made_a_queue_is_undone(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_a_change_that_only_made_a_queue_is_undone(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await pilot.press("M")
         await fill(pilot, target="fresh", create=True)
-        await asked(pilot)
-        await until(pilot, lambda: "Queue fresh is created" in text_of(app_of(pilot)), "it says so")
-        queues.receive_messages("orders", 5)
-        before = everything(client)
+        await asked(pilot, "Queue fresh is created")
+        orders.queues.receive_messages("orders", 5)
+        before = orders.everything()
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved 0, skipped 1")
-        assert client.exists("rsmq:fresh:Q")
+        assert orders.client.exists("rsmq:fresh:Q")
         await pilot.press("u")
-        await asked(pilot)
-        await until(pilot, lambda: "Undo change 1: created queue fresh" in text_of(app_of(pilot)), "it can be undone")
+        await asked(pilot, "Undo change 1: created queue fresh")
         await _confirmed(pilot)
         assert (await made(pilot)).startswith("put back 1, skipped 0")
-        assert everything(client) == before
+        assert orders.everything() == before
 
 
 async def _confirmed(pilot: Pilot[None]) -> None:
@@ -407,15 +349,12 @@ async def _confirmed(pilot: Pilot[None]) -> None:
     await say_yes(pilot)
 
 
-async def test_marks_outlive_an_export_after_a_change_that_was_not_made(
-    redis_url: str, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
-        await in_queue(pilot, "orders", 5)
+async def test_marks_outlive_an_export_after_a_change_that_was_not_made(orders: Orders) -> None:
+    async with orders.opened() as pilot:
         await press(pilot, "space", "space", "x")
         await asked(pilot)
         await pilot.press("escape", "E")
-        await fill(pilot, file=str(tmp_path / "some.jsonl"))
+        await fill(pilot, file=str(orders.folder / "some.jsonl"))
         assert (await made(pilot)).startswith("exported 2 messages to ")
         assert "2 marked" in text_of(app_of(pilot))
         await pilot.press("x")
@@ -424,44 +363,39 @@ async def test_marks_outlive_an_export_after_a_change_that_was_not_made(
         await until(pilot, lambda: "2 marked" not in text_of(app_of(pilot)), "the marks are gone")
 
 
-async def _purge_many(pilot: Pilot[None], client: redis.Redis) -> None:
+async def _purge_many(pilot: Pilot[None], orders: Orders) -> None:
     await on_queue(pilot, "orders")
     await pilot.press("P")
     await _type_name(pilot, "orders")
     await say_yes(pilot)
-    await until(pilot, lambda: client.zcard("rsmq:orders") < 20_000, "the change is under way")
+    await until(pilot, lambda: orders.depth("orders") < 20_000, "the change is under way")
 
 
-async def test_a_change_that_is_cancelled_can_be_undone(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    queues.send_messages("orders", ["x"] * 20_000)
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
-        await _purge_many(pilot, client)
+async def test_a_change_that_is_cancelled_can_be_undone(orders: Orders) -> None:
+    orders.queues.send_messages("orders", ["x"] * 20_000)
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
+        await _purge_many(pilot, orders)
         await pilot.press("escape")
         told = await made(pilot)
         assert told.endswith("; cancelled · u undoes")
-        assert 0 < client.zcard("rsmq:orders") < 20_005
-        await _undone(pilot, client, before)
+        assert 0 < orders.depth("orders") < 20_005
+        await _undone(pilot, orders, before)
 
 
 # Who does not wait for what is under way leaves its connections to the end of the process.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("keys", [("q",), ("ctrl+c",), ("ctrl+c", "ctrl+c")])
 async def test_quitting_in_the_middle_loses_nothing(
-    redis_url: str,
-    client: redis.Redis,
-    queues: Rsmq,
-    tmp_path: Path,
+    orders: Orders,
     monkeypatch: pytest.MonkeyPatch,
     keys: tuple[str, ...],
 ) -> None:
-    queues.send_messages("orders", ["x"] * 20_000)
-    before = everything(client)
-    async with changing(redis_url, tmp_path) as pilot:
+    orders.queues.send_messages("orders", ["x"] * 20_000)
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
         app = app_of(pilot)
-        await _purge_many(pilot, client)
+        await _purge_many(pilot, orders)
         # All at once: the change must not have ended before the second.
         for key in keys:
             event = events.Key(key, None)
@@ -471,10 +405,10 @@ async def test_quitting_in_the_middle_loses_nothing(
     assert app.return_code == 0
     # The next start is another process, for which this one is gone.
     monkeypatch.setattr("rsmq_tui.triage.journal.is_alive", lambda *_: False)
-    async with changing(redis_url, tmp_path, notifications=True) as pilot:
+    async with orders.dashboard(notifications=True) as pilot:
         if len(keys) == 2:
             await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")
-        await _undone(pilot, client, before)
+        await _undone(pilot, orders, before)
 
 
 _NOT_KNOWN = "Interrupted changes could not be read"
@@ -495,13 +429,13 @@ def _folder(path: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [_cut_short, _text, _folder])
 async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path, spoil: Callable[[Path], None]
+    orders: Orders, spoil: Callable[[Path], None]
 ) -> None:
-    path = tmp_path / "journal.sqlite"
+    path = orders.folder / "journal.sqlite"
     Journal(path).close()
     spoil(path)
-    before = everything(client)
-    async with changing(redis_url, tmp_path, notifications=True, size=(160, 40)) as pilot:
+    before = orders.everything()
+    async with orders.dashboard(notifications=True, size=(160, 40)) as pilot:
         app = app_of(pilot)
         await until(pilot, lambda: any(note.title == _NOT_KNOWN for note in app._notifications), "it is told")
         (note,) = [note for note in app._notifications if note.title == _NOT_KNOWN]
@@ -511,4 +445,4 @@ async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
         await until(pilot, lambda: "cannot be used" in text_of(app), "an undo is refused")
         await pilot.press("escape")
         await in_queue(pilot, "orders", 5)
-    assert everything(client) == before
+    assert orders.everything() == before

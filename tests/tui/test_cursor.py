@@ -23,6 +23,7 @@ from tests.tui.driving import (
     table_of,
     type_at_once,
     until,
+    wait_for_screen,
 )
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -45,24 +46,18 @@ async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: Scrip
         assert table_of(pilot).cursor_key == "c"
 
 
-async def test_opening_a_queue_does_not_move_the_cursor(source: ScriptedSource) -> None:
+@pytest.mark.parametrize(("keys", "queue", "cursor"), [(("enter",), "a", "c"), (("j", "enter"), "b", "b")])
+async def test_opening_a_queue_does_not_move_the_cursor_and_once_moved_it_stays_on_it(
+    source: ScriptedSource, keys: tuple[str, ...], queue: str, cursor: str
+) -> None:
     async with opened(source) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
-        await press(pilot, "enter")
+        await press(pilot, *keys)
         assert isinstance(pilot.app.screen, QueueScreen)
-        assert pilot.app.screen.queue == "a"
+        assert pilot.app.screen.queue == queue
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
         await press(pilot, "escape")
-        assert table_of(pilot).cursor_key == "c"
-
-
-async def test_once_moved_it_stays_on_the_queue_that_was_opened(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
-        await press(pilot, "j", "enter")
-        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
-        await press(pilot, "escape")
-        assert table_of(pilot).cursor_key == "b"
+        assert table_of(pilot).cursor_key == cursor
 
 
 async def test_enter_opens_what_the_cursor_is_on_when_it_is_pressed(source: ScriptedSource) -> None:
@@ -92,7 +87,7 @@ async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
         monkeypatch.setattr(app_of(pilot).dashboard.changes, "ask", ask)
         type_at_once(pilot, keys)
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
+        await wait_for_screen(pilot, QueueScreen)
         await settled(pilot)
         # What is there to change on that screen depends on what it has read by then; the queue itself is never meant.
         assert asked in ([], [("purge", "a")], [("set", "a")])

@@ -11,17 +11,25 @@ from rsmq_tui.monitor.filters.json_paths import read_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of, until
-from tests.tui.scripted import START_MS, ScriptedSource, messages_of
-from tests.tui.states import poll_of, queue_of
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    names_in,
+    opened,
+    play_orders,
+    press,
+    settled,
+    table_of,
+    text_of,
+    until,
+)
+from tests.tui.scripted import START_MS, ScriptedSource
 
 BODIES = [b'{"type": "refund"}'] * 30 + [b'{"type": "order", "n": 1}'] * 60 + [b'{"n": 2}'] * 9 + [b"text \x1b[2J"]
 
 
 async def _open(pilot: Pilot[None], source: ScriptedSource, bodies: list[bytes], *keys: str) -> list[str]:
-    source.messages["orders"] = messages_of(bodies)
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(bodies))]))
-    await press(pilot, "enter", *keys)
+    await play_orders(pilot, source, bodies, "enter", *keys)
     return [row.id for row in source.messages["orders"]]
 
 

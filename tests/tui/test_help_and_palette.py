@@ -18,8 +18,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
 from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import app_of, lines_of, opened, play, press, resized, settled, text_of, until
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.driving import app_of, lines_of, opened, play, play_orders, press, resized, settled, text_of, until
+from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
 
@@ -35,9 +35,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {
 
 
 async def _go(pilot: Pilot[None], source: ScriptedSource, keys: tuple[str, ...]) -> None:
-    source.messages["orders"] = messages_of([b'{"a": 1}'])
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
-    await press(pilot, *keys)
+    await play_orders(pilot, source, [b'{"a": 1}'], *keys)
 
 
 async def _whole_help(pilot: Pilot[None]) -> str:
@@ -52,12 +50,17 @@ async def _whole_help(pilot: Pilot[None]) -> str:
 
 @pytest.mark.parametrize("changes", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-async def test_help_lists_every_key_of_the_place(
+async def test_hints_and_help_are_those_of_the_registry(
     source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
 ) -> None:
     keys, where = PLACES[place]
-    async with opened(source, size=(120, 40), triage=triage, read_only=not changes) as pilot:
+    async with opened(source, size=(300, 40), triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
+        line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        # Without an analysis there is no past to look into.
+        shown = [key for key in keys_of(*where, usable=replace(RSMQ, changes=changes)) if key.id != "app.history"]
+        words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in shown if key.hint]
+        assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         listed = [line.split() for line in (await _whole_help(pilot)).splitlines()]
@@ -90,21 +93,6 @@ async def test_help_scrolls_and_closes_by_escape(source: ScriptedSource) -> None
         assert lines_of(view) == first
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
-
-
-@pytest.mark.parametrize("changes", [True, False])
-@pytest.mark.parametrize("place", PLACES)
-async def test_hints_are_those_of_the_registry(
-    source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
-) -> None:
-    keys, where = PLACES[place]
-    async with opened(source, size=(300, 30), triage=triage, read_only=not changes) as pilot:
-        await _go(pilot, source, keys)
-        line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        # Without an analysis there is no past to look into.
-        shown = [key for key in keys_of(*where, usable=replace(RSMQ, changes=changes)) if key.id != "app.history"]
-        words = [f"{key.face or key.shown.split()[0]} {key.hint}" for key in shown if key.hint]
-        assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
 
 
 async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) -> None:

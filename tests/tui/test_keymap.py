@@ -9,24 +9,7 @@ from textual.app import App
 from textual.dom import DOMNode
 
 from rsmq_tui.docs import page
-from rsmq_tui.triage.actions import (
-    Ack,
-    Copy,
-    CreateQueue,
-    Delete,
-    DeleteQueue,
-    Hide,
-    Import,
-    Move,
-    Pop,
-    Purge,
-    Redrive,
-    Release,
-    Requeue,
-    Send,
-    SetAttributes,
-    Trim,
-)
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
@@ -60,10 +43,8 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
 }
 
 REPLAY_ACTIONS = ("play", "step", "verdict", "jump", "speed", "seek", "mark", "diff")
-ACTIONS = {action.name for action in (
-    Delete, Hide, Release, Move, Copy, Redrive, Purge, Send, CreateQueue, SetAttributes, DeleteQueue, Import,
-    Ack, Pop, Requeue, Trim,
-)}  # fmt: skip
+# A retry and a fix are asked for by actions of their own.
+ACTIONS = (RSMQ.actions | LIST.actions) - {"retry", "fix"}
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
     "j": {"table.down", "lines.down"},

@@ -10,13 +10,10 @@ import redis
 
 from rsmq_tui.protocol import ListQueue
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
-from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.changing import fill
 from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
 from tests.tui.test_list_queues import KEY, thumbnails, watching
-from tests.tui.test_list_queues import _ids as ids_in
-from tests.tui.test_list_queues import _open as open_queue
 from tests.tui.test_list_queues import _open_item as open_item
 
 pytestmark = pytest.mark.slow
@@ -43,12 +40,7 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
         return told
 
     async with watching(redis_url, tmp_path) as pilot:
-        await open_queue(pilot, KEY)
-        await until(pilot, lambda: len(ids_in(pilot)) == 7, "all items are shown")
-        await press(pilot, "j", "enter")
-        await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown")
-        screen = pilot.app.screen
-        assert isinstance(screen, MessageScreen)
+        screen = await open_item(pilot, 1, "job-4", items=7)
         monkeypatch.setattr(ChangeController, "_make", held)
         await pilot.press("x")
         await say_yes(pilot)
@@ -79,12 +71,7 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
 ) -> None:
     thumbnails.push("job-4")
     async with watching(redis_url, tmp_path) as pilot:
-        await open_queue(pilot, KEY)
-        await until(pilot, lambda: len(ids_in(pilot)) == 7, "all items are shown")
-        await press(pilot, "j", "enter")
-        await until(pilot, lambda: "job-4" in text_of(app_of(pilot)), "it is shown")
-        screen = pilot.app.screen
-        assert isinstance(screen, MessageScreen)
+        screen = await open_item(pilot, 1, "job-4", items=7)
         await pilot.press("x")
         await say_yes(pilot)
         await made(pilot)

@@ -19,7 +19,18 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.changing import fill
-from tests.tui.driving import app_of, lines_of, made, names_in, press, say_yes, table_of, text_of, until
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    made,
+    names_in,
+    press,
+    say_yes,
+    table_of,
+    text_of,
+    until,
+    wait_for_screen,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +67,7 @@ async def _open(pilot: Pilot[None], queue: str) -> None:
     table = table_of(pilot)
     table.place_cursor([row.name for row in table.rows].index(queue))
     await press(pilot, "enter")
-    await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
+    await wait_for_screen(pilot, QueueScreen)
 
 
 def _ids(pilot: Pilot[None]) -> list[str]:
@@ -170,7 +181,7 @@ async def test_keys_are_those_of_the_kind(redis_url: str, thumbnails: ListQueue,
             await press(pilot, "question_mark", "escape")
             hints[queue] = lines_of(pilot.app.screen.query_one(KeyHints))[0]
             await press(pilot, "q")
-            await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the overview is shown")
+            await wait_for_screen(pilot, OverviewScreen)
         assert "R requeue" in before[KEY]
         assert "c create" not in before[KEY]
         assert "R redrive" in before["orders"]
@@ -188,13 +199,14 @@ async def test_it_tells_who_waits(redis_url: str, thumbnails: ListQueue, tmp_pat
         await until(pilot, lambda: words in text_of(app_of(pilot)), "a toast says so")
 
 
-async def _open_item(pilot: Pilot[None], steps: int, body: str) -> None:
-    """Open one of all items."""
+async def _open_item(pilot: Pilot[None], steps: int, body: str, items: int = 6) -> MessageScreen:
+    """Open one of so many items."""
     await _open(pilot, KEY)
-    await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
+    await until(pilot, lambda: len(_ids(pilot)) == items, "all items are shown")
     await press(pilot, *["j"] * steps, "enter")
-    await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the item opens")
+    screen = await wait_for_screen(pilot, MessageScreen)
     await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
+    return screen
 
 
 # Of the items from the next to be taken on, then in processing: which one, the key, what is typed, what is told.

@@ -17,7 +17,7 @@ from tests.tui.driving import (
     lines_of,
     names_in,
     opened,
-    play,
+    play_orders,
     poll_again,
     press,
     settled,
@@ -25,8 +25,7 @@ from tests.tui.driving import (
     text_of,
     until,
 )
-from tests.tui.scripted import START_MS, ScriptedSource, messages_of
-from tests.tui.states import poll_of, queue_of
+from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow
 
@@ -41,9 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *, hidden: int = 0) -> list[Shown]:
     """Open a queue of so many messages; give what is shown of them."""
     bodies = [b'{"n": %d}' % number for number in range(count)]
-    source.messages["orders"] = messages_of(bodies, hidden=hidden)
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=count - hidden, hidden=hidden)]))
-    await press(pilot, "enter")
+    await play_orders(pilot, source, bodies, "enter", hidden=hidden)
     return [Shown(row.id, row.score, row.rc or 0) for row in source.messages["orders"]]
 
 

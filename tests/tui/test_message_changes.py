@@ -6,11 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageView
-from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Marked, Shown
 from rsmq_tui.tui.app import DashboardCommands
@@ -22,7 +20,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
-from tests.tui.changing import changing, everything, fill, in_queue
+from tests.tui.changing import Orders, fill, in_queue
 from tests.tui.driving import (
     app_of,
     ask_change,
@@ -32,12 +30,14 @@ from tests.tui.driving import (
     names_in,
     opened,
     play,
+    play_orders,
     poll_again,
     press,
     say_yes,
     settled,
     text_of,
     until,
+    wait_for_screen,
 )
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
@@ -49,24 +49,12 @@ pytestmark = pytest.mark.slow
 GONE = "this message is no longer in the queue"
 
 
-@pytest.fixture
-def queues(client: redis.Redis) -> Rsmq:
-    rsmq = Rsmq(client)
-    for name in ("orders", "other", "orders-dlq"):
-        rsmq.create_queue(name, vt=600)
-    rsmq.send_messages("orders", [f'{{"order": {number}}}' for number in range(5)])
-    rsmq.send_messages("orders-dlq", [f"dead {number}" for number in range(3)])
-    return rsmq
-
-
 async def _open(pilot: Pilot[None], queue: str, messages: int, body: str) -> MessageScreen:
     """Open the second message of a queue."""
     await in_queue(pilot, queue, messages)
     await pilot.press("j", "enter")
-    await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the message opens")
+    screen = await wait_for_screen(pilot, MessageScreen)
     await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
-    screen = pilot.app.screen
-    assert isinstance(screen, MessageScreen)
     return screen
 
 
@@ -87,10 +75,7 @@ KEYS: Sequence[tuple[str, str, dict[str, str | bool], str, tuple[int, int, int],
 
 @pytest.mark.parametrize(("key", "queue", "values", "told", "depths", "facts"), KEYS, ids=[key for key, *_ in KEYS])
 async def test_a_change_and_back(
-    redis_url: str,
-    client: redis.Redis,
-    queues: Rsmq,
-    tmp_path: Path,
+    orders: Orders,
     key: str,
     queue: str,
     values: dict[str, str | bool],
@@ -98,20 +83,19 @@ async def test_a_change_and_back(
     depths: tuple[int, int, int],
     facts: str,
 ) -> None:
-    before = everything(client)
+    before = orders.everything()
     numbers = {"orders": (5, '"order": 1'), "orders-dlq": (3, "dead 1")}
     messages, body = numbers[queue]
-    async with changing(redis_url, tmp_path) as pilot:
+    async with orders.dashboard() as pilot:
         screen = await _open(pilot, queue, messages, body)
         await pilot.press(key)
         if values or key == "R":
             await fill(pilot, **values)
-        await asked(pilot)
-        await until(pilot, lambda: f"the message {screen.message_id}" in text_of(app_of(pilot)), "it is for this one")
+        await asked(pilot, f"the message {screen.message_id}")
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
-        assert everything(client) != before
-        assert tuple(client.zcard(f"rsmq:{name}") for name in ("orders", "orders-dlq", "other")) == depths
+        assert orders.everything() != before
+        assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
         await until(pilot, lambda: _facts(pilot).startswith(facts), "what it is now is told")
         assert pilot.app.screen is screen
         is_gone = facts.startswith("no longer")
@@ -120,53 +104,48 @@ async def test_a_change_and_back(
         await pilot.press("u")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("put back ")
-        assert everything(client) == before
+        assert orders.everything() == before
         await until(pilot, lambda: _facts(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))
 
 
-async def test_a_copy_is_edited_and_sent(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_a_copy_is_edited_and_sent(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await _open(pilot, "orders", 5, '"order": 1')
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
+        await wait_for_screen(pilot, FormScreen)
         await until(pilot, lambda: '{"order": 1}' in text_of(app_of(pilot)), "it has the body as it was sent")
         await pilot.press("delete", "left_square_bracket")
         await fill(pilot)
         await say_yes(pilot)
         assert (await made(pilot)).startswith("sent 1,")
         assert isinstance(pilot.app.screen, MessageScreen)
-    bodies = [value for name, value in client.hgetall("rsmq:orders:Q").items() if len(name) == 32]
-    assert sorted(bodies) == sorted([b'["order": 1}', *(b'{"order": %d}' % number for number in range(5))])
+    assert orders.bodies() == sorted([b'["order": 1}', *(b'{"order": %d}' % number for number in range(5))])
 
 
-async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await _open(pilot, "orders", 5, '"order": 1')
-        queues.receive_messages("orders", 5)
-        before = everything(client)
+        orders.queues.receive_messages("orders", 5)
+        before = orders.everything()
         await pilot.press("x")
         await asked(pilot)
         words = "There is nothing to do: the marked messages have changed"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "there is nothing to do")
         await pilot.press("escape")
         await until(pilot, lambda: _facts(pilot).startswith("in flight"), "what became of it is shown")
-        assert everything(client) == before
+        assert orders.everything() == before
         # Now that it was seen, it is meant.
         await pilot.press("x")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("deleted 1,")
-    assert client.zcard("rsmq:orders") == 4
+    assert orders.depth("orders") == 4
 
 
-async def test_what_left_the_queue_is_not_changed(
-    redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path
-) -> None:
-    async with changing(redis_url, tmp_path, notifications=True) as pilot:
+async def test_what_left_the_queue_is_not_changed(orders: Orders) -> None:
+    async with orders.dashboard(notifications=True) as pilot:
         screen = await _open(pilot, "orders", 5, '"order": 1')
-        queues.delete_message("orders", screen.message_id)
+        orders.queues.delete_message("orders", screen.message_id)
         await pilot.press("r")
         await until(pilot, lambda: GONE in text_of(app_of(pilot)), "it says so")
         assert '"order": 1' not in text_of(app_of(pilot))
@@ -176,18 +155,14 @@ async def test_what_left_the_queue_is_not_changed(
 
 
 async def _scripted(pilot: Pilot[None], source: ScriptedSource) -> None:
-    source.messages["orders"] = messages_of([b'{"a": 1}', b'{"b": 2}'])
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
-    await press(pilot, "enter", "enter")
+    await play_orders(pilot, source, [b'{"a": 1}', b'{"b": 2}'], "enter", "enter")
     assert isinstance(pilot.app.screen, MessageScreen)
 
 
 async def test_marks_of_the_list_do_not_count_here_and_stay(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.count = 1
     async with opened(source, triage=triage) as pilot:
-        source.messages["orders"] = messages_of([b"x"] * 3)
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
-        await press(pilot, "enter", "space", "enter")
+        await play_orders(pilot, source, [b"x"] * 3, "enter", "space", "enter")
         row = source.messages["orders"][1]
         await press(pilot, "x")
         await say_yes(pilot)
@@ -335,16 +310,16 @@ async def test_where_they_may_be_footer_help_and_palette_have_them(
         await press(pilot, "escape", "colon", *"Delete the message")
         await until(pilot, lambda: "key x" in text_of(app_of(pilot)), "the palette has it")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it is asked")
+        await wait_for_screen(pilot, ConfirmScreen)
         assert triage.asked[0][0] == Delete(queue="orders")
 
 
-async def test_back_in_the_list_it_is_gone(redis_url: str, client: redis.Redis, queues: Rsmq, tmp_path: Path) -> None:
-    async with changing(redis_url, tmp_path) as pilot:
+async def test_back_in_the_list_it_is_gone(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
         await _open(pilot, "orders", 5, '"order": 1')
         await pilot.press("x")
         await say_yes(pilot)
         await made(pilot)
         await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the list is shown")
+        await wait_for_screen(pilot, QueueScreen)
         await until(pilot, lambda: len(pilot.app.screen.messages.table.keys) == 4, "it is not in it")  # type: ignore[attr-defined]

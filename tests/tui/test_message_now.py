@@ -22,6 +22,7 @@ from tests.tui.driving import (
     made,
     opened,
     play,
+    play_orders,
     poll_again,
     press,
     resized,
@@ -30,9 +31,8 @@ from tests.tui.driving import (
     text_of,
     until,
 )
-from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
-from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
@@ -73,9 +73,7 @@ async def _open(pilot: Pilot[None]) -> MessageScreen:
 
 
 async def _scripted(pilot: Pilot[None], source: ScriptedSource, body: bytes = b'{"a": 1}') -> MessageScreen:
-    source.messages["orders"] = messages_of([body])
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
-    await press(pilot, "enter", "enter")
+    await play_orders(pilot, source, [body], "enter", "enter")
     return _screen(pilot)
 
 

@@ -15,7 +15,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import text_view
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import app_of, lines_of, opened, play, poll_again, press, settled, text_of, until
+from tests.tui.driving import app_of, lines_of, opened, play, play_orders, poll_again, press, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
@@ -182,9 +182,7 @@ async def test_while_it_is_read_it_says_so_and_can_be_left(source: ScriptedSourc
 
     source = Slow()
     async with opened(source) as pilot:
-        source.messages["orders"] = messages_of([b"x"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
-        await press(pilot, "enter")
+        await play_orders(pilot, source, [b"x"], "enter")
         await pilot.press("enter")
         await until(pilot, lambda: "reading …" in text_of(app_of(pilot)), "it says that it reads")
         await pilot.press("l", "j", "y", "escape")

@@ -14,6 +14,7 @@ from tests.tui.driving import (
     names_in,
     opened,
     play,
+    play_orders,
     poll_again,
     press,
     settled,
@@ -31,9 +32,9 @@ READY, HIDDEN = 70, 30
 
 async def _open(pilot: Pilot[None], source: ScriptedSource, *keys: str) -> list[str]:
     """Open a queue of a hundred messages; give their ids."""
-    source.messages["orders"] = messages_of([b'{"n": %d}' % number for number in range(READY + HIDDEN)], hidden=HIDDEN)
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=READY, hidden=HIDDEN)]))
-    await press(pilot, "enter", *keys)
+    await play_orders(
+        pilot, source, [b'{"n": %d}' % number for number in range(READY + HIDDEN)], "enter", *keys, hidden=HIDDEN
+    )
     return [row.id for row in source.messages["orders"]]
 
 
@@ -209,9 +210,7 @@ async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_
 async def test_leaving_while_a_reply_is_under_way_is_harmless(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         source.hold = asyncio.Event()
-        source.messages["orders"] = messages_of([b"x"])
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
-        await pilot.press("enter")
+        await play_orders(pilot, source, [b"x"], "enter")
         await until(pilot, lambda: source.requests, "the page is asked for")
         assert "Reading …" in text_of(app_of(pilot))
         await pilot.press("escape")

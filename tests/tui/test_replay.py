@@ -25,7 +25,18 @@ from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, lines_of, names_in, play_rows, press, resized, settled, text_of, until
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    names_in,
+    play_rows,
+    press,
+    resized,
+    settled,
+    text_of,
+    until,
+    wait_for_screen,
+)
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -177,7 +188,7 @@ async def test_it_goes_from_verdict_to_verdict(tape: Tape) -> None:
         await at(pilot, "12:02:00")
         # On a queue's own screen it is that queue's changes.
         await press(pilot, "G", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await wait_for_screen(pilot, QueueScreen)
         screen = pilot.app.screen
         assert isinstance(screen, QueueScreen)
         assert screen.queue == "emails"
@@ -211,7 +222,7 @@ async def test_it_goes_to_a_moment_that_is_typed(tape: Tape, typed: str, moment:
         assert entry.value == typed
         assert [str(label.content) for label in pilot.app.screen.query(".label").results(Static)] == ["time"]
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, OverviewScreen), "the dialog is gone")
+        await wait_for_screen(pilot, OverviewScreen)
         await at(pilot, moment)
 
 
@@ -240,7 +251,7 @@ async def test_two_instants_are_compared(tape: Tape) -> None:
         await at(pilot, "12:02:00")
         assert "· marked 12:00:00" in banner(pilot)
         await press(pilot, "D")
-        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens")
+        await wait_for_screen(pilot, DiffScreen)
         await settled(pilot)
         text = text_of(app_of(pilot))
         assert f"{DAY} 12:00:00 → 12:02:00 UTC   2m 0s   2 queues · 1 verdict changed" in text
@@ -255,11 +266,19 @@ async def test_two_instants_are_compared(tape: Tape) -> None:
         await at(pilot, "12:01:05")
         assert f"{DAY} 12:01:05 → 12:02:05 UTC" in text_of(app_of(pilot))
         await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
+        await wait_for_screen(pilot, QueueScreen)
         await press(pilot, "D")
-        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens again")
+        await wait_for_screen(pilot, DiffScreen)
         await press(pilot, "escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "and closes")
+        await wait_for_screen(pilot, QueueScreen)
+
+
+async def _compare_with_the_next(pilot: Pilot[None], words: str) -> None:
+    """Mark the first instant, and compare the next one with it."""
+    await press(pilot, "m", "right_square_bracket")
+    await at(pilot, "12:00:05")
+    await press(pilot, "D")
+    await until(pilot, lambda: words in text_of(app_of(pilot)), "it is compared")
 
 
 async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Path) -> None:
@@ -268,10 +287,7 @@ async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Pa
     tape.poll(NOON_MS + STEP_MS, said("aged", "b", depth=20), said("ok", "same"))
     tape.seal()
     async with replayed(tmp_path) as pilot:
-        await press(pilot, "m", "right_square_bracket")
-        await at(pilot, "12:00:05")
-        await press(pilot, "D")
-        await until(pilot, lambda: "1 new · 1 gone" in text_of(app_of(pilot)), "it is compared")
+        await _compare_with_the_next(pilot, "1 new · 1 gone")
         assert names_in(pilot) == ["a", "b", "same"]
         text = text_of(app_of(pilot))
         assert re.search(r"gone +a ", text)
@@ -284,10 +300,7 @@ async def test_verdicts_that_changed_are_counted_in_the_comparison(tmp_path: Pat
     tape.poll(NOON_MS + STEP_MS, said("aged", "a", depth=50), said("aged", "b"))
     tape.seal()
     async with replayed(tmp_path) as pilot:
-        await press(pilot, "m", "right_square_bracket")
-        await at(pilot, "12:00:05")
-        await press(pilot, "D")
-        await until(pilot, lambda: "2 queues · 2 verdicts changed" in text_of(app_of(pilot)), "it is compared")
+        await _compare_with_the_next(pilot, "2 queues · 2 verdicts changed")
 
 
 async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_path: Path) -> None:
@@ -331,7 +344,7 @@ async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) 
                 owner = app if key.where == "app" else pilot.app.screen
                 assert not owner.check_action(action, ()), key
                 await press(pilot, *key.keys.split(",")[:1])
-                await until(pilot, lambda: isinstance(pilot.app.screen, screen), "no dialog is open")  # noqa: B023
+                await wait_for_screen(pilot, screen)
             offered = {hit.text async for hit in DashboardCommands(pilot.app.screen).discover()}
             assert offered.isdisjoint(key.help for key in left_out)
             assert {key.help for key in keys_of("replay")} <= offered
@@ -537,7 +550,7 @@ async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: Script
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         dashboard.open_replay(str(tape.out), NOON_MS + 120_000, "orders")
-        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
+        await wait_for_screen(pilot, QueueScreen)
         await at(pilot, "12:02:00")
         assert "◀ orders   ▲ growing" in text_of(app)
         await press(pilot, "q", "q")

@@ -67,14 +67,17 @@ async def _open(pilot: Pilot[None], source: ScriptedSource, number: int) -> None
     await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=100 - n) for n in range(number)]))
 
 
+async def _click(pilot: Pilot[None], line: int) -> None:
+    await pilot.click("#queues", offset=(20, line))
+    await settled(pilot)
+
+
 async def test_a_click_moves_the_cursor_and_a_second_one_opens(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, 9)
-        await pilot.click("#queues", offset=(20, 4))
-        await settled(pilot)
+        await _click(pilot, 4)
         assert table_of(pilot).cursor_key == "q03"
-        await pilot.click("#queues", offset=(20, 4))
-        await settled(pilot)
+        await _click(pilot, 4)
         assert isinstance(pilot.app.screen, QueueScreen)
         assert pilot.app.screen.queue == "q03"
 
@@ -82,8 +85,7 @@ async def test_a_click_moves_the_cursor_and_a_second_one_opens(source: ScriptedS
 async def test_a_click_below_the_rows_does_nothing(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, 3)
-        await pilot.click("#queues", offset=(20, 10))
-        await settled(pilot)
+        await _click(pilot, 10)
         assert table_of(pilot).cursor_key == "q00"
         assert len(pilot.app.screen_stack) == 1
 
@@ -91,8 +93,7 @@ async def test_a_click_below_the_rows_does_nothing(source: ScriptedSource) -> No
 async def test_a_click_counts_as_a_move_so_rows_keep_their_places(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, 3)
-        await pilot.click("#queues", offset=(20, 2))
-        await settled(pilot)
+        await _click(pilot, 2)
         await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=n) for n in range(3)]))
         assert names_in(pilot) == ["q00", "q01", "q02"]
 
@@ -102,8 +103,7 @@ async def test_a_click_finds_its_row_after_scrolling(source: ScriptedSource) -> 
         await _open(pilot, source, 80)
         await press(pilot, "G", "k")
         wanted = lines_of(table_of(pilot))[3].split()[2]
-        await pilot.click("#queues", offset=(20, 3))
-        await settled(pilot)
+        await _click(pilot, 3)
         assert table_of(pilot).cursor_key == wanted
 
 

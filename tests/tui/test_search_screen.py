@@ -20,6 +20,7 @@ from tests.tui.driving import (
     names_in,
     opened,
     play,
+    play_orders,
     poll_again,
     press,
     settled,
@@ -28,7 +29,7 @@ from tests.tui.driving import (
     text_of,
     until,
 )
-from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
@@ -44,9 +45,7 @@ def bodies(count: int) -> list[bytes]:
 
 async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *, hidden: int = 0) -> list[str]:
     """Open a queue of so many messages; give their ids."""
-    source.messages["orders"] = messages_of(bodies(count), hidden=hidden)
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=count - hidden, hidden=hidden)]))
-    await press(pilot, "enter")
+    await play_orders(pilot, source, bodies(count), "enter", hidden=hidden)
     return [row.id for row in source.messages["orders"]]
 
 
@@ -60,6 +59,13 @@ async def _type(pilot: Pilot[None], text: str) -> None:
 async def _filter(pilot: Pilot[None], text: str) -> None:
     await _type(pilot, text)
     await press(pilot, "enter")
+
+
+async def _open_refunds(pilot: Pilot[None], source: ScriptedSource, *, hidden: int = 0) -> list[str]:
+    """Open a queue of a hundred messages, and search it for those of refunds; give the ids of all."""
+    ids = await _open(pilot, source, hidden=hidden)
+    await _filter(pilot, "json.type=refund")
+    return ids
 
 
 async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
@@ -134,8 +140,7 @@ class TestTyping:
 
     async def test_a_filter_can_be_changed(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source)
             await press(pilot, "slash")
             assert _entry(pilot).value == "json.type=refund"
             await press(pilot, "space", *"json.n<9", "enter")
@@ -210,8 +215,7 @@ class TestSearching:
 
     async def test_only_r_searches_again_and_the_line_says_how_old_it_is(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source)
             await press(pilot, "j", "j")
             source.messages["orders"] = source.messages["orders"][5:]
             for _ in range(3):
@@ -228,8 +232,7 @@ class TestSearching:
 
     async def test_while_it_searches_again_what_was_found_stays(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source)
             source.search_gate = asyncio.Semaphore(0)
             await pilot.press("r")
             await until(pilot, lambda: "esc stops" in _told(pilot), "it searches")
@@ -252,8 +255,7 @@ class TestSearching:
 
     async def test_a_tab_and_what_was_typed_are_one_filter(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source, hidden=10)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source, hidden=10)
             await press(pilot, "l", "l")
             assert [str(wanted) for wanted in source.searches] == [
                 'json.type=refund', "state:ready json.type=refund", "state:inflight json.type=refund",
@@ -305,8 +307,7 @@ class TestSearching:
 
     async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source)
             await press(pilot, "space", "space")
             source.messages["orders"] = source.messages["orders"][50:]
             await play(pilot, source, replace(source.last, ns="mail", at_ms=source.last.at_ms + 1000))
@@ -396,8 +397,7 @@ class TestFailing:
 
     async def test_what_was_found_before_stays_and_is_dimmed(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
-            await _filter(pilot, "json.type=refund")
+            ids = await _open_refunds(pilot, source)
             source.search_error = "LOADING"
             await press(pilot, "r")
             assert table_of(pilot).opacity < 1
@@ -548,8 +548,7 @@ async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedS
 
 async def test_rows_that_were_found_say_at_each_poll_what_has_become_of_them(source: ScriptedSource) -> None:
     async with opened(source, size=SIZE) as pilot:
-        ids = await _open(pilot, source)
-        await _filter(pilot, "json.type=refund")
+        ids = await _open_refunds(pilot, source)
         before = [line.split() for line in lines_of(table_of(pilot))[1:4]]
         assert [row[1] for row in before] == ["ready", "ready", "ready"]
         messages = source.messages["orders"]
@@ -571,8 +570,7 @@ async def test_rows_that_were_found_say_at_each_poll_what_has_become_of_them(sou
 
 async def test_a_mark_on_a_found_row_ends_when_its_message_has_gone(source: ScriptedSource) -> None:
     async with opened(source, size=SIZE) as pilot:
-        await _open(pilot, source)
-        await _filter(pilot, "json.type=refund")
+        await _open_refunds(pilot, source)
         await press(pilot, "space", "space")
         assert "2 marked" in text_of(app_of(pilot))
         del source.messages["orders"][0]
@@ -582,8 +580,7 @@ async def test_a_mark_on_a_found_row_ends_when_its_message_has_gone(source: Scri
 
 async def test_found_rows_are_asked_for_once_a_poll_and_a_failure_leaves_them(source: ScriptedSource) -> None:
     async with opened(source, size=SIZE) as pilot:
-        await _open(pilot, source)
-        await _filter(pilot, "json.type=refund")
+        await _open_refunds(pilot, source)
         await poll_again(pilot)
         source.followed.clear()
         await press(pilot, "t", "t", "j")

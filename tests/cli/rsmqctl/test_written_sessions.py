@@ -11,7 +11,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.rsmqctl.conftest import Ctl
-from tests.protocol.keyspace import masked, plant, printed
+from tests.protocol.keyspace import NEW_ATTRIBUTES, masked, plant, printed
 
 FIRST_ID, POPPED_ID = "g6hste7p6xVioNo5Hz3OgAHsobrtEVeY", "g6ht1jwe62tRYBzBVcKIf6H8jVCyPkOy"
 CHANGED_ID = "g7aoitedg36TbsB8eP2yPY8XgaLwfKN3"
@@ -23,19 +23,9 @@ $ rsmqctl queue list
 []
 """
 
-ATTRIBUTES = """\
+ATTRIBUTES = f"""\
 > HGETALL rsmq:test-queue:Q
- 1) "vt"
- 2) "30"
- 3) "delay"
- 4) "0"
- 5) "maxsize"
- 6) "65535"
- 7) "created"
- 8) "1645018248"
- 9) "modified"
-10) "1645018248"
-"""
+{NEW_ATTRIBUTES}"""
 
 A_QUEUE = f"""\
 $ rsmqctl queue create -n test-queue

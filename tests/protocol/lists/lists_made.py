@@ -41,6 +41,14 @@ def fill(
         client.zadd(names.leases_key(queue), {member(number, item): deadline_ms})
 
 
+def fill_wrongly(client: redis.Redis, place: int) -> None:
+    """Make a queue of whose three keys one is of another type: the queue's own, that of processing, or of leases."""
+    fill(client, ready=[b"r"], processing=[b"p"], leases=[(b"p", 1)])
+    key = (QUEUE.encode(), RIGHT.processing_key(QUEUE), RIGHT.leases_key(QUEUE))[place]
+    client.delete(key)
+    client.set(key, "x")
+
+
 @asynccontextmanager
 async def running(url: str) -> AsyncIterator[ScriptRunner]:
     """A runner of scripts on a connection of its own."""

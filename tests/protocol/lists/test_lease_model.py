@@ -103,12 +103,6 @@ class LeaseMachine(RuleBasedStateMachine):
         self.hold(lease, vt_ms)
 
     @rule(which=WHICH)
-    def die_before_leasing(self, which: int) -> None:
-        if not self.moved:
-            return
-        self.moved.pop(which % len(self.moved))
-
-    @rule(which=WHICH)
     def finish_without_a_lease(self, which: int) -> None:
         if not self.moved:
             return
@@ -152,11 +146,11 @@ class LeaseMachine(RuleBasedStateMachine):
         if longer is not None:
             held.lease, held.lasts = longer, vt_ms == LATE_MS
 
-    @rule(which=WHICH)
-    def die(self, which: int) -> None:
-        if not self.held:
-            return
-        self.held.pop(which % len(self.held))
+    @rule(which=WHICH, leased=st.booleans())
+    def die(self, which: int, leased: bool) -> None:
+        owned: list[Any] = self.held if leased else self.moved
+        if owned:
+            owned.pop(which % len(owned))
 
     @rule(which=WHICH)
     def time_passes_for_a_lease(self, which: int) -> None:
@@ -236,13 +230,13 @@ class LeaseMachine(RuleBasedStateMachine):
                 may += [lambda: self.take(vt_ms(), dice.random() < 0.5)] * 3 + [self.move] * 2
             if self.moved:
                 may += [lambda: self.lease_what_was_moved(which(), vt_ms())] * 2
-                may += [lambda: self.die_before_leasing(which()), lambda: self.finish_without_a_lease(which())]
+                may += [lambda: self.die(which(), leased=False), lambda: self.finish_without_a_lease(which())]
             if self.held:
                 may += [
                     lambda: self.acknowledge(which()),
                     lambda: self.give_back(which(), dice.random() < 0.5),
                     lambda: self.extend(which(), vt_ms()),
-                    lambda: self.die(which()),
+                    lambda: self.die(which(), leased=True),
                 ]
             if self.leases:
                 may += [lambda: self.time_passes_for_a_lease(which())] * 2

@@ -11,7 +11,7 @@ from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.lists.naming import ListNames, item_id, read_item_id
 from rsmq_tui.protocol.lists.pages import LEASES_MAX, PAGE_BYTES, SPAN_ITEMS, ListPages
 from rsmq_tui.protocol.rsmq.pages import Anchor, Part, RawPage, Where
-from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, running
+from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, fill_wrongly, running
 
 DEADLINE_MS = 4_000_000_000_000
 
@@ -206,10 +206,7 @@ async def test_leases_are_counted_by_when_they_end(client: redis.Redis, pages: L
 
 @pytest.mark.parametrize("place", range(3))
 async def test_a_key_of_another_type_is_our_error(client: redis.Redis, pages: ListPages, place: int) -> None:
-    fill(client, ready=[b"r"], processing=[b"p"], leases=[(b"p", 1)])
-    key = (QUEUE.encode(), RIGHT.processing_key(QUEUE), RIGHT.leases_key(QUEUE))[place]
-    client.delete(key)
-    client.set(key, "x")
+    fill_wrongly(client, place)
     with pytest.raises(RsmqError) as raised:
         await pages.page(QUEUE, count=5)
     assert raised.value.code == "wrongType"

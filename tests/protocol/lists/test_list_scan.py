@@ -17,7 +17,7 @@ from rsmq_tui.protocol.lists.naming import ListNames, item_id, read_item_id
 from rsmq_tui.protocol.lists.pages import ListRanges, Moment, Range
 from rsmq_tui.protocol.lists.scan import ListScan
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
-from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, member, running
+from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, fill_wrongly, member, running
 
 DEADLINE_MS = 4_000_000_000_000
 
@@ -130,10 +130,7 @@ async def test_an_item_that_is_taken_while_leases_are_read_is_not_called_unlease
 
 @pytest.mark.parametrize("place", range(3))
 async def test_a_key_of_another_type_is_our_error(client: redis.Redis, redis_url: str, place: int) -> None:
-    fill(client, ready=[b"r"], processing=[b"p"], leases=[(b"p", 1)])
-    key = (QUEUE.encode(), RIGHT.processing_key(QUEUE), RIGHT.leases_key(QUEUE))[place]
-    client.delete(key)
-    client.set(key, "x")
+    fill_wrongly(client, place)
     with pytest.raises(RsmqError) as raised:
         await scanned(redis_url)
     assert raised.value.code == "wrongType"
