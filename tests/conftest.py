@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
 
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +17,16 @@ pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 # How long an example takes tells of the machine: with others at work on it, a test would fail for that.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    # Looking through all that lives whenever there are 700 new objects takes a quarter of a run: an app has thousands.
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
