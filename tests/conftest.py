@@ -4,11 +4,13 @@ import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 
 import pytest
 import redis
 import redis.asyncio
 from hypothesis import HealthCheck, settings
+from redis.utils import get_lib_version
 
 from rsmq_tui.embedded import EmbeddedServer
 
@@ -46,6 +48,14 @@ def _nothing_frozen() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _version_read_once() -> Iterator[None]:
+    """redis-py reads and parses its package's metadata for each client and each connection that it makes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("redis.utils.get_lib_version", cache(get_lib_version))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hundreds of tests start a Python of their own: each would compile all it imports if it may not keep the code."""
     with pytest.MonkeyPatch.context() as patched:
@@ -68,11 +78,12 @@ def server() -> Iterator[EmbeddedServer]:
 @pytest.fixture
 def redis_url(server: EmbeddedServer) -> str:
     """The URL of a server without keys, scripts, counted commands or users of other tests."""
-    with redis.Redis.from_url(server.url) as admin:
-        admin.flushall()
-        admin.script_flush()
-        admin.config_resetstat()
-        added = [user for user in admin.acl_users() if user not in {"default", b"default"}]
+    with redis.Redis.from_url(server.url) as admin, admin.pipeline(transaction=False) as asked:
+        asked.flushall()
+        asked.script_flush()
+        asked.config_resetstat()
+        asked.acl_users()
+        added = set(asked.execute()[-1]) - {"default", b"default"}
         if added:
             admin.acl_deluser(*added)
     return server.url
