@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
+from importlib.util import find_spec
+from typing import cast
 
 import pytest
 import redis
@@ -22,6 +24,15 @@ settings.load_profile("any machine")
 
 # What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
 gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each Python find what another has compiled: all workers do, and hundreds of tests start one of their own."""
+    if sys.dont_write_bytecode and sys.pycache_prefix is None:
+        # Whoever wants no compiled files in the tree has them beside pytest's own.
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def pytest_collection_finish() -> None:
@@ -56,15 +67,11 @@ def _version_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hundreds of tests start a Python of their own: each would compile all it imports if it may not keep the code."""
+def _known_not_to_be_there() -> Iterator[None]:
+    """Arrow imports dateutil for each value whose type it infers: where there is none, Python searches all paths."""
     with pytest.MonkeyPatch.context() as patched:
-        if sys.dont_write_bytecode and sys.pycache_prefix is None:
-            base = tmp_path_factory.getbasetemp()
-            # Processes of one run share it: with xdist each has a folder of its own in the run's.
-            run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-            patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patched.setenv("PYTHONPYCACHEPREFIX", str(run / "bytecode"))
+        if find_spec("dateutil") is None:
+            patched.setitem(cast("dict[str, None]", sys.modules), "dateutil", None)
         yield
 
 
