@@ -1,13 +1,18 @@
 """Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
 
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
+from importlib.util import find_spec
+from typing import cast
 
 import pytest
 import redis
 import redis.asyncio
 from hypothesis import HealthCheck, settings
+from redis.utils import get_lib_version
 
 from rsmq_tui.embedded import EmbeddedServer
 
@@ -16,6 +21,25 @@ pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 # How long an example takes tells of the machine: with others at work on it, a test would fail for that.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
+gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each Python find what another has compiled: all workers do, and hundreds of tests start one of their own."""
+    if sys.dont_write_bytecode and sys.pycache_prefix is None:
+        # Whoever wants no compiled files in the tree has them beside pytest's own.
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    # Looking through all that lives whenever there are 700 new objects takes a quarter of a run: an app has thousands.
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,15 +59,19 @@ def _nothing_frozen() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hundreds of tests start a Python of their own: each would compile all it imports if it may not keep the code."""
+def _version_read_once() -> Iterator[None]:
+    """redis-py reads and parses its package's metadata for each client and each connection that it makes."""
     with pytest.MonkeyPatch.context() as patched:
-        if sys.dont_write_bytecode and sys.pycache_prefix is None:
-            base = tmp_path_factory.getbasetemp()
-            # Processes of one run share it: with xdist each has a folder of its own in the run's.
-            run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-            patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patched.setenv("PYTHONPYCACHEPREFIX", str(run / "bytecode"))
+        patched.setattr("redis.utils.get_lib_version", cache(get_lib_version))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_not_to_be_there() -> Iterator[None]:
+    """Arrow imports dateutil for each value whose type it infers: where there is none, Python searches all paths."""
+    with pytest.MonkeyPatch.context() as patched:
+        if find_spec("dateutil") is None:
+            patched.setitem(cast("dict[str, None]", sys.modules), "dateutil", None)
         yield
 
 
@@ -57,11 +85,12 @@ def server() -> Iterator[EmbeddedServer]:
 @pytest.fixture
 def redis_url(server: EmbeddedServer) -> str:
     """The URL of a server without keys, scripts, counted commands or users of other tests."""
-    with redis.Redis.from_url(server.url) as admin:
-        admin.flushall()
-        admin.script_flush()
-        admin.config_resetstat()
-        added = [user for user in admin.acl_users() if user not in {"default", b"default"}]
+    with redis.Redis.from_url(server.url) as admin, admin.pipeline(transaction=False) as asked:
+        asked.flushall()
+        asked.script_flush()
+        asked.config_resetstat()
+        asked.acl_users()
+        added = set(asked.execute()[-1]) - {"default", b"default"}
         if added:
             admin.acl_deluser(*added)
     return server.url

@@ -25,6 +25,8 @@ _DRAINS = frozenset(drain.value for drain in Drain)
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
 # The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
+# With types: to infer the type of a value, Arrow tries to import dateutil, each time anew where it is not installed.
+_ZERO, _UNKNOWN = pa.scalar(0.0, pa.float64()), pa.scalar(None, pa.float64())
 
 
 def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
@@ -41,13 +43,13 @@ def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
         return pc.subtract(after, before.take(at))
 
     sent, received, grown = map(change, ("totalsent", "totalrecv", "depth"))
-    deleted = pc.max_element_wise(pc.subtract(sent, grown), 0.0, skip_nulls=False)
-    is_same = pc.and_(pc.greater_equal(sent, 0.0), pc.greater_equal(received, 0.0))
+    deleted = pc.max_element_wise(pc.subtract(sent, grown), _ZERO, skip_nulls=False)
+    is_same = pc.and_(pc.greater_equal(sent, _ZERO), pc.greater_equal(received, _ZERO))
     # A condition on an unknown number is null, which selects nothing.
     counts = {
-        "arrivals_s": pc.if_else(is_same, sent, None),
-        "deletes_s": pc.if_else(is_same, deleted, None),
-        "receives_s": pc.if_else(is_same, received, None),
+        "arrivals_s": pc.if_else(is_same, sent, _UNKNOWN),
+        "deletes_s": pc.if_else(is_same, deleted, _UNKNOWN),
+        "receives_s": pc.if_else(is_same, received, _UNKNOWN),
         "grown_s": grown,
     }
     elapsed_s = pa.scalar((now.at_ms - then.at_ms) / 1000 or None, pa.float64())
@@ -228,10 +230,10 @@ class PlaceTrack:
         # The drain time uses the net rate of the last minute, whatever caused it.
         shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS)["grown_s"])
         ready = poll.rows.column("ready").cast(pa.float64(), safe=False)
-        drain_s = pc.if_else(pc.greater(shrunk_s, 0.0), pc.divide(ready, shrunk_s), None)
+        drain_s = pc.if_else(pc.greater(shrunk_s, _ZERO), pc.divide(ready, shrunk_s), _UNKNOWN)
         rates = self._rates(RATE_SPAN_MS)
         # Lists have no counters: only the change of their depth is known.
-        net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), None)
+        net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), _UNKNOWN)
         rows = poll.rows
         for name, values in {**rates, "net_s": net_s, "drain_s": drain_s}.items():
             rows = rows.append_column(name, values)
