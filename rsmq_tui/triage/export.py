@@ -68,8 +68,8 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], o
             yield out.write
         return
     path = path.resolve()
-    if not force:
-        _refuse_if_there(path)
+    if not force and path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     part = Path(name)
     try:
@@ -84,8 +84,3 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], o
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-
-
-def _refuse_if_there(path: Path) -> None:
-    if path.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

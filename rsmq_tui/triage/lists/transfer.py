@@ -73,7 +73,10 @@ async def prepare_to_list(
     """Yield the batches from an RSMQ queue to a list: to the end that is taken last, in the order of delivery."""
     if preview.selection is None:
         raise TypeError("a preview of messages without a selection")
-    messages = sorted((message._replace(body=None) for message in preview.selection), key=_delivery)
+    messages = sorted(
+        (message._replace(body=None) for message in preview.selection),
+        key=lambda message: (float(message.score), message.id),
+    )
     for part in chunked(messages, MOVE_MESSAGES, attrgetter("size"), CHUNK_BYTES):
         yield await _to_list(editor, names, action, to, part, preview.guard)
 
@@ -138,7 +141,3 @@ def refuse_other_slots(editor: EditExecutor, names: ListNames, lists: Sequence[s
         raise TriageError(
             f"on this cluster the keys of {told} are in different slots: give them one hash tag, as in queue:{{x}}"
         )
-
-
-def _delivery(message: RawMessage) -> tuple[float, bytes]:
-    return float(message.score), message.id
