@@ -40,9 +40,9 @@ def finding_key(finding: "Finding") -> str:
 
 
 def _severity(finding: "Finding", context: FindingContext) -> Piece:
-    is_error = finding.severity == "error"
+    is_error = finding.words.severity == "error"
     sign = ("x" if is_error else "!") if context.ascii_only else ("✗" if is_error else "▲")
-    return f"{sign} {finding.severity}", "verdict-broken" if is_error else "verdict-growing"
+    return f"{sign} {finding.words.severity}", "verdict-broken" if is_error else "verdict-growing"
 
 
 FINDING_COLUMNS: tuple[Column["Finding", FindingContext], ...] = (
@@ -261,5 +261,6 @@ class AuditScreen(DashboardScreen):
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
         fix = finding.fix or finding.hint or "no safe fix: check it manually"
-        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
+        ids = ", ".join(printable(id, 60) for id in finding.ids) + more
+        values = (ids, finding.words.maker, finding.words.effect, fix)
         self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])
