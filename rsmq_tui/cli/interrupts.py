@@ -1,4 +1,4 @@
-"""Ctrl+C: the first asks for an orderly end, each further one for a quicker end."""
+"""Signals: the first Ctrl+C asks for an orderly end, each further one for a quicker end."""
 
 import asyncio
 import signal
