@@ -7,7 +7,7 @@ cli              the commands `rsmq-tui` and `rsmqctl`
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 embedded         a private Valkey server and the demo's workload
 exporter         Prometheus metrics over HTTP
-files            small files read with a limit, file locks, and the user's folders of this program
+files            small files read with a limit, files written as a whole, file locks, the user's folders
 history          what polls said, recorded as Parquet files, and replayed
 listserver       a server for queues on lists, in memory; its time and faults are in the hand of a test
 monitor          polls, verdicts, searches and audits; only reads

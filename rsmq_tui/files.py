@@ -1,9 +1,13 @@
-"""Small files read with a limit, file locks, and the user's folders of this program."""
+"""Small files read with a limit, files written as a whole, file locks, and the user's folders of this program."""
 
+import errno
 import json
 import os
 import stat
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +58,37 @@ def read_json(path: str | Path) -> Any:
 
 
 _PROGRAM = "rsmq-tui"
+
+
+@contextmanager
+def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], object]]:
+    """Write a file that gets its name only when it is complete; only the user can read it. Raises OSError.
+
+    Raises ``FileExistsError`` if the file exists, at the start or at the end, unless ``force`` is set. Until then the
+    text is in a hidden file in the same folder, which is removed after a failure or a cancellation.
+    """
+    if path.exists() and not path.is_file():
+        # A pipe or a device cannot be replaced.
+        with path.open("w", encoding="ascii") as out:
+            yield out.write
+        return
+    path = path.resolve()
+    if not force and path.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as out:
+            yield out.write
+            out.flush()
+            os.fsync(out.fileno())
+        if not force:
+            # Fails if another program has created the file meanwhile.
+            path.touch(mode=0o600, exist_ok=False)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def config_folder() -> Path:

@@ -4,7 +4,7 @@ changes     one change on the command line: preview, --yes, progress, report, an
 commands    the table of the commands of `rsmq-tui`, and a module for each, imported when it is called
 dashboard   `rsmq-tui` without a command: the dashboard
 errors      the error of the commands, and exit statuses
-interrupts  Ctrl+C: the first ends in an orderly way, each further one more quickly
+interrupts  signals: the first Ctrl+C ends in an orderly way, each further one more quickly
 main        the entry point of `rsmq-tui`
 options     options that several commands share
 output      printing: text on a terminal, JSON lines elsewhere, without terminal escapes

@@ -1,4 +1,4 @@
-"""Ctrl+C: the first asks for an orderly end, each further one for a quicker end."""
+"""Signals: the first Ctrl+C asks for an orderly end, each further one for a quicker end."""
 
 import asyncio
 import signal
@@ -27,6 +27,15 @@ class Interrupts:
             self._task.cancel()
 
 
+def call_at(number: signal.Signals, call: Callable[[], object]) -> None:
+    """Call a function at each such signal, in the running loop.
+
+    Windows and threads other than the main one have no such handlers: there asyncio or the system ends the command.
+    """
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        asyncio.get_running_loop().add_signal_handler(number, call)
+
+
 def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     """Run a command to its end and return its exit status, 130 when it was interrupted."""
 
@@ -35,9 +44,7 @@ def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]])
         if task is None:
             raise RuntimeError("no task")
         interrupts = Interrupts(task)
-        # Windows and threads other than the main one have no such handlers: there asyncio cancels the command.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupts.take)
+        call_at(signal.SIGINT, interrupts.take)
         return await command(interrupts)
 
     try:

@@ -255,13 +255,14 @@ def group(*options: Decorator, cls: type[Group] = Group, **settings: Any) -> Gro
 
 
 class LazyCommand(click.Command):
-    """A command that is imported when it is called: the ``command`` of a module, or a ``member`` of that group."""
+    """A command that is imported when it is called: that of ``path``, ``module:name``, or a ``member`` of that group.
 
-    def __init__(
-        self, name: str, words: str, module: str, section: str = "Commands", member: str | None = None
-    ) -> None:
+    The name is ``command`` if ``path`` has none.
+    """
+
+    def __init__(self, name: str, words: str, path: str, section: str = "Commands", member: str | None = None) -> None:
         super().__init__(name, short_help=words)
-        self._module = module
+        self._path = path
         self._member = member
         self.section = section
 
@@ -269,7 +270,8 @@ class LazyCommand(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Import the command, and parse what it is called with."""
-        command = load(self._module).command
+        module, _, attribute = self._path.partition(":")
+        command = getattr(load(module), attribute or "command")
         if self._member is not None:
             command = command.commands[self._member]
         command.describe(self.short_help or "")

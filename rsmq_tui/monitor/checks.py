@@ -4,18 +4,16 @@ import asyncio
 import errno
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.files import FileLock, read_json
+from rsmq_tui.files import FileLock, read_json, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
@@ -187,16 +185,9 @@ class LastSeen:
 
     def _write(self, record: _Record) -> None:
         told = {"server": self._server, "ns": self._ns, "at_ms": record.at_ms, "queues": record.queues}
-        descriptor, name = tempfile.mkstemp(prefix=self.path.stem, dir=self.path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
-                json.dump(told, file)
-            Path(name).replace(self.path)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        with whole_file(self.path, force=True) as write:
+            # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
+            write(json.dumps(told))
 
 
 def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:

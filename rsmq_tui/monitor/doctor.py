@@ -83,18 +83,14 @@ def list_findings(
     if failure := snapshot.link.failure:
         yield fail("lists.poll", f"lists cannot be read: {failure.sentence}", failure.hint)
         return
-    number, poll_ms = plural(len(snapshot.queues), "list"), snapshot.cost.poll_ms
+    number = plural(len(snapshot.queues), "list")
     meant = printable(", ".join(patterns), SENTENCE_MAX)
     if snapshot.queues:
         yield ok("lists.found", f"{number} found for {meant}")
     else:
         hint = "Redis has no key for an empty list: name it (--lists KEY) to see it, or try another pattern"
         yield warn("lists.found", f"no list matches {meant}", hint)
-    words = f"a poll of {number} takes {poll_ms:.1f} ms"
-    if poll_ms > interval_s * 1000:
-        yield warn("lists.speed", f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
-    else:
-        yield ok("lists.speed", words)
+    yield _poll_speed("lists.speed", number, snapshot, interval_s)
     if scripts_refused is not None:
         words = "scripts are refused: polls of lists take more commands, and nothing can be changed"
         yield warn("lists.scripts", words, "grant +eval and +evalsha")
@@ -107,6 +103,13 @@ def list_findings(
             f"{plural(len(broken), 'list queue')} cannot be read completely: {names}{more}: {broken[0].broken}",
             "rsmq-tui audit --lists gives details; lists_processing and lists_leases of a profile name the keys",
         )
+
+
+def _poll_speed(name: str, number: str, snapshot: Snapshot, interval_s: float) -> Finding:
+    words = f"a poll of {number} takes {snapshot.cost.poll_ms:.1f} ms"
+    if snapshot.cost.poll_ms > interval_s * 1000:
+        return warn(name, f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
+    return ok(name, words)
 
 
 # Field of INFO -> the server that has it. Most of them report a Redis version too, for compatibility.
@@ -385,12 +388,7 @@ def skew_finding(skew: Skew) -> Finding:
 
 def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | None) -> Iterator[Finding]:
     """Yield findings about a poll of all queues."""
-    cost = snapshot.cost
-    words = f"a poll of {plural(len(snapshot.queues), 'queue')} takes {cost.poll_ms:.1f} ms"
-    if cost.poll_ms > interval_s * 1000:
-        yield warn("speed.poll", f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
-    else:
-        yield ok("speed.poll", words)
+    yield _poll_speed("speed.poll", plural(len(snapshot.queues), "queue"), snapshot, interval_s)
     for note in snapshot.notes[: len(snapshot.notes) - (scripts_refused is not None)]:
         yield fail("queues.index", note, "another program uses that key: choose another namespace (--ns)")
 

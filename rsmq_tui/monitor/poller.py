@@ -321,51 +321,39 @@ class Source(Protocol):
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds of the verdicts."""
-        ...
 
     def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Yield one snapshot after another; a failed poll yields a snapshot too, and never raises."""
-        ...
 
     def wake(self) -> None:
         """Poll now."""
-        ...
 
     def set_paused(self, paused: bool) -> None:
         """Pause or resume polling; ``wake`` still polls once."""
-        ...
 
     def switch(self, ns: str) -> None:
         """Watch another namespace from the next poll on."""
-        ...
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""
-        ...
 
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole; raises ``PeekError``."""
-        ...
 
     def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
         """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
-        ...
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
         """Audit these queues, or all; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
-        ...
 
     async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
         """Count the messages of a queue by when they become visible, as (label, messages); raises ``PeekError``."""
-        ...
 
     async def namespaces(self) -> Namespaces:
         """Return the namespaces on the server; raises ``PeekError``."""
-        ...
 
     async def aclose(self) -> None:
         """Close the connections."""
-        ...
 
 
 @runtime_checkable
@@ -374,7 +362,6 @@ class ReadsAgain(Protocol):
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         """Read its current state; the body is kept if it has left the queue. Raises ``PeekError``."""
-        ...
 
 
 @runtime_checkable
@@ -383,7 +370,6 @@ class ReadsRowsAgain(Protocol):
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Read their current state; raises ``PeekError``."""
-        ...
 
 
 class Waiters(NamedTuple):
@@ -403,4 +389,3 @@ class KnowsWaiters(Protocol):
 
     async def blocked(self, queue: str) -> Waiters:
         """Count them; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
-        ...

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 BUCKET_MS = 5_000
 BUCKETS = 120
@@ -85,6 +85,7 @@ class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
     __slots__ = ("depth", "ready", "times_ms", "totalrecv", "totalsent")
+    sample: ClassVar[type[Sample]] = Sample
 
     def __init__(self, times_ms: list[int]) -> None:
         missed = len(times_ms)
@@ -111,7 +112,7 @@ class QueueSeries:
         depth = self.depth[index]
         if isnan(depth):
             return None
-        return Sample(
+        return self.sample(
             self.times_ms[index],
             int(depth),
             int(self.ready[index]),
@@ -124,11 +125,7 @@ class ListSeries(QueueSeries):
     """One list queue's counts."""
 
     __slots__ = ()
-
-    def at(self, index: int) -> ListSample | None:
-        """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
-        depth = self.depth[index]
-        return None if isnan(depth) else ListSample(self.times_ms[index], int(depth), int(self.ready[index]), 0, 0)
+    sample = ListSample
 
 
 class TotalsPoint(NamedTuple):

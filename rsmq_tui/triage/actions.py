@@ -26,11 +26,14 @@ class Action:
     asks_for_name: ClassVar[bool] = False
     queue: str
 
-    def __init_subclass__(cls, **words: str | bool) -> None:
-        if "name" in words:
-            words = {"verb": str(words["name"]).replace("-", " ").capitalize(), **words}
-        for word, value in words.items():
-            setattr(cls, word, value)
+    def __init_subclass__(
+        cls, name: str = "", verb: str = "", past: str = "", asks_for_name: bool = False, takes_away: bool = False
+    ) -> None:
+        words = {"name": name, "verb": verb or name.replace("-", " ").capitalize(), "past": past}
+        for word, value in {**words, "asks_for_name": asks_for_name, "takes_away": takes_away}.items():
+            # What is not given is inherited.
+            if value:
+                setattr(cls, word, value)
         dataclass(frozen=True, kw_only=True)(cls)
 
     @property

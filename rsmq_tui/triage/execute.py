@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RawMessage, RsmqError
+from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RsmqError
 from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_of
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
@@ -429,15 +429,11 @@ def _renamed(step: Step, batch: Batch, outcome: str) -> MessageBatch | None:
     if not step.renames or Outcome.TAKEN not in outcome or not isinstance(batch, MessageBatch):
         return None
     edits = tuple(
-        Edit(before, _under_another_id(after))
+        Edit(before, after._replace(id=another_id(after.id)))
         for (before, after), letter in zip(batch.edits, letters_of(outcome), strict=True)
         if letter == Outcome.TAKEN and after is not None
     )
     return replace(batch, edits=edits)
-
-
-def _under_another_id(message: RawMessage) -> RawMessage:
-    return message._replace(id=another_id(message.id))
 
 
 _Steps = Callable[[Preview], Coroutine[Any, Any, tuple[ChangeRunner, AsyncGenerator[Step, None]]]]

@@ -1,12 +1,7 @@
 """Exports messages to a file. Nothing on the server changes."""
 
-import errno
-import os
-import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 from rsmq_tui.protocol import RawMessage
@@ -53,39 +48,3 @@ class Exporting(ABC):
     def _take(self, message: RawMessage, at_ms: int) -> None:
         self._write(to_line(message, at_ms) + "\n")
         self.written += 1
-
-
-@contextmanager
-def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], object]]:
-    """Write a file that gets its name only when it is complete; only the user can read it. Raises OSError.
-
-    Raises ``FileExistsError`` if the file exists, at the start or at the end, unless ``force`` is set. Until then the
-    text is in a hidden file in the same folder, which is removed after a failure or a cancellation.
-    """
-    if path.exists() and not path.is_file():
-        # A pipe or a device cannot be replaced.
-        with path.open("w", encoding="ascii") as out:
-            yield out.write
-        return
-    path = path.resolve()
-    if not force:
-        _refuse_if_there(path)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as out:
-            yield out.write
-            out.flush()
-            os.fsync(out.fileno())
-        if not force:
-            # Fails if another program has created the file meanwhile.
-            path.touch(mode=0o600, exist_ok=False)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _refuse_if_there(path: Path) -> None:
-    if path.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))

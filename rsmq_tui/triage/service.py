@@ -7,6 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
+from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
@@ -17,7 +18,7 @@ from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
 from rsmq_tui.triage.errors import explain as words
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
-from rsmq_tui.triage.export import Exported, Exporting, whole_file
+from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback, what_of

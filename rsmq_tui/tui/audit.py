@@ -32,9 +32,9 @@ def finding_key(finding: "Finding") -> str:
 
 
 def _severity(finding: "Finding", _: None) -> Piece:
-    if finding.severity == "error":
-        return f"✗ {finding.severity}", "verdict-broken"
-    return f"▲ {finding.severity}", "verdict-growing"
+    if finding.words.severity == "error":
+        return f"✗ {finding.words.severity}", "verdict-broken"
+    return f"▲ {finding.words.severity}", "verdict-growing"
 
 
 FINDING_COLUMNS: tuple[Column["Finding", None], ...] = (
@@ -252,5 +252,6 @@ class AuditScreen(DashboardScreen):
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
         fix = finding.fix or finding.hint or "no safe fix: check it manually"
-        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.maker, finding.effect, fix)
+        ids = ", ".join(printable(id, 60) for id in finding.ids) + more
+        values = (ids, finding.words.maker, finding.words.effect, fix)
         self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])

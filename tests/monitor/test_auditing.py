@@ -34,7 +34,7 @@ async def test_each_is_found_once_and_nothing_is_touched(
     assert (finding.kind, finding.queue, finding.count) == (trouble.kind, trouble.queue, trouble.count)
     assert not trouble.ids or set(finding.ids) == set(trouble.ids)
     assert (finding.fix is not None) == trouble.fixed
-    assert all((finding.what, finding.maker, finding.effect))
+    assert all((finding.what, finding.words.maker, finding.words.effect))
     assert everything(client) == before
     assert await found(either, [trouble.queue]) == [finding]
 

@@ -136,7 +136,7 @@ def test_a_write_that_fails_leaves_what_was_there(last_seen: LastSeen, monkeypat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("rsmq_tui.monitor.checks.json.dump", full)
+        patched.setattr("rsmq_tui.files.os.fsync", full)
         problem = last_seen.update(2_000, [queue()]).problem
     assert problem is not None
     assert problem.endswith("No space left on device")

@@ -83,7 +83,7 @@ async def test_items_without_leases(client: Redis, audited: Audit) -> None:
     assert (finding.kind, finding.queue, finding.count) == (Kind.UNLEASED, "queue:a", 2)
     assert "`rsmq-tui messages requeue list:queue:a --filter state:unleased`" in str(finding.hint)
     assert item_id("processing", 0, b"one") in finding.ids
-    assert (finding.fix, finding.severity.value) == (None, "error")
+    assert (finding.fix, finding.words.severity.value) == (None, "error")
     assert "requeue" in (finding.hint or "")
 
 

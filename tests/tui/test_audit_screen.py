@@ -60,7 +60,7 @@ async def test_the_finding_under_the_cursor_is_explained(source: ScriptedSource)
         await _audit(pilot, source)
         await until(pilot, lambda: "made by" in text_of(app_of(pilot)), "it is explained")
         assert "one, two, three" in text_of(app_of(pilot))
-        assert LEAKED.effect[:40] in text_of(app_of(pilot))
+        assert LEAKED.words.effect[:40] in text_of(app_of(pilot))
         await press(pilot, "j")
         assert "no safe fix" in text_of(app_of(pilot))
 

@@ -7,14 +7,13 @@ demo        `rsmq-tui demo`: the dashboard on a private server with a workload
 doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
 help        `rsmq-tui help`: the pages for users
-journal     `rsmq-tui journal`: the changes in the journal
+journal     `rsmq-tui journal`: the changes in the journal; `rsmq-tui undo`
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history` and `report`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
-undo        `rsmq-tui undo`: undo a change
 """
 
 import click
@@ -32,7 +31,7 @@ _COMMANDS = {
         ("queues", "queues", "list, create, change, purge and delete queues"),
         ("snapshot", "snapshot", "print the state of all queues as JSON"),
         ("audit", "audit", "find inconsistent keys of queues, and fix them"),
-        ("undo", "undo", "undo a change; messages changed since are skipped and listed"),
+        ("undo", "journal:undo", "undo a change; messages changed since are skipped and listed"),
         ("journal", "journal", "list the changes made from this machine, and show their details"),
     ),
     "Monitoring": (

@@ -303,24 +303,24 @@ class _Printer:
             ns=ns,
             queue=finding.queue,
             kind=finding.kind.value,
-            severity=finding.severity.value,
+            severity=finding.words.severity.value,
             count=finding.count,
             ids=list(finding.ids),
             what=finding.what,
-            made_by=finding.maker,
-            effect=finding.effect,
+            made_by=finding.words.maker,
+            effect=finding.words.effect,
             fix=finding.fix,
             fix_needs_kind=finding.asks,
             hint=finding.hint,
         )
 
     def _print_words(self, finding: Finding) -> None:
-        _print_row(finding.severity, f"{finding.what} ({finding.kind})")
+        _print_row(finding.words.severity, f"{finding.what} ({finding.kind})")
         if finding.ids:
             more = ", …" if finding.count > len(finding.ids) else ""
             _print_row("", "ids", ", ".join(printable(id, _ID_MAX) for id in finding.ids) + more)
-        _print_row("", "cause", finding.maker)
-        _print_row("", "effect", finding.effect)
+        _print_row("", "cause", finding.words.maker)
+        _print_row("", "effect", finding.words.effect)
         if finding.hint is not None:
             _print_row("", "help", finding.hint)
             return

@@ -3,12 +3,11 @@
 import asyncio
 import signal
 import sys
-from contextlib import suppress
 
 import click
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.interrupts import call_at, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
@@ -84,9 +83,7 @@ def command(options: Options) -> int:
 
 async def _serve(options: Options) -> int:
     stop = asyncio.Event()
-    # Windows and threads other than the main one have no such handlers: there it ends at once.
-    with suppress(NotImplementedError, RuntimeError, ValueError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    call_at(signal.SIGTERM, stop.set)
     watches = _watches(profiles_of(options), max_age_s=options.min_interval, patience_s=options.timeout)
     try:
         server = MetricsServer(options.host, options.port)

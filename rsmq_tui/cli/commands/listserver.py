@@ -1,14 +1,12 @@
 """`rsmq-tui listserver`: a server for list queues, in memory, for tests and demonstrations."""
 
-import asyncio
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.interrupts import call_at, run_interruptibly
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, option, whole
 from rsmq_tui.listserver import ListServer
@@ -48,9 +46,7 @@ def command(options: Options) -> int:
 
 
 async def _serve(server: ListServer, options: Options) -> int:
-    # Windows has no such handlers: there it ends at once.
-    with suppress(NotImplementedError, RuntimeError, ValueError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+    call_at(signal.SIGTERM, server.stop)
     try:
         await server.run(lambda: say(_listening(server, options)))
     except (OSError, UnicodeError) as error:

@@ -51,6 +51,7 @@ from rsmq_tui.cli.parsing import (
 from rsmq_tui.cli.places import Place
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
 from rsmq_tui.monitor.peek import MessageRow, MessageView
@@ -60,7 +61,6 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
-from rsmq_tui.triage.export import whole_file
 from rsmq_tui.triage.jsonl import to_fields
 from rsmq_tui.triage.scope import Everything, Matching, Named, Scope, Seeing
 

@@ -150,36 +150,25 @@ class Finding:
     detail: str = ""
 
     @property
-    def severity(self) -> Severity:
-        """How bad it is."""
-        return _words_of(self.kind).severity
+    def words(self) -> Words:
+        """The severity and the texts of its kind."""
+        return LIST_WORDS[self.kind] if isinstance(self.kind, ListFindingKind) else _WORDS[self.kind]
 
     @property
     def what(self) -> str:
         """What was found, with its count."""
-        words = _words_of(self.kind)
-        told = words.one if self.count == 1 else f"{count(self.count)} {words.many}"
+        told = self.words.one if self.count == 1 else f"{count(self.count)} {self.words.many}"
         return f"{told}: {self.detail}" if self.detail else told
-
-    @property
-    def maker(self) -> str:
-        """What probably caused it."""
-        return _words_of(self.kind).maker
-
-    @property
-    def effect(self) -> str:
-        """Its effect on consumers."""
-        return _words_of(self.kind).effect
 
     @property
     def fix(self) -> str | None:
         """What a fix would do, or None if there is none."""
-        return _words_of(self.kind).fix
+        return self.words.fix
 
     @property
     def hint(self) -> str | None:
         """What to do if there is no fix, or None."""
-        hint = _words_of(self.kind).hint
+        hint = self.words.hint
         return hint and hint.replace("list:KEY", quote(f"list:{self.queue}"))
 
     @property
@@ -330,7 +319,3 @@ _WORDS = {
         None,
     ),
 }
-
-
-def _words_of(kind: FindingKind | ListFindingKind) -> Words:
-    return LIST_WORDS[kind] if isinstance(kind, ListFindingKind) else _WORDS[kind]

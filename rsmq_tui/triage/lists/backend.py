@@ -1,7 +1,7 @@
-"""The backend of list queues: preview and export of the selected items; ``plan`` has the batches."""
+"""The backend of list queues: preview, plan and export."""
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from operator import attrgetter
@@ -14,33 +14,46 @@ from rsmq_tui.monitor.peek import MessageState
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address, RawMessage, RsmqError
 from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.keys import random_suffix
 from rsmq_tui.protocol.lists.editor import ListEditor, ListFacts
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Window, list_item
+from rsmq_tui.protocol.lists.naming import (
+    READY_SCORE,
+    UNKNOWN_LEASE_SCORE,
+    UNLEASED_SCORE,
+    ListNames,
+    digest_of,
+    item_digest,
+    position_of,
+    value_id,
+)
 from rsmq_tui.protocol.lists.naming import Area as Letter
-from rsmq_tui.protocol.lists.naming import ListNames, digest_of, item_digest, position_of
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.jsonl import read_file
+from rsmq_tui.triage.lists import select
 from rsmq_tui.triage.lists.batches import PUT_BACK
-from rsmq_tui.triage.lists.plan import prepare_lists
 from rsmq_tui.triage.lists.select import (
     EVERYWHERE,
     HOLDS_AT_MOST_MS,
     Area,
+    Finding,
     ListSelection,
     Look,
     Search,
     Span,
-    select,
-    sightings,
+    select_items,
     spans_of,
     walk_ms,
 )
-from rsmq_tui.triage.lists.transfer import refuse_other_slots, refuse_unreadable
+from rsmq_tui.triage.lists.transfer import NO_BODY, Outgoing, refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.scope import (
     Everything,
     Preview,
@@ -110,7 +123,7 @@ class ListBackend(Backend):
         scope = None if isinstance(action, actions.Pop | actions.Trim | actions.PurgeList) else scope
         selection = ListSelection()
         try:
-            found = await select(editor, self._search, action.queue, scope, area, selection, seeing)
+            found = await select_items(editor, self._search, action.queue, scope, area, selection, seeing)
             check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
         except BaseException:
             selection.close()
@@ -268,7 +281,7 @@ class ListExport(Exporting):
     async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
         selection = ListSelection()
         try:
-            found = await select(
+            found = await select_items(
                 self._editor, self._search, self._queue, self._scope, Area(), selection, lambda _: None
             )
             self.gone, self.unsearched = found.elsewhere, found.unsearched
@@ -297,7 +310,7 @@ class ListExport(Exporting):
             for span in known
         ]
         for spans in (near, [Span(0, EVERYWHERE)]):
-            async with aclosing(sightings(self._editor, self._queue, area, wanted, spans, Look())) as seen:
+            async with aclosing(Look(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
                 async for _, found in seen:
                     for place, body, _ in found:
                         digest = item_digest(body)
@@ -314,3 +327,174 @@ class ListExport(Exporting):
                 there[digest] -= 1
                 whole.append(item._replace(body=read[digest]))
         return whole
+
+
+_NONE = (READY_SCORE, UNLEASED_SCORE)
+
+
+class Leases:
+    """Assigns the leases of a queue to items in processing; ``known`` has (token, deadline) pairs by bytes of items."""
+
+    def __init__(self, known: dict[bytes, list[tuple[bytes, bytes]]]) -> None:
+        self._left = {item: list(leases) for item, leases in known.items()}
+
+    def take(self, item: RawMessage) -> RawMessage | None:
+        """Return an item with its lease, or None if the lease that was seen no longer exists."""
+        left = self._left.get(item.body or b"", [])
+        if item.score in _NONE:
+            return item._replace(rc=None, score=READY_SCORE)
+        for number, (token, deadline) in enumerate(left):
+            if item.score == UNKNOWN_LEASE_SCORE or float(deadline) == float(item.score):
+                del left[number]
+                return item._replace(rc=token, score=deadline)
+        return item._replace(rc=None, score=READY_SCORE) if item.score == UNKNOWN_LEASE_SCORE else None
+
+    def put_back(self, item: RawMessage) -> None:
+        """Make an item's lease available again."""
+        if item.rc is not None:
+            self._left.setdefault(item.body or b"", []).append((item.rc, item.score))
+
+
+async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncGenerator[Step, None]:
+    """Yield the batches of a change; ``ns`` is the default namespace of RSMQ targets. Raises what editors raise."""
+    action = preview.action
+    preparing = _Preparing(editor, action, ns)
+    match action:
+        case actions.Send(bodies=bodies):
+            for prepared in preparing.sent(bodies, first=isinstance(action, actions.Push) and action.first):
+                yield prepared
+        case actions.Import(path=path):
+            for prepared in preparing.sent(message.body for message in read_file(path, preview.file)):
+                yield prepared
+    if isinstance(preview.selection, ListSelection):
+        async with aclosing(preparing.steps(preview.selection)) as steps:
+            async for prepared in steps:
+                yield prepared
+
+
+class _Preparing:
+    """Prepares a change of one queue; ``ns`` is the default namespace of RSMQ targets."""
+
+    def __init__(self, editor: ListEditor, action: actions.Action, ns: str) -> None:
+        self._editor = editor
+        self._action = action
+        self._queue = action.queue
+        # Whether items in processing are put back to be taken next: the newest first, so that the oldest is next.
+        self._first = isinstance(action, actions.Release) or (
+            isinstance(action, actions.Requeue) and not action.to_back
+        )
+        if isinstance(action, actions.Move):
+            self._to = actions.target_of_list(action.target, ns)
+            self._outgoing = Outgoing(editor, self._to)
+
+    def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Step]:
+        """Push items at one end."""
+        whole = Step()
+
+        def present() -> Iterator[bytes]:
+            for body in bodies:
+                if body is None:
+                    whole.failed[NO_BODY] += 1
+                else:
+                    yield body
+
+        found: Iterable[list[bytes]] = chunked(present(), select.MAX_ITEMS, len, select.MAX_BYTES)
+        # The item to be taken first is pushed last.
+        for part in reversed(list(found)) if first else found:
+            edits = tuple(Edit(None, list_item(body)) for body in part)
+            yield Step(ListBatch(ListKind.PUT, self._queue, edits, self._editor.names, first=first))
+        if whole.failed:
+            yield whole
+
+    async def steps(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
+        """Yield the changes of the selected items: those in the queue, then those in processing."""
+        async for prepared in self._queued(selection):
+            yield prepared
+        async for prepared in self._in_processing(selection):
+            yield prepared
+
+    async def _change(self, items: list[RawMessage], prepared: Step, window: Window) -> None:
+        """Add the batch for items, in the order in which they are taken, to a step; the window says where they are."""
+        action = self._action
+        match action:
+            case actions.Hide(seconds=seconds):
+                until = b"%d" % (await self._editor.clock_us() // 1000 + seconds * 1000)
+                edits = [Edit(item, item._replace(score=until, rc=item.rc or random_suffix())) for item in items]
+                prepared.batch = self._batch(ListKind.LEASE, edits, window)
+            case actions.Requeue() | actions.Release():
+                edits = [Edit(item, list_item(item.body or b"")) for item in items]
+                prepared.batch = replace(self._batch(ListKind.MOVE, edits, window), first=self._first)
+            case actions.Move():
+                await self._move(items, prepared, window)
+            case actions.Delete() | actions.Pop() | actions.Trim() | actions.Ack():
+                prepared.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
+            case _:
+                raise TypeError(f"not prepared here: {action}")
+
+    async def _move(self, items: list[RawMessage], prepared: Step, window: Window) -> None:
+        """Move or copy items, in order, to the end of the target that is taken last."""
+        fitting = await self._outgoing.fitting(items, prepared)
+        afters = await self._outgoing.afters(fitting)
+        if not fitting:
+            return
+        if isinstance(self._action, actions.Copy):
+            prepared.batch = self._outgoing.puts(afters)
+            return
+        batch, to = self._batch(ListKind.MOVE, list(map(Edit, fitting, afters)), window), self._to
+        prepared.batch = replace(batch, target=to.queue, target_ns=to.ns, sent=0 if to.ns is None else 1)
+
+    async def _queued(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
+        """Yield the changes of the selected items in the queue."""
+        if not selection.counts["q"]:
+            return
+        wanted = Counter(digest_of(item.id) for item in selection.items("q"))
+        _, newest = await self._editor.newest(self._queue)
+        is_still = not newest or newest == selection.newest
+        spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
+
+        async def make(bodies: list[bytes], window: Window) -> Step:
+            prepared = Step()
+            await self._change(list(map(list_item, bodies)), prepared, window)
+            return prepared
+
+        action = self._action
+        # The items that were pushed last stay.
+        spared = action.keep if isinstance(action, actions.Trim) and not action.keep_oldest else 0
+        finding = Finding(self._editor, self._queue, "q", wanted, spans, spared=spared)
+        async for prepared in finding.passes(make):
+            yield prepared
+
+    async def _in_processing(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
+        """Yield the changes of the selected items in processing, with their current leases."""
+        if not selection.counts["p"]:
+            return
+        leases = Leases(await self._editor.leases(self._queue))
+        selected: dict[bytes, deque[RawMessage]] = {}
+        for item in selection.items("p"):
+            selected.setdefault(digest_of(item.id), deque()).append(item._replace(body=None))
+
+        async def make(bodies: list[bytes], window: Window) -> Step:
+            prepared, found = Step(), []
+            for body in bodies:
+                item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
+                leased = leases.take(item._replace(size=len(body)))
+                if leased is None:
+                    prepared.sorted_out += Outcome.CHANGED
+                else:
+                    found.append(leased)
+            if found:
+                await self._change(found, prepared, window)
+            return prepared
+
+        def again(edit: Edit) -> None:
+            if edit.before is not None:
+                leases.put_back(edit.before)
+                selected[digest_of(edit.before.id)].append(edit.before._replace(body=None))
+
+        wanted = Counter({digest: len(items) for digest, items in selected.items()})
+        finding = Finding(self._editor, self._queue, "p", wanted, again=again, backwards=self._first)
+        async for prepared in finding.passes(make):
+            yield prepared
+
+    def _batch(self, kind: ListKind, edits: Sequence[Edit], window: Window) -> ListBatch:
+        return ListBatch(kind, self._queue, tuple(edits), self._editor.names, window=window)

@@ -175,81 +175,75 @@ def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> 
 
 
 class Look:
-    """The state of one read of a list; ``longest`` is the length of the longest item of the last window.
+    """One read of an area of a list; ``longest`` is the length of the longest item of the last window.
 
     ``has_gaps`` is True if items may have been missed, because the list changed too fast.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, editor: ListEditor, queue: str, area: AreaLetter) -> None:
         self.has_gaps = False
         self.longest = 1
+        self._editor, self._queue, self._area = editor, queue, area
 
+    async def windows(self, span: Span) -> AsyncGenerator[WindowItems, None]:
+        """Read a span in the order in which items are taken; each window has only items not read before."""
+        walk = self._editor.walk(self._queue, self._area, None if span.far == EVERYWHERE else span.far, span.near)
+        while not walk.is_over:
+            found = await walk.step()
+            self.longest = max(map(len, found.bodies), default=1) or 1
+            yield found
+        self.has_gaps = self.has_gaps or walk.lost > 0
 
-async def windows(
-    editor: ListEditor, queue: str, area: AreaLetter, span: Span, look: Look
-) -> AsyncGenerator[WindowItems, None]:
-    """Read a span of a list in the order in which items are taken; each window has only items not read before."""
-    walk = editor.walk(queue, area, None if span.far == EVERYWHERE else span.far, span.near)
-    while not walk.is_over:
-        found = await walk.step()
-        look.longest = max(map(len, found.bodies), default=1) or 1
-        yield found
-    look.has_gaps = look.has_gaps or walk.lost > 0
+    async def sightings(
+        self, wanted: Counter[bytes], spans: Sequence[Span]
+    ) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
+        """Read spans in their order, and yield the length of the list and the wanted items of each window.
 
+        ``wanted`` counts items by the SHA1 of their values, in 20 bytes. Each item found is subtracted from it; the
+        search ends when it is empty, and items that were not found remain in it.
+        """
+        left, passed = wanted.total(), 0
+        for span in spans:
+            if not left:
+                return
+            async with aclosing(self.windows(span)) as coming:
+                async for window in coming:
+                    found, length = [], window.moment.length(window.place)
+                    for position, body in zip(window.positions, window.bodies, strict=True):
+                        passed += len(body)
+                        digest = item_digest(body)
+                        if meant := wanted.get(digest):
+                            if meant == 1:
+                                del wanted[digest]
+                            else:
+                                wanted[digest] = meant - 1
+                            left -= 1
+                            found.append(Sighting(length - 1 - position, body, passed))
+                    yield length, found
+                    if not left:
+                        return
 
-async def sightings(
-    editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
-) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
-    """Read spans of a list in their order, and yield the length of the list and the wanted items of each window.
-
-    ``wanted`` counts items by the SHA1 of their values, in 20 bytes. Each item found is subtracted from it; the search
-    ends when it is empty, and items that were not found remain in it.
-    """
-    left, passed = wanted.total(), 0
-    for span in spans:
-        if not left:
-            return
-        async with aclosing(windows(editor, queue, area, span, look)) as coming:
-            async for window in coming:
-                found, length = [], window.moment.length(window.place)
-                for position, body in zip(window.positions, window.bodies, strict=True):
-                    passed += len(body)
-                    digest = item_digest(body)
-                    if meant := wanted.get(digest):
-                        if meant == 1:
-                            del wanted[digest]
-                        else:
-                            wanted[digest] = meant - 1
-                        left -= 1
-                        found.append(Sighting(length - 1 - position, body, passed))
-                yield length, found
-                if not left:
-                    return
-
-
-async def parts(
-    editor: ListEditor, queue: str, area: AreaLetter, wanted: Counter[bytes], spans: Sequence[Span], look: Look
-) -> AsyncGenerator[Part, None]:
-    """Yield the wanted items in parts for one call each, in the order in which they are taken."""
-    part, claimed, before = Part(), 0, 0
-    async with aclosing(sightings(editor, queue, area, wanted, spans, look)) as seen:
-        async for length, found in seen:
-            before = before or length
-            for item in found:
-                if part.items and item.place >= part.items[-1].place:
-                    # Pushes have shifted places between the windows.
-                    yield part
-                    part = Part()
-                # Items that this change takes before these are gone by then.
-                first = part.items[0] if part.items else item
-                if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
-                    yield part
-                    part = Part()
-                part.add(item)
-                part.longest = max(part.longest, look.longest)
-                claimed += 1
-    if part.items:
-        yield part
+    async def parts(self, wanted: Counter[bytes], spans: Sequence[Span]) -> AsyncGenerator[Part, None]:
+        """Yield the wanted items in parts for one call each, in the order in which they are taken."""
+        part, claimed, before = Part(), 0, 0
+        async with aclosing(self.sightings(wanted, spans)) as seen:
+            async for length, found in seen:
+                before = before or length
+                for item in found:
+                    if part.items and item.place >= part.items[-1].place:
+                        # Pushes have shifted places between the windows.
+                        yield part
+                        part = Part()
+                    # Items that this change takes before these are gone by then.
+                    first = part.items[0] if part.items else item
+                    if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
+                        yield part
+                        part = Part()
+                    part.add(item)
+                    part.longest = max(part.longest, self.longest)
+                    claimed += 1
+        if part.items:
+            yield part
 
 
 class Finding:
@@ -295,8 +289,8 @@ class Finding:
     async def _one_pass(
         self, make: Make, spans: Sequence[Span], *, is_whole: bool = False
     ) -> AsyncGenerator[Step, None]:
-        look = Look()
-        found = parts(self._editor, self._queue, self._area, self._wanted, spans, look)
+        look = Look(self._editor, self._queue, self._area)
+        found = look.parts(self._wanted, spans)
         if self._backwards:
             found = _turned([part async for part in found])
         async with aclosing(found) as coming:
@@ -362,7 +356,7 @@ class Found(NamedTuple):
     is_incomplete: bool = False
 
 
-async def select(
+async def select_items(
     editor: ListEditor,
     search: Search,
     queue: str,
@@ -374,7 +368,7 @@ async def select(
     """Select the items of a scope that are in the area; raises what the editor and the search raise."""
     adding = _Adding(area, selection)
     elsewhere = unsearched = begun_anew = 0
-    look = Look()
+    look = Look(editor, queue, "q")
     walked = _walked(scope, area)
     match scope if walked is None else walked:
         case Marked(messages=messages):
@@ -446,8 +440,8 @@ async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str 
         for id, score in worked_on:
             there_now = processing.get(id.sha, [])
             same = [there for there in there_now if score is None or _is_same(score, there.score)]
-            item = _nearest(same, id)
-            if item is not None:
+            if same:
+                item = min(same, key=lambda item: abs(position_of(item.id) - id.position))
                 there_now.remove(item)
                 found.append(item)
         left += len(worked_on) - len(found)
@@ -463,15 +457,11 @@ async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId],
     wanted = Counter(bytes.fromhex(id.sha) for id in named)
     ready = (await editor.facts(queue)).ready
     for spans in (spans_of((id.position for id in named), ready), [Span(0, EVERYWHERE)]):
-        async with aclosing(sightings(editor, queue, "q", wanted, spans, Look())) as seen:
+        async with aclosing(Look(editor, queue, "q").sightings(wanted, spans)) as seen:
             async for length, found in seen:
                 items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
                 adding.add(items, at_ms)
     return wanted.total()
-
-
-def _nearest(items: Sequence[RawMessage], id: ItemId) -> RawMessage | None:
-    return min(items, key=lambda item: abs(position_of(item.id) - id.position), default=None)
 
 
 def _is_same(shown: str, now: bytes) -> bool:
@@ -506,7 +496,7 @@ async def _everything(
     depth = number + (facts.processing if area.processing else 0)
     scanned = 0
     if number:
-        async with aclosing(windows(editor, queue, "q", Span(area.spared, first), look)) as coming:
+        async with aclosing(look.windows(Span(area.spared, first))) as coming:
             async for window in coming:
                 bodies = window.bodies[: number - scanned]
                 scanned += len(bodies)
@@ -524,7 +514,7 @@ async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, N
     """Read the items in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     seen = 0
-    async with aclosing(windows(editor, queue, "p", Span(0, EVERYWHERE), Look())) as coming:
+    async with aclosing(Look(editor, queue, "p").windows(Span(0, EVERYWHERE))) as coming:
         async for window in coming:
             found = []
             for position, body in zip(window.positions, window.bodies, strict=True):

@@ -11,12 +11,12 @@ from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Copy, Move, Target
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.rsmq.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Targets
+from rsmq_tui.triage.rsmq.plan import CHUNK_BYTES, MOVE_MESSAGES, NO_TARGET, TOO_LONG, Targets, still_there
 from rsmq_tui.triage.scope import Guard, Preview
 
 NO_BODY = "it has no body"
@@ -73,7 +73,8 @@ async def prepare_to_list(
     """Yield the batches from an RSMQ queue to a list: to the end that is taken last, in the order of delivery."""
     if preview.selection is None:
         raise TypeError("a preview of messages without a selection")
-    messages = sorted((message._replace(body=None) for message in preview.selection), key=_delivery)
+    unread = (message._replace(body=None) for message in preview.selection)
+    messages = sorted(unread, key=lambda message: (float(message.score), message.id))
     for part in chunked(messages, MOVE_MESSAGES, attrgetter("size"), CHUNK_BYTES):
         yield await _to_list(editor, names, action, to, part, preview.guard)
 
@@ -83,11 +84,8 @@ async def _to_list(
 ) -> Step:
     prepared, befores = Step(), []
     at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
-    for message, now in zip(seen, whole, strict=True):
-        letter = guard.letter(message, now, at_ms)
-        if now is None or letter is not Outcome.DONE:
-            prepared.sort_out(message, letter)
-        elif now.body is None:
+    for now in still_there(prepared, guard, seen, whole, at_ms):
+        if now.body is None:
             prepared.failed[NO_BODY] += 1
         else:
             befores.append(now)
@@ -138,7 +136,3 @@ def refuse_other_slots(editor: EditExecutor, names: ListNames, lists: Sequence[s
         raise TriageError(
             f"on this cluster the keys of {told} are in different slots: give them one hash tag, as in queue:{{x}}"
         )
-
-
-def _delivery(message: RawMessage) -> tuple[float, bytes]:
-    return float(message.score), message.id

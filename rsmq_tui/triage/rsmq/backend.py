@@ -4,12 +4,11 @@ A filter scans the whole queue, in no order. If a limit selects the messages due
 get them), the queue is read from its front; without a filter, no further than the limit.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
-from typing import TypeVar
 
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.matching import Term
@@ -53,7 +52,6 @@ from rsmq_tui.triage.service import Backend
 _CHUNK_MESSAGES = 500
 # How much one call may read, unless a single body is longer. A server copies a gigabyte per second.
 _CALL_BYTES = 1_000_000
-_Item = TypeVar("_Item")
 
 
 class RsmqBackend(Backend):
@@ -90,12 +88,12 @@ class RsmqBackend(Backend):
         try:
             elsewhere = unsearched = changed = 0
             match scope:
-                case Marked(messages=messages, even_if_received=False):
-                    elsewhere, changed = await select_marked(self._editor, action.queue, messages, selection)
-                case Marked(messages=messages):
-                    elsewhere = await select_named(self._editor, action.queue, [one.id for one in messages], selection)
+                case Marked(messages=messages, even_if_received=is_any):
+                    shown = {one.id: None if is_any else one for one in messages}
+                    elsewhere, changed = await select_shown(self._editor, action.queue, shown, selection)
                 case Named(ids=ids):
-                    elsewhere = await select_named(self._editor, action.queue, ids, selection)
+                    shown = dict.fromkeys(ids)
+                    elsewhere, changed = await select_shown(self._editor, action.queue, shown, selection)
                 case Matching(limit=int() as limit):
                     matched, unsearched = await select_due_first(self._reader, action, scope, limit, selection, seeing)
                     what = what_is_due_first(action, scope, limit, matched, selection.count)
@@ -181,31 +179,23 @@ class RsmqBackend(Backend):
         return own, tuple(notes)
 
 
-async def select_marked(
-    editor: QueueEditor, queue: str, messages: Sequence[Shown], selection: Selection
+async def select_shown(
+    editor: QueueEditor, queue: str, messages: Mapping[str, Shown | None], selection: Selection
 ) -> tuple[int, int]:
-    """Select messages that are unchanged; return how many are not, and how many of these are still in the queue."""
+    """Select messages by their ids: those that are unchanged since they were shown, or in any state for None.
+
+    Return how many were not selected, and how many of these are still in the queue.
+    """
     left = changed = 0
-    rest = iter(messages)
-    for chunk in _chunks(rest):
-        at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
-        there = [(shown, now) for shown, now in zip(chunk, found, strict=True) if now is not None]
-        same = [now for shown, now in there if _is_same(shown, now)]
+    rest = iter(messages.items())
+    while chunk := list(islice(rest, _CHUNK_MESSAGES)):
+        at_ms, found = await editor.seen(queue, [name_bytes(id) for id, _ in chunk])
+        there = [(shown, now) for (_, shown), now in zip(chunk, found, strict=True) if now is not None]
+        same = [now for shown, now in there if shown is None or _is_same(shown, now)]
         changed += len(there) - len(same)
         left += len(chunk) - len(same)
         selection.add(same, at_ms)
     return left, changed
-
-
-async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], selection: Selection) -> int:
-    """Select the messages with these ids; return how many of them do not exist."""
-    left = 0
-    for chunk in _chunks(iter(dict.fromkeys(ids))):
-        at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
-        there = [now for now in found if now is not None]
-        left += len(chunk) - len(there)
-        selection.add(there, at_ms)
-    return left
 
 
 async def select_matching(
@@ -231,11 +221,6 @@ def _needs(action: actions.MessageAction) -> dict[str, bool]:
 
 def _is_same(shown: Shown, now: RawMessage) -> bool:
     return float(shown.score) == float(now.score) and shown.rc == (leading_int(now.rc) or 0)
-
-
-def _chunks(rest: Iterator[_Item]) -> Iterator[list[_Item]]:
-    while chunk := list(islice(rest, _CHUNK_MESSAGES)):
-        yield chunk
 
 
 async def select_due_first(

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
@@ -352,11 +352,7 @@ class _Preparing:
         prepared, fitting = await self._fitting(target, chunk)
         at_ms, whole = await self._editor.messages(queue, [message.id for message in fitting])
         edits = []
-        for number, (message, now) in enumerate(zip(fitting, whole, strict=True)):
-            letter = self._guard.letter(message, now, at_ms)
-            if now is None or letter is not Outcome.DONE:
-                prepared.sort_out(message, letter)
-                continue
+        for number, now in enumerate(still_there(prepared, self._guard, fitting, whole, at_ms)):
             within = target == queue
             id = make_id(at_ms * 1000 + number).encode() if within else now.id
             score = score_like(now.score, at_ms) if within else b"%d" % at_ms
@@ -373,11 +369,8 @@ class _Preparing:
         left = Step()
         ways: dict[str, list[RawMessage]] = {}
         known = await origins.of([message for message in whole if message is not None])
-        for message, now in zip(chunk, whole, strict=True):
-            letter = self._guard.letter(message, now, at_ms)
-            if now is None or letter is not Outcome.DONE:
-                left.sort_out(message, letter)
-            elif (target := known.get(now.id, queue)) == queue:
+        for now in still_there(left, self._guard, chunk, whole, at_ms):
+            if (target := known.get(now.id, queue)) == queue:
                 left.failed[NO_ORIGIN] += 1
             else:
                 ways.setdefault(target, []).append(now._replace(body=None))
@@ -407,6 +400,18 @@ class _Preparing:
         if len(fitting) < len(chunk):
             prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
         return prepared, fitting
+
+
+def still_there(
+    prepared: Step, guard: Guard, seen: Sequence[RawMessage], read: Sequence[RawMessage | None], at_ms: int
+) -> Iterator[RawMessage]:
+    """Yield the messages that were read again and may be changed; the others are excluded from the step."""
+    for message, now in zip(seen, read, strict=True):
+        letter = guard.letter(message, now, at_ms)
+        if now is None or letter is not Outcome.DONE:
+            prepared.sort_out(message, letter)
+        else:
+            yield now
 
 
 async def removal_of(
