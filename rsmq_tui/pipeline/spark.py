@@ -58,9 +58,17 @@ def version(home: Path) -> int | None:
     with suppress(OSError, UnicodeDecodeError):
         if found := _VERSION.search((home / "release").read_text("utf-8")):
             return int(found[1])
+    # It prints its version to stderr.
+    told = _run(str(java), "-version")
+    found = None if told is None else _VERSION.search(told.stderr + told.stdout)
+    return None if found is None else int(found[1])
+
+
+def _run(*command: str) -> "subprocess.CompletedProcess[str] | None":
+    """Run a command without input; return None if it fails or takes too long."""
     with suppress(OSError, subprocess.SubprocessError):
-        told = subprocess.run(
-            [str(java), "-version"],
+        return subprocess.run(
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_JAVA_TIMEOUT_S,
@@ -68,8 +76,6 @@ def version(home: Path) -> int | None:
             errors="replace",
             check=True,
         )
-        if found := _VERSION.search(told.stderr + told.stdout):
-            return int(found[1])
     return None
 
 
@@ -81,17 +87,8 @@ def _installed() -> Iterator[Path]:
         # The result may be a link to a link.
         yield Path(os.path.realpath(found)).parent.parent
         yield Path(found).parent.parent
-    if _MACS_OWN.exists():
-        with suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run(
-                [str(_MACS_OWN), "-v", f"{LEAST_VERSION}+"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_JAVA_TIMEOUT_S,
-                text=True,
-                check=True,
-            )
-            yield Path(told.stdout.strip())
+    if (told := _run(str(_MACS_OWN), "-v", f"{LEAST_VERSION}+")) is not None:
+        yield Path(told.stdout.strip())
 
 
 def _packaged(state: Path) -> Path:

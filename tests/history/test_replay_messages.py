@@ -195,7 +195,7 @@ async def test_messages_that_were_removed_meanwhile_are_said_to_be_gone(out: Pat
     inventories = Inventories(history)
     # It knows which inventories there are, and has read none of them.
     for file in history.files(None, MESSAGES_TABLE):
-        inventories._ends_in(file)
+        inventories._ends_in(file.name)
     shutil.rmtree(out / "messages")
     with pytest.raises(PeekError, match="can no longer be read"):
         await inventories.last(PLACE, "orders", NOON_MS + 2 * MINUTE_MS)
