@@ -13,11 +13,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
-from rsmq_tui.tui.history.pages import HeatView, levels_of, queue_rows
+from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -321,9 +321,12 @@ async def test_the_heat_map_is_by_day_or_by_weekday(analysis_folder: Path) -> No
 
 
 def test_shades_split_different_values_evenly() -> None:
-    assert levels_of([0.0, 0.0, 7.0]) == [0.0, 7.0]
-    assert levels_of([float(n) for n in range(10)]) == [0.0, 2.0, 4.0, 6.0, 8.0]
-    assert levels_of([3.0]) == [3.0]
+    def levels(*values: float) -> list[float]:
+        return HeatMap("depth", False, ((0, values),)).levels(5)
+
+    assert levels(0.0, 0.0, 7.0) == [0.0, 7.0]
+    assert levels(*map(float, range(10))) == [0.0, 2.0, 4.0, 6.0, 8.0]
+    assert levels(3.0) == [3.0]
 
 
 async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -> None:

@@ -143,6 +143,12 @@ class HeatMap:
         """The highest value."""
         return max((value for _, hours in self.rows for value in hours if value is not None), default=None)
 
+    def levels(self, most: int) -> list[float]:
+        """Return the lower bounds of up to ``most`` levels, with about the same number of distinct values in each."""
+        distinct = sorted({value for _, hours in self.rows for value in hours if value is not None})
+        number = min(most, len(distinct))
+        return [distinct[index * len(distinct) // number] for index in range(number)]
+
 
 @dataclass(frozen=True, slots=True)
 class Poison:

@@ -179,7 +179,7 @@ class Pictures:
         """Draw days down and hours across; ``labels`` names the rows."""
         cell, row_height = (WIDTH - 96 - _RIGHT) / 24, 16
         height = _TOP + 14 + row_height * len(heat.rows)
-        levels = levels_of(heat)
+        levels = heat.levels(LEVELS)
         parts = [
             f'<text class="tick" x="{96 + (hour + 0.5) * cell:.1f}" y="{_TOP + 6}">{hour:02d}</text>'
             for hour in range(0, 24, 2)
@@ -219,13 +219,6 @@ class _Frame:
     def y(self, value: float) -> float:
         share = min(1.0, max(0.0, value / self.top)) if self.top else 0.0
         return self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP)
-
-
-def levels_of(heat: HeatMap) -> list[float]:
-    """Return the lower bound of each level of a heat map, with about the same number of distinct values in each."""
-    distinct = sorted({value for _, hours in heat.rows for value in hours if value is not None})
-    number = min(LEVELS, len(distinct))
-    return [distinct[index * len(distinct) // number] for index in range(number)]
 
 
 def _times(frame: _Frame) -> list[str]:
@@ -364,7 +357,7 @@ class _Page:
         ]
         what = "by hour of the week" if heat.is_week else "by day and hour"
         told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
-        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(levels_of(heat))]
+        steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(heat.levels(LEVELS))]
         return _figure(
             self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: no data"
         )
