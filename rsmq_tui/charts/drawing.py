@@ -105,7 +105,7 @@ _HIGH = 1.5
 def sparkline(values: Sequence[float | None], width: int, *, top: float | None = None) -> str:
     """Draw `values`, oldest first, in exactly `width` cells with the newest at the right.
 
-    The floor is zero, whatever the values; `top` is the value of the highest mark, as `spark_top` says when None. More
+    The floor is zero, whatever the values; `top` is the value of the highest mark, as `_top` says when None. More
     values than cells are joined by their maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are
     blank, negative ones are drawn as zero.
     """
@@ -125,14 +125,6 @@ def spark_runs(values: Sequence[float | None], width: int) -> list[tuple[str, bo
     runs = groupby(zip(drawn, levels, strict=True), lambda cell: cell[1] > limit)
     blank = [(" " * (width - len(drawn)), False)] if len(drawn) < width else []
     return blank + [("".join(mark for mark, _ in run), is_high) for is_high, run in runs]
-
-
-def spark_top(values: Sequence[float | None]) -> float:
-    """Return the value of the highest mark: the largest value, or twice the median where that is more.
-
-    So a constant value is drawn at half the height, with room for a peak above it.
-    """
-    return _top(_levels(values, max(1, len(values))))
 
 
 def fold_latest(
@@ -172,6 +164,10 @@ def _median(levels: Sequence[float]) -> float:
 
 
 def _top(levels: Sequence[float]) -> float:
+    """Return the value of the highest mark: the largest value, or twice the median where that is more.
+
+    So a constant value is drawn at half the height, with room for a peak above it.
+    """
     return max(_ROOM * _median(levels), max(levels, default=0.0))
 
 
@@ -199,8 +195,9 @@ def sparklines(series: Sequence[Series], *, width: int, start_ms: int, end_ms: i
         return ["" for _ in series]
     span = Span(start_ms, max(end_ms, start_ms + 1))
     cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
-    top = max(map(spark_top, cells), default=0.0)
-    return [sparkline(values, width, top=top) for values in cells]
+    levels = [_levels(values, width) for values in cells]
+    top = max(map(_top, levels), default=0.0)
+    return [_draw(each, top) for each in levels]
 
 
 # Braille has 2 x 4 dots in a cell; all strokes use this grid, so that full-cell marks are placed like the dots.

@@ -35,9 +35,8 @@ from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeTold
-from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, bindings_of, is_live_only, keys_of
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of, make_screen
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
@@ -70,21 +69,16 @@ class DashboardCommands(Provider):
     """The actions of the active screen, and the screens and pages that can be opened."""
 
     async def discover(self) -> Hits:
-        """List the actions."""
-        for key in self._keys():
-            yield DiscoveryHit(key.help, self._runner(key), text=key.help, help=f"key {key.shown}")
-        for title, sentence, show in self._pages():
-            yield DiscoveryHit(title, show, text=title, help=sentence)
+        """List the actions and pages."""
+        for title, about, run in self._commands():
+            yield DiscoveryHit(title, run, text=title, help=about)
 
     async def search(self, query: str) -> Hits:
         """Find actions, pages and queues."""
         matcher = self.matcher(query)
-        for key in self._keys():
-            if (score := matcher.match(key.help)) > 0:
-                yield Hit(score, matcher.highlight(key.help), self._runner(key), text=key.help, help=f"key {key.shown}")
-        for title, sentence, show in self._pages():
+        for title, about, run in self._commands():
             if (score := matcher.match(title)) > 0:
-                yield Hit(score, matcher.highlight(title), show, text=title, help=sentence)
+                yield Hit(score, matcher.highlight(title), run, text=title, help=about)
         dashboard = dashboard_of(self.app)
         snapshot = dashboard.snapshot
         found = 0
@@ -98,21 +92,17 @@ class DashboardCommands(Provider):
                 if found == _QUEUE_HITS_MAX:
                     return
 
-    def _keys(self) -> Iterator[Key]:
-        where, usable = keys_on(self.screen)
-        keys = keys_of(*where, "app", usable=usable)
-        return (key for key in keys if key.where not in ("table", "lines") and key.id != "app.palette")
-
-    def _pages(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
-        """Yield the title, description and command of each page for users."""
+    def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """Yield the title, description and command of each action, then of each page for users."""
         from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
 
-        show = dashboard_of(self.app).navigation.open
-        return ((f"Help: {topic}", sentence, partial(show, "page", topic)) for topic, sentence in topics().items())
-
-    def _runner(self, key: Key) -> Callable[[], Any]:
-        owner = self.app if key.where in ("app", "replay") else self.screen
-        return partial(owner.run_action, key.action)
+        where, usable = keys_on(self.screen)
+        for key in keys_of(*where, "app", usable=usable):
+            if key.where not in ("table", "lines") and key.id != "app.palette":
+                owner = self.app if key.where in ("app", "replay") else self.screen
+                yield key.help, f"key {key.shown}", partial(owner.run_action, key.action)
+        for topic, sentence in topics().items():
+            yield f"Help: {topic}", sentence, partial(dashboard_of(self.app).navigation.open, "page", topic)
 
 
 def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
@@ -206,48 +196,6 @@ def _without_link(style: Style) -> Style:
 _GUARD, _ASCII = OutputGuard(), AsciiFilter()
 
 
-def make_screen(name: str, *arguments: Any) -> Screen[Any]:
-    """Return a new screen; its module is imported when it is first needed, after the overview has its first numbers."""
-    match name:
-        case "queue":
-            from rsmq_tui.tui.queue.screen import QueueScreen  # noqa: PLC0415
-
-            return QueueScreen(*arguments)
-        case "message":
-            from rsmq_tui.tui.queue.message import MessageScreen  # noqa: PLC0415
-
-            return MessageScreen(*arguments)
-        case "audit":
-            from rsmq_tui.tui.audit import AuditScreen  # noqa: PLC0415
-
-            return AuditScreen(*arguments)
-        case "history":
-            from rsmq_tui.tui.history.screen import HistoryScreen  # noqa: PLC0415
-
-            return HistoryScreen(*arguments)
-        case "diff":
-            from rsmq_tui.tui.replay.screens import DiffScreen  # noqa: PLC0415
-
-            return DiffScreen()
-        case "seek":
-            from rsmq_tui.tui.replay.screens import seek_screen  # noqa: PLC0415
-
-            return seek_screen(*arguments)
-        case "help":
-            from rsmq_tui.tui.dialogs import HelpScreen  # noqa: PLC0415
-
-            return HelpScreen(*arguments)
-        case "namespaces":
-            from rsmq_tui.tui.dialogs import NamespaceScreen  # noqa: PLC0415
-
-            return NamespaceScreen(*arguments)
-        case "page":
-            from rsmq_tui.tui.dialogs import PageScreen  # noqa: PLC0415
-
-            return PageScreen(*arguments)
-    return OverviewScreen()
-
-
 class RsmqApp(App[None]):
     """Shows the snapshots of one source, or of several sites in one table, until the user quits.
 
@@ -285,7 +233,6 @@ class RsmqApp(App[None]):
         self.dashboard = Dashboard(
             self,
             tuple(given),
-            make_screen=make_screen,
             show=self._show,
             tell_change=self._tell_change,
             replay=replay,
@@ -394,7 +341,7 @@ class RsmqApp(App[None]):
             return dashboard.changes.is_running and not has_dialog
         if action == "replay":
             return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
-        if dashboard.replay is not None and is_live_only(("app",), action):
+        if dashboard.replay is not None and not can_be_used(("app",), action, parameters, Usable(live=False)):
             return False
         return super().check_action(action, parameters)
 

@@ -1,24 +1,22 @@
 """The audit screen: findings in a table, details of each, and fixes."""
 
-import textwrap
 import time
-from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.geometry import Size
-from textual.strip import Strip
+from textual.widgets import Static
 
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
-from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 if TYPE_CHECKING:
@@ -51,47 +49,6 @@ def _fix(finding: "Finding") -> str:
     return "on request" if finding.asks else "f fixes"
 
 
-_LABEL = 10
-_LINES_MAX = 12
-
-
-class DetailLines(Painted):
-    """Shows labels with their texts; its height follows the content."""
-
-    DEFAULT_CSS = """
-    DetailLines { height: auto; max-height: 50%; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._pairs: Sequence[tuple[str, str]] = ()
-
-    def show(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Show these (label, text) pairs; the texts must already be printable."""
-        if pairs != self._pairs:
-            self._pairs = pairs
-            self.repaint_all()
-            self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines."""
-        return len(self._lines_for(width))
-
-    def paint(self) -> list[Strip]:
-        """Paint the pairs."""
-        return [
-            self.line([(f" {label:<{_LABEL}}", "muted"), (words, "")])
-            for label, words in self._lines_for(self.size.width)
-        ]
-
-    def _lines_for(self, width: int) -> list[tuple[str, str]]:
-        lines: list[tuple[str, str]] = []
-        for label, words in self._pairs:
-            wrapped = textwrap.wrap(words, max(10, width - _LABEL - 2), break_on_hyphens=False) or [""]
-            lines += [(label if not number else "", part) for number, part in enumerate(wrapped)]
-        return lines[:_LINES_MAX]
-
-
 # Findings beyond these are only counted.
 FINDINGS_MAX = 10_000
 _SHOWN_EVERY_S = 0.1
@@ -109,7 +66,8 @@ class AuditScreen(DashboardScreen):
         self.queue = queue
         self.table = RowTable(FINDING_COLUMNS, None, id="findings", on_open=self._open)
         self._title = TextLine(id="title")
-        self._details = DetailLines(id="details")
+        self._details = Static(id="details", markup=False)
+        self._explained: tuple[Finding | None, str] | None = None
         self._found: list[Finding] = []
         self._progress: AuditProgress | None = None
         self._is_running = False
@@ -247,11 +205,14 @@ class AuditScreen(DashboardScreen):
 
     def _show_details(self) -> None:
         finding = self.table.cursor_row
+        before, self._explained = self._explained, (finding, self.app.theme)
+        if self._explained == before:
+            return
+        self._details.display = finding is not None
         if finding is None:
-            self._details.show(())
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
         fix = finding.fix or finding.hint or "no safe fix: check it manually"
-        ids = ", ".join(printable(id, 60) for id in finding.ids) + more
-        values = (ids, finding.words.maker, finding.words.effect, fix)
-        self._details.show([(label, printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value])
+        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.words.maker, finding.words.effect, fix)
+        pairs = [(f" {label:<10}", printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value]
+        self._details.update(label_table(self.app, pairs, gap=0))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.app import App
@@ -23,21 +24,41 @@ if TYPE_CHECKING:
 _CLIPBOARD_BYTES_MAX = 74_000
 
 
+_SCREENS = {
+    "overview": "overview:OverviewScreen",
+    "queue": "queue.screen:QueueScreen",
+    "message": "queue.message:MessageScreen",
+    "audit": "audit:AuditScreen",
+    "history": "history.screen:HistoryScreen",
+    "diff": "replay.screens:DiffScreen",
+    "seek": "replay.screens:seek_screen",
+    "help": "dialogs:HelpScreen",
+    "namespaces": "dialogs:NamespaceScreen",
+    "page": "dialogs:PageScreen",
+}
+
+
+def make_screen(name: str, *arguments: Any) -> Screen[Any]:
+    """Return a new screen; its module is imported when it is first needed, after the overview has its first numbers."""
+    module, _, made = _SCREENS[name].partition(":")
+    screen: Screen[Any] = getattr(import_module(f"rsmq_tui.tui.{module}"), made)(*arguments)
+    return screen
+
+
 class Navigation:
-    """Opens screens, which ``make_screen`` creates from a name and arguments.
+    """Opens screens.
 
     ``floor`` is the number of screens on the stack up to the first screen of what is shown (the live servers or a
     replay).
     """
 
-    def __init__(self, app: App[Any], make_screen: Callable[..., Screen[Any]]) -> None:
+    def __init__(self, app: App[Any]) -> None:
         self._app = app
-        self._make_screen = make_screen
         self.floor = 1
 
     def open(self, name: str, *arguments: Any) -> None:
         """Open the screen of that name."""
-        self._app.push_screen(self._make_screen(name, *arguments))
+        self._app.push_screen(make_screen(name, *arguments))
 
     def open_queue(self, queue: str, place: str = "") -> None:
         """Open the screen of a queue above the first screen."""
@@ -72,7 +93,6 @@ class Dashboard:
         app: App[Any],
         sites: Sequence[WatchedServer],
         *,
-        make_screen: Callable[..., Screen[Any]],
         show: Callable[[Snapshot | None], None],
         tell_change: Callable[[ChangeTold | None], None],
         replay: "ReplaySession | None",
@@ -82,7 +102,7 @@ class Dashboard:
     ) -> None:
         self._app = app
         self.sites = sites
-        self.navigation = Navigation(app, make_screen)
+        self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
         self.replay = replay
         self.recording = recording
@@ -141,7 +161,7 @@ class Dashboard:
         behind, replay, navigation = self._behind, self.replay, self.navigation
         if replay is None or behind is None:
             return False
-        replay.close()
+        replay.player.close()
         floor, self._behind, self.replay = navigation.floor, None, None
         self.sites, self._by_place, navigation.floor = behind.sites, behind.by_place, behind.floor
         self._take(self._live)
@@ -189,7 +209,7 @@ class Dashboard:
     def _enter_replay(self, replay: "ReplaySession", queue: str | None) -> None:
         """Show a replay above the current screens."""
         if self.replay is not None or self.changes.is_running:
-            replay.close()
+            replay.player.close()
             self._warn("this is a replay" if self.replay else "a change is running: open the history after it")
             return
         self._behind = _Behind(self.sites, self._by_place, self.navigation.floor)

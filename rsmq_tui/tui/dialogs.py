@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Markdown, OptionList
 from textual.widgets.option_list import Option
@@ -15,11 +13,11 @@ from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, keys_of
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
 from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
+from rsmq_tui.tui.widgets.text_view import LineView
 
 _TITLES: dict[Where, str] = {
     "overview": "Overview",
@@ -79,7 +77,7 @@ class HelpScreen(Dialog[None]):
         verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
         lines += self._part("Words", [((word, "strong"), meaning) for word, meaning in _WORDS])
-        self._view.show(PieceLines(lines[1:]), stay=True)
+        self._view.show(lines[1:], stay=True)
 
     def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
         """Lay out a part: each name, with its meaning beside it, or below if there is little room."""
@@ -138,16 +136,10 @@ class NamespaceScreen(Dialog[str]):
         options.focus()
 
 
-class PageView(ScrolledText):
-    """Scrolls a page with the keys of every view of lines."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("lines")
-
-
 class PageScreen(Dialog[None]):
     """Shows the page of a topic; links to other pages work."""
 
-    AUTO_FOCUS = "PageView"
+    AUTO_FOCUS = "ScrolledText"
 
     def __init__(self, topic: str) -> None:
         super().__init__()
@@ -155,7 +147,7 @@ class PageScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """One view with the page in it."""
-        with PageView() as view:
+        with ScrolledText() as view:
             view.border_title = f"Help: {self._topic}"
             # Over SSH no browser can be opened.
             yield Markdown(page(self._topic), open_links=False)
@@ -166,7 +158,7 @@ class PageScreen(Dialog[None]):
         if topic not in topics():
             dashboard_of(self.app).copy_text(event.href, "the link")
             return
-        view = self.query_one(PageView)
+        view = self.query_one(ScrolledText)
         view.border_title = f"Help: {topic}"
         await event.markdown.update(page(topic))
         view.action_scroll_to_end(-1)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
+from textual.keys import format_key
 
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
@@ -70,7 +71,7 @@ class Key:
     @property
     def shown(self) -> str:
         """The keys as shown to users."""
-        return " ".join(_SHOWN.get(key, key) for key in self.keys.split(","))
+        return " ".join(key if key == "enter" else format_key(key) for key in self.keys.split(","))
 
 
 _NEEDS = {"retry_skipped": "retry", "blocked": "block"}
@@ -79,33 +80,6 @@ _NEEDS = {"retry_skipped": "retry", "blocked": "block"}
 def _can(name: str, needed: str) -> bool:
     kind = kind_named(name)
     return kind.can_block if needed == "block" else needed in kind.actions
-
-
-_SHOWN = {
-    "question_mark": "?",
-    "colon": ":",
-    "slash": "/",
-    "escape": "esc",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "left_curly_bracket": "{",
-    "right_curly_bracket": "}",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "at": "@",
-    "comma": ",",
-    "full_stop": ".",
-    "down": "↓",
-    "up": "↑",
-    "left": "←",
-    "right": "→",
-    "plus": "+",
-    "minus": "-",
-    "asterisk": "*",
-    "equals_sign": "=",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-}
 
 
 def _change(id: str, keys: str, action: str, words: str, hint: str = "") -> Key:
@@ -118,15 +92,8 @@ def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: s
 
 
 KEYS = (
-    Key(
-        "app.help",
-        "question_mark,f1",
-        "help",
-        "Show the keys of this screen and the meaning of the signs",
-        "help",
-        pinned=True,
-    ),
-    Key("app.palette", "colon,ctrl+p", "command_palette", "Find a command or a queue by name", "commands"),
+    Key("app.help", "?,f1", "help", "Show the keys of this screen and the meaning of the signs", "help", pinned=True),
+    Key("app.palette", ":,ctrl+p", "command_palette", "Find a command or a queue by name", "commands"),
     Key("app.pause", "p", "pause", "Pause or resume polling", "pause", live=True),
     Key("app.refresh", "r,ctrl+r", "refresh_now", "Poll now; sort or search again"),
     Key("app.time", "t", "time", "Show times as ages, or as UTC clock times"),
@@ -136,23 +103,21 @@ KEYS = (
     Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
-    _replay("next", "right_square_bracket", "replay('step', 1)", "Pause, and go to the next poll"),
-    _replay("previous", "left_square_bracket", "replay('step', -1)", "Pause, and go to the poll before", "step", "[ ]"),
-    _replay(
-        "next_verdict", "right_curly_bracket", "replay('verdict', 1)", "Go to the next change of a verdict or outage"
-    ),
+    _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
+    _replay("previous", "[", "replay('step', -1)", "Pause, and go to the poll before", "step", "[ ]"),
+    _replay("next_verdict", "}", "replay('verdict', 1)", "Go to the next change of a verdict or outage"),
     _replay(
         "previous_verdict",
-        "left_curly_bracket",
+        "{",
         "replay('verdict', -1)",
         "Go to the previous change; press again to stop the search",
         "change",
         "{ }",
     ),
-    _replay("seek", "at", "replay('seek')", "Go to a time: 21:50, -10m, 2031-05-17 21:50", "go to"),
-    _replay("slower", "less_than_sign", "replay('speed', -1)", "Play slower, down to x1", "speed", "< >"),
-    _replay("faster", "greater_than_sign", "replay('speed', 1)", "Play faster, up to x3600"),
-    _replay("minute_on", "full_stop", "replay('jump', 1)", "Go one minute forward"),
+    _replay("seek", "@", "replay('seek')", "Go to a time: 21:50, -10m, 2031-05-17 21:50", "go to"),
+    _replay("slower", "<", "replay('speed', -1)", "Play slower, down to x1", "speed", "< >"),
+    _replay("faster", ">", "replay('speed', 1)", "Play faster, up to x3600"),
+    _replay("minute_on", ".", "replay('jump', 1)", "Go one minute forward"),
     _replay("minute_back", "comma", "replay('jump', -1)", "Go one minute back", "minute", ", ."),
     _replay("mark", "m", "replay('mark')", "Mark this time for a comparison", "mark"),
     _replay("diff", "D", "replay('diff')", "Compare this time with the marked one", "diff"),
@@ -165,7 +130,7 @@ KEYS = (
     Key("table.bottom", "G,end", "bottom", "Last row"),
     Key("table.open", "enter", "open", "Open the row under the cursor", "open"),
     # Priority, so that what is typed right after it reaches the filter and not the table.
-    Key("overview.filter", "slash", "filter", "Show only queues that match a filter", "filter", priority=True),
+    Key("overview.filter", "/", "filter", "Show only queues that match a filter", "filter", priority=True),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order"),
     _change("overview.send", "a", "change('send')", "Send a message to the queue", "send"),
@@ -175,8 +140,8 @@ KEYS = (
     _change("overview.redrive", "R", "change('redrive')", "Send all dead letters to their source queues", "redrive"),
     _change("overview.requeue", "R", "change('requeue')", "Put all items in processing back into the list", "requeue"),
     _change("overview.purge", "P", "change('purge')", "Remove every message of the queue", "purge"),
-    _change("overview.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
-    _change("overview.trim", "equals_sign", "change('trim')", "Trim a list to a number of items", "trim"),
+    _change("overview.set", "=", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
+    _change("overview.trim", "=", "change('trim')", "Trim a list to a number of items", "trim"),
     _change("overview.pop", "o", "change('pop')", "Remove the next items from a list", "pop"),
     _change("overview.import", "I", "change('import')", "Import messages from a file into the queue"),
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
@@ -184,13 +149,13 @@ KEYS = (
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting"),
     Key("queue.mark", "space", "mark", "Mark or unmark the message", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all matching messages in the whole queue", "all"),
-    Key("queue.filter", "slash", "filter", "Show only messages that match", "filter", priority=True),
+    Key("queue.filter", "/", "filter", "Show only messages that match", "filter", priority=True),
     _change("queue.delete", "x", "change('delete')", "Delete the marked messages, or this one", "delete"),
     _change("queue.undo", "u", "undo", "Undo the last change of this queue", "undo"),
     _change("queue.retry", "L", "retry_skipped", "Retry messages skipped because they were received"),
     _change("queue.release", "0", "change('release')", "Make the marked messages visible now", "release"),
     _change("queue.requeue", "0", "change('requeue')", "Put the marked items back into the list", "requeue"),
-    _change("queue.hide", "plus,minus", "change('hide')", "Hide the marked messages for some time", "hide"),
+    _change("queue.hide", "+,-", "change('hide')", "Hide the marked messages for some time", "hide"),
     _change("queue.move", "M", "change('move')", "Move the marked messages to another queue", "move"),
     _change("queue.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
     _change("queue.send", "a", "change('send')", "Send a message to this queue", "send"),
@@ -203,21 +168,19 @@ KEYS = (
         "tabs",
         "h l",
     ),
-    Key("queue.next_page", "right_square_bracket", "turn(1)", "Next page of messages", live=True),
-    Key(
-        "queue.previous_page", "left_square_bracket", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True
-    ),
+    Key("queue.next_page", "]", "turn(1)", "Next page of messages", live=True),
+    Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True),
     Key("queue.blocked", "B", "blocked", "Count the consumers blocked on lists of this server", "waiting", live=True),
     Key("queue.group", "b", "group", "Count messages by a field of their JSON", "group"),
     _change("queue.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
     _change("queue.copy_to", "C", "change('copy')", "Copy the marked messages to a queue", "copy to"),
     Key("queue.range", "v", "range", "Start or end marking a range", "range"),
-    Key("queue.mark_page", "asterisk", "mark_page", "Mark the page"),
+    Key("queue.mark_page", "*", "mark_page", "Mark the page"),
     Key("queue.copy_body", "y", "copy_body", "Copy the body of the message under the cursor", "copy"),
     Key("queue.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor"),
     Key("queue.export", "E", "export", "Export the marked or matching messages to a file", "export", live=True),
-    _change("queue.set", "equals_sign", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
-    _change("queue.trim", "equals_sign", "change('trim')", "Trim the list to a number of items", "trim"),
+    _change("queue.set", "=", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
+    _change("queue.trim", "=", "change('trim')", "Trim the list to a number of items", "trim"),
     _change("queue.pop", "o", "change('pop')", "Remove the next items from the list", "pop"),
     _change("queue.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
@@ -230,8 +193,8 @@ KEYS = (
     Key("history.mark_all", "A", "mark_all", "Mark all queues; charts show the sum of marked queues", "all"),
     Key("history.later", "right", "shift(1)", "Show a later time"),
     Key("history.earlier", "left", "shift(-1)", "Show an earlier time", "shift", "← →"),
-    Key("history.closer", "plus", "zoom(1)", "Show less time, in more detail"),
-    Key("history.wider", "minus", "zoom(-1)", "Show more time", "zoom", "+ -"),
+    Key("history.closer", "+", "zoom(1)", "Show less time, in more detail"),
+    Key("history.wider", "-", "zoom(-1)", "Show more time", "zoom", "+ -"),
     Key("history.range", "f", "range", "Choose a range of time, or type one", "range"),
     Key("history.next_page", "l", "turn_page(1)", "Next page: queues, episodes, heat map, poison, …"),
     Key(
@@ -244,14 +207,14 @@ KEYS = (
     ),
     Key("history.metric", "m", "metric", "Chart the next metric: depth, oldest ready, rates", "metric"),
     Key("history.weekly", "W", "weekly", "Heat map by day, or by day of the week"),
-    Key("history.filter", "slash", "filter", "Show only queues that match a filter", priority=True),
+    Key("history.filter", "/", "filter", "Show only queues that match a filter", priority=True),
     Key("history.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     _change("message.delete", "x", "change('delete')", "Delete the message", "delete"),
     _change("message.undo", "u", "undo", "Undo the last change of its queue", "undo"),
     _change("message.retry", "L", "retry_skipped", "Retry messages skipped because they were received"),
     _change("message.release", "0", "change('release')", "Make the message visible now", "release"),
     _change("message.requeue", "0", "change('requeue')", "Put the item back into the list", "requeue"),
-    _change("message.hide", "plus,minus", "change('hide')", "Hide the message for some time", "hide"),
+    _change("message.hide", "+,-", "change('hide')", "Hide the message for some time", "hide"),
     _change("message.move", "M", "change('move')", "Move the message to another queue", "move"),
     _change("message.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
     _change("message.redrive", "R", "change('redrive')", "Send the message to its source queue", "redrive"),
@@ -289,11 +252,6 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
     named = [key for key in keys_of(*where) if key.action.partition("(")[0] == action]
     keys = [key for key in named if key.action == written] or named
     return not keys or any(key.is_among(usable) for key in keys)
-
-
-def is_live_only(where: Iterable[Where], action: str) -> bool:
-    """Return whether an action of these key groups is not available in a replay."""
-    return any(key.live and key.action.partition("(")[0] == action for key in keys_of(*where))
 
 
 def bindings_of(where: Where) -> list[BindingType]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import is_
 from typing import ClassVar, Literal
 
 from textual import on
@@ -37,13 +38,9 @@ def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
     return frozenset(queue.key for queue in fresh if verdicts.get(queue.key, queue.verdict) is not queue.verdict)
 
 
-def are_same(one: Sequence[object], other: Sequence[object]) -> bool:
+def _are_same(one: Sequence[object], other: Sequence[object]) -> bool:
     """Return whether two sequences hold the same objects."""
-    return len(one) == len(other) and all(map(_is, one, other))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
@@ -347,7 +344,7 @@ class OverviewScreen(DashboardScreen):
         """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         wanted = (self._filter, self._sort, self._reverse, resting)
-        if wanted == self._arranged_for and are_same(snapshot.queues, self._seen):
+        if wanted == self._arranged_for and _are_same(snapshot.queues, self._seen):
             return self.table.rows
         self._arranged_for, self._seen = wanted, snapshot.queues
         rows = matching_queues(snapshot.queues, self._filter)

@@ -53,7 +53,7 @@ async def choose_tab(pilot: Dashboard, name: str = RSMQ.tabs[0].name) -> None:
 
 async def use_filters(pilot: Dashboard, filters: Sequence[bytes] = FILTERS) -> None:
     """Paste filters; those that are none are pointed at."""
-    line = queue_screen(pilot).messages.head.filter_line
+    line = queue_screen(pilot).messages.filter_line
     for pasted in filters:
         await press(pilot, "/")
         entry, problem = line.query_one(Input), line.query_one(FilterProblem)
@@ -157,7 +157,7 @@ def _state(pilot: Dashboard) -> tuple[object, ...]:
     marks, hits = messages.marks, messages._found
     problems = [str(problem.visual) for problem in screen.query("#problem").results(Static)]
     return (
-        screen, messages.typed, messages.head.filter_line.is_open, len(marks), marks.is_all, marks.has_range,
+        screen, messages.typed, messages.filter_line.is_open, len(marks), marks.is_all, marks.has_range,
         hits is not None and hits.is_running and not hits.error, problems,
     )  # fmt: skip
 
@@ -168,4 +168,4 @@ def _is_as_it_was(pilot: Dashboard) -> bool:
         return False
     marks, typed = screen.messages.marks, screen.messages.typed
     is_plain = not (len(marks) or marks.is_all or marks.has_range)
-    return is_plain and typed.is_empty and not screen.messages.head.filter_line.is_open
+    return is_plain and typed.is_empty and not screen.messages.filter_line.is_open

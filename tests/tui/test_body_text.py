@@ -33,7 +33,7 @@ JSON_TEXTS = st.builds("{}{}{}".format, _SPACE, st.recursive(_SCALARS, _listed, 
 
 def _lines(body: bytes, view: View, width: int = 80) -> list[str]:
     lines = lines_of(body, view, width)
-    return ["".join(text for text, _ in lines.line(number)) for number in range(len(lines))]
+    return ["".join(text for text, _ in lines[number]) for number in range(len(lines))]
 
 
 def _pretty(text: str, width: int = 80) -> list[str]:
@@ -107,7 +107,7 @@ def test_layout_of_nested_and_empty_containers() -> None:
 
 def test_tokens_are_coloured_by_what_they_are() -> None:
     lines = lines_of(b'{"k":["s",1,true,null]}', View.PRETTY, 80)
-    pieces = [piece for number in range(len(lines)) for piece in lines.line(number) if piece[0].strip()]
+    pieces = [piece for number in range(len(lines)) for piece in lines[number] if piece[0].strip()]
     assert [piece for piece in pieces if piece[1] != "muted"] == [
         ('"k"', "json-key"),
         ('"s"', "json-string"),

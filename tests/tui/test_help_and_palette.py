@@ -10,12 +10,13 @@ from textual.widgets import Input, Markdown
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import DashboardCommands, RsmqApp
-from rsmq_tui.tui.dialogs import HelpScreen, PageScreen, PageView
+from rsmq_tui.tui.dialogs import HelpScreen, PageScreen
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
+from rsmq_tui.tui.widgets.controls import ScrolledText
 from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, play_orders, press, resized, settled, text_of, until
@@ -208,7 +209,7 @@ async def test_palette_opens_a_page_that_scrolls_with_the_keys_of_lines(source: 
         await _choose(pilot, "Help: lists")
         app = app_of(pilot)
         assert isinstance(app.screen, PageScreen)
-        view = app.screen.query_one(PageView)
+        view = app.screen.query_one(ScrolledText)
         await until(pilot, lambda: view.max_scroll_y > 0, "the page is laid out")
         assert "Queues on Redis Lists" in text_of(app)
         assert "Help: lists" in text_of(app)
@@ -229,7 +230,7 @@ async def test_a_link_in_a_page_leads_to_the_other_page_and_one_outside_is_copie
         app = app_of(pilot)
         app.dashboard.navigation.open("page", "recording")
         await until(pilot, lambda: isinstance(app.screen, PageScreen) and app.screen.is_mounted, "the page opens")
-        view, text = app.screen.query_one(PageView), app.screen.query_one(Markdown)
+        view, text = app.screen.query_one(ScrolledText), app.screen.query_one(Markdown)
         view.action_scroll_to_end(1)
         text.post_message(Markdown.LinkClicked(text, "rsmqctl.md"))
         await until(pilot, lambda: "Help: rsmqctl" in text_of(app), "the other page is there")
@@ -301,4 +302,4 @@ async def test_no_word_of_the_help_is_cut_off(source: ScriptedSource, size: tupl
 
 def _lines_of(view: LineView) -> list[str]:
     assert view._content is not None
-    return ["".join(text for text, _ in view._content.line(number)) for number in range(len(view._content))]
+    return ["".join(text for text, _ in view._content[number]) for number in range(len(view._content))]

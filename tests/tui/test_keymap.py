@@ -70,12 +70,12 @@ RESERVED = {
     },
     "q": {"app.back", "modal.close"},
     "ctrl+c": {"app.quit"},
-    "question_mark": {"app.help"},
-    "colon": {"app.palette"},
+    "?": {"app.help"},
+    ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "slash": {"overview.filter", "queue.filter", "history.filter"},
-    "left_square_bracket": {"queue.previous_page", "replay.previous"},
-    "right_square_bracket": {"queue.next_page", "replay.next"},
+    "/": {"overview.filter", "queue.filter", "history.filter"},
+    "[": {"queue.previous_page", "replay.previous"},
+    "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body"},
     "Y": {"queue.copy_id", "message.copy_id"},
     "s": {"overview.sort"},
@@ -86,13 +86,13 @@ RESERVED = {
     "t": {"app.time"},
     "space": {"queue.mark", "history.mark"},
     "v": {"queue.range"},
-    "asterisk": {"queue.mark_page"},
+    "*": {"queue.mark_page"},
     "A": {"queue.mark_all", "history.mark_all"},
     "x": {"overview.delete", "queue.delete", "message.delete"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit", "message.edit"},
-    "plus": {"queue.hide", "message.hide", "history.closer"},
-    "minus": {"queue.hide", "message.hide", "history.wider"},
+    "+": {"queue.hide", "message.hide", "history.closer"},
+    "-": {"queue.hide", "message.hide", "history.wider"},
     "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
     "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
     "M": {"queue.move", "message.move"},
@@ -100,7 +100,7 @@ RESERVED = {
     "E": {"overview.export", "queue.export"},
 }
 # Reserved for what comes later: describe, wide, panels, panes, server, alerts.
-LATER = ("d", "w", "i", "exclamation_mark", "tab", "shift+tab", *"123456789")
+LATER = ("d", "w", "i", "!", "tab", "shift+tab", *"123456789")
 
 
 def _pressed(key: Key) -> list[str]:

@@ -19,7 +19,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -224,22 +224,14 @@ class ConfirmScreen(Dialog["Preview"]):
         self.query_one("#yes").display = False
 
     def _say(self, words: str, token: str = "") -> None:
-        self.query_one("#words", Static).update(Text(words, self._style(token)))
+        self.query_one("#words", Static).update(Text(words, str(token_style(self.app, token)) if token else ""))
 
     def _table(self, rows: list[tuple[str, str]], notes: list[str]) -> Table:
-        """Lay out rows as label and text; rich wraps the text beside its label."""
-        table = Table.grid(padding=(0, 2), expand=True)
-        table.add_column(no_wrap=True)
-        table.add_column(ratio=1, overflow="fold")
-        for label, words in rows:
-            table.add_row(Text(label, self._style("muted")), Text(words))
+        table = label_table(self.app, rows, gap=2)
         table.add_row(Text(), Text())
         for note in notes:
             table.add_row(Text(), Text(note))
         return table
-
-    def _style(self, token: str) -> str:
-        return str(token_style(self.app, token)) if token else ""
 
 
 def _rows(preview: "Preview") -> list[tuple[str, str]]:

@@ -16,27 +16,7 @@ from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
-from rsmq_tui.triage.actions import (
-    Ack,
-    Action,
-    Copy,
-    CreateQueue,
-    Delete,
-    DeleteQueue,
-    Hide,
-    Import,
-    Move,
-    Pop,
-    Purge,
-    PurgeList,
-    Push,
-    Redrive,
-    Release,
-    Requeue,
-    Send,
-    SetAttributes,
-    Trim,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
@@ -71,13 +51,13 @@ class Form(Generic[T]):
     build: Callable[[Answers], T]
 
 
-def plain_action(name: str, queue: str) -> Action:
+def plain_action(name: str, queue: str) -> actions.Action:
     """Return the action of that name, which has no fields but the queue."""
-    plain = (Delete, Release, Requeue, Ack, Purge, DeleteQueue)
+    plain = (actions.Delete, actions.Release, actions.Requeue, actions.Ack, actions.Purge, actions.DeleteQueue)
     return next(action for action in plain if action.name == name)(queue=queue)
 
 
-def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[actions.Action] | None:
     """Return the form of the action of that name, or None if it has no fields."""
     queues = snapshot.queues if snapshot else ()
     # Other names cannot be valid targets, and an input would paint them unchanged.
@@ -89,9 +69,9 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
             return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(queue, got))
         case "move":
-            return Form(f"Move messages of {shown}", _target(others), lambda got: _move(Move, queue, got))
+            return Form(f"Move messages of {shown}", _target(others), lambda got: _move(actions.Move, queue, got))
         case "copy":
-            return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(Copy, queue, got))
+            return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(actions.Copy, queue, got))
         case "redrive":
             to = Field("target", "to queue", hint="the source queue of each message", choices=others)
             origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
@@ -111,7 +91,9 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             return Form(f"Attributes of {shown}", _attributes(*_now(state)), lambda got: _set(queue, state, got))
         case "import":
             file = Field("file", "file", hint="path of an export (one JSON object per line)")
-            return Form(f"Import into {shown}", (file,), lambda got: Import(queue=queue, path=_path(got, "file")))
+            return Form(
+                f"Import into {shown}", (file,), lambda got: actions.Import(queue=queue, path=_path(got, "file"))
+            )
     return None
 
 
@@ -147,27 +129,27 @@ def _plain(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.0f}"
 
 
-def _hide(queue: str, got: Answers) -> Hide:
-    return Hide(queue=queue, seconds=_seconds(got, "seconds"))
+def _hide(queue: str, got: Answers) -> actions.Hide:
+    return actions.Hide(queue=queue, seconds=_seconds(got, "seconds"))
 
 
-def _move(kind: type[Move], queue: str, got: Answers) -> Move:
+def _move(kind: type[actions.Move], queue: str, got: Answers) -> actions.Move:
     target = _text(got, "target")
     if not target:
         raise ValueError("enter the name of a queue; ↓ shows suggestions")
     return kind(queue=queue, target=target, create=_text(got, "create") == ON)
 
 
-def _redrive(queue: str, got: Answers) -> Redrive:
+def _redrive(queue: str, got: Answers) -> actions.Redrive:
     target, origin = _text(got, "target") or None, _text(got, "origin") or None
     if target and origin:
         raise ValueError("either a queue or a path, not both")
-    return Redrive(queue=queue, target=target, origin=origin)
+    return actions.Redrive(queue=queue, target=target, origin=origin)
 
 
-def _send(queue: str, got: Answers) -> Send:
+def _send(queue: str, got: Answers) -> actions.Send:
     delay_s = _seconds(got, "delay") if _text(got, "delay") else None
-    return Send(queue=queue, bodies=(_sent_body(got),), delay_s=delay_s)
+    return actions.Send(queue=queue, bodies=(_sent_body(got),), delay_s=delay_s)
 
 
 def _sent_body(got: Answers) -> bytes:
@@ -178,16 +160,16 @@ def _sent_body(got: Answers) -> bytes:
     return _read(_path(got, "file")) if file else body if isinstance(body, bytes) else body.encode()
 
 
-def _create(got: Answers) -> CreateQueue:
+def _create(got: Answers) -> actions.CreateQueue:
     name = _text(got, "name")
     if not name:
         raise ValueError("a queue needs a name")
-    return CreateQueue(
+    return actions.CreateQueue(
         queue=name, vt=_seconds(got, "vt"), delay=_seconds(got, "delay"), maxsize=_number(got, "maxsize")
     )
 
 
-def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
+def _set(queue: str, state: QueueState | None, got: Answers) -> actions.SetAttributes:
     # Unchanged values are not written: another client may have changed them meanwhile.
     now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
     changed = {
@@ -197,7 +179,7 @@ def _set(queue: str, state: QueueState | None, got: Answers) -> SetAttributes:
     }
     if not changed:
         raise ValueError("nothing was changed")
-    return SetAttributes(queue=queue, **changed)
+    return actions.SetAttributes(queue=queue, **changed)
 
 
 def _read(path: Path) -> bytes:
@@ -363,7 +345,7 @@ def _answer(entry: Widget) -> str | bytes:
     raise TypeError(f"no answer in {entry}")
 
 
-def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[Action] | None:
+def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[actions.Action] | None:
     """Return the form of the action of that name on a list queue, or None if it has no fields."""
     shown = printable(queue, _NAME_MAX)
     match name:
@@ -390,17 +372,17 @@ def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes |
     return form_of(name, queue, snapshot, body)
 
 
-def _push(queue: str, got: Answers) -> Send:
-    return Push(queue=queue, bodies=(_sent_body(got),), first=got.get("first") == ON)
+def _push(queue: str, got: Answers) -> actions.Send:
+    return actions.Push(queue=queue, bodies=(_sent_body(got),), first=got.get("first") == ON)
 
 
-def _trim(queue: str, got: Answers) -> Trim:
-    return Trim(queue=queue, keep=_whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
+def _trim(queue: str, got: Answers) -> actions.Trim:
+    return actions.Trim(queue=queue, keep=_whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
 
 
-def _purge(queue: str, got: Answers) -> Purge:
-    return PurgeList(queue=queue, processing=got.get("processing") == ON)
+def _purge(queue: str, got: Answers) -> actions.Purge:
+    return actions.PurgeList(queue=queue, processing=got.get("processing") == ON)
 
 
-def _pop(queue: str, got: Answers) -> Pop:
-    return Pop(queue=queue, count=_whole_number(got, "count", least=1))
+def _pop(queue: str, got: Answers) -> actions.Pop:
+    return actions.Pop(queue=queue, count=_whole_number(got, "count", least=1))

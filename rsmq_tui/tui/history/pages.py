@@ -37,7 +37,7 @@ from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import cells_of, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column
-from rsmq_tui.tui.widgets.text_view import LineView, PieceLines
+from rsmq_tui.tui.widgets.text_view import LineView
 
 METRIC_WORDS = {
     "depth": "depth",
@@ -335,33 +335,6 @@ _AGE_UNITS = ((172_800_000, 86_400_000, "d"), (7_200_000, 3_600_000, "h"), (600_
 _RATE_WORDS = {"arrivals_s": "arrivals", "deletes_s": "deletes", "receives_s": "receives"}
 
 
-@dataclass(frozen=True, slots=True)
-class Charted:
-    """A chart: its title, its series and the unit of its axis."""
-
-    title: str
-    series: tuple[Series, ...]
-    unit: str = ""
-
-
-def metric_chart(lines: Lines, of: str) -> Charted:
-    """Return the chart of the metric: the mean; for a single queue also the 95th percentile and the usual value."""
-    metric = lines.metric.metric
-    known = [line.peak[1] for line in (lines.metric, lines.p95) if line is not None and line.peak is not None]
-    divisor, unit = _unit(metric, max(known, default=0.0))
-    series = [Series("mean", _scaled(lines.metric.points, divisor))]
-    if lines.p95 is not None:
-        series.append(Series("95th percentile", _scaled(lines.p95.points, divisor)))
-    if lines.usual is not None and lines.usual.points:
-        series.append(Series("usual", [(at_ms, middle / divisor) for at_ms, _, middle, _ in lines.usual.points]))
-    return Charted(f"{METRIC_WORDS[metric]} of {of}", tuple(series), unit)
-
-
-def rates_chart(lines: Lines) -> Charted:
-    """Return the chart of the rates."""
-    return Charted("messages a second", tuple(Series(_RATE_WORDS[line.metric], line.points) for line in lines.rates))
-
-
 def sparks(lines: Lines) -> list[tuple[Series, str]]:
     """Return up to three series, the metric and rates, each with its peak as text."""
     shown = [lines.metric, *(line for line in lines.rates if line.metric != lines.metric.metric)][:3]
@@ -449,9 +422,21 @@ class PastCharts(Vertical):
         yield self.sparks
 
     def show(self, lines: Lines, of: str, span: TimeRange) -> None:
-        """Show these lines ``of`` some queues, a text that must already be printable."""
-        for panel, chart in ((self.metric, metric_chart(lines, of)), (self.rates, rates_chart(lines))):
-            panel.show(chart.series, span.to_ms, start_ms=span.from_ms, title=chart.title, unit=chart.unit)
+        """Show these lines ``of`` some queues, a text that must already be printable.
+
+        The chart of the metric has its mean; for a single queue also the 95th percentile and the usual value.
+        """
+        metric, title = lines.metric.metric, f"{METRIC_WORDS[lines.metric.metric]} of {of}"
+        known = [line.peak[1] for line in (lines.metric, lines.p95) if line is not None and line.peak is not None]
+        divisor, unit = _unit(metric, max(known, default=0.0))
+        series = [Series("mean", _scaled(lines.metric.points, divisor))]
+        if lines.p95 is not None:
+            series.append(Series("95th percentile", _scaled(lines.p95.points, divisor)))
+        if lines.usual is not None and lines.usual.points:
+            series.append(Series("usual", [(at_ms, middle / divisor) for at_ms, _, middle, _ in lines.usual.points]))
+        self.metric.show(series, span.to_ms, start_ms=span.from_ms, title=title, unit=unit)
+        rates = [Series(_RATE_WORDS[line.metric], line.points) for line in lines.rates]
+        self.rates.show(rates, span.to_ms, start_ms=span.from_ms, title="messages a second")
         self.sparks.show(sparks(lines), span)
 
 
@@ -488,7 +473,7 @@ class HeatView(LineView):
             lines = [[(f"  {empty or 'no data for this time'}", "muted")]]
         else:
             lines = self._lines_of_map(heat)
-        self.show(PieceLines(lines), stay=stays)
+        self.show(lines, stay=stays)
 
     def _lines_of_map(self, heat: HeatMap) -> list[list[Piece]]:
         cell = max(1, min(5, (self.size.width - _LABEL) // 24))

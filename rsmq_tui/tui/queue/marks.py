@@ -1,7 +1,6 @@
 """Marked messages, and the actions on them."""
 
 from collections.abc import Iterable, Sequence, Set
-from typing import ClassVar
 
 from textual import work
 
@@ -182,8 +181,6 @@ class ActingScreen(DashboardScreen):
     ``asked`` is the scope of the last change that was started here.
     """
 
-    NOTHING_TO_COPY: ClassVar[str] = "there is no message to copy here"
-
     def __init__(self, queue: str, place: str) -> None:
         super().__init__(place)
         self.queue = queue
@@ -222,7 +219,7 @@ class ActingScreen(DashboardScreen):
     def action_edit(self) -> None:
         """Edit a copy of the chosen message."""
         if self.chosen_id is None:
-            self.notify(self.NOTHING_TO_COPY, severity="warning", markup=False)
+            self.notify("there is no message to copy here", severity="warning", markup=False)
         else:
             self._edit(self.chosen_id)
 

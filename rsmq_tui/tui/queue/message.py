@@ -22,7 +22,7 @@ from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.text_view import LineView, PieceLines, View, first_view, lines_of
+from rsmq_tui.tui.widgets.text_view import LineView, View, first_view, lines_of
 
 _VIEWS = tuple(View)
 
@@ -223,7 +223,7 @@ class MessageScreen(ActingScreen):
         self._laid_out = self._body_facts
         if body is None:
             view.border_title = Content(self._why_no_body())
-            view.show(PieceLines(()))
+            view.show(())
             return
         self._width = view.size.width
         if not self._width:

@@ -1,6 +1,6 @@
 """The table of a queue's messages: pages, search results, tabs and marks."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -18,9 +18,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
 from rsmq_tui.tui.queue.search import (
     Hits,
-    Searches,
     Stage,
-    alone_pieces,
     known_numbers,
     nothing_found,
     nothing_in,
@@ -120,46 +118,6 @@ class Pager:
         return True
 
 
-class ListHead(Vertical):
-    """The line of the tabs, and below it the filter or the state of a search."""
-
-    DEFAULT_CSS = """
-    ListHead { height: auto; }
-    """
-
-    def __init__(self, tabs: Sequence[Tab]) -> None:
-        super().__init__()
-        self.tabs = tabs
-        self.filter_line = FilterLine()
-        self._tabs = TextLine(id="tabs")
-        self._told = TextLine(id="search")
-        self._told.display = False
-
-    def compose(self) -> ComposeResult:
-        """Tabs, then the filter or the search."""
-        yield self._tabs
-        yield self.filter_line
-        yield self._told
-
-    def show_tabs(self, chosen: Tab, numbers: Mapping[str, str], marked: str, place: str = "", stale: str = "") -> None:
-        """Show the tabs; a ``stale`` text replaces the other tabs, to be visible on a narrow screen too."""
-        if not stale:
-            self._tabs.show(tab_pieces(self.tabs, chosen, numbers, marked, place, self.size.width))
-            return
-        alone, _ = alone_pieces(self.tabs, chosen, numbers)
-        told = [(f"   {marked}", "strong")] if marked else []
-        self._tabs.show([alone, *told, (f" ✗ {printable(stale, 230)}", "alarm")])
-
-    def show_search(self, hits: Hits, typed: str, noun: str, now_ms: int) -> None:
-        """Show the state of a search, whose matches are called ``noun``."""
-        self._told.display = not self.filter_line.is_open
-        self._told.show(search_pieces(hits, typed, noun, now_ms, self.size.width))
-
-    def hide_search(self) -> None:
-        """Hide the state of the search."""
-        self._told.display = False
-
-
 # How often the screen is updated while a search runs.
 _FOLLOW_S = 0.1
 # Each missing message is looked up in its own round trip.
@@ -180,11 +138,17 @@ class MessageList(Vertical):
         self._queue = queue
         self._place = place
         self._tab = tabs[0]
-        self._searches = Searches()
+        # The results for each tab, by its name, and how many messages were found in tabs without a filter.
+        self._hits: dict[str, Hits] = {}
+        self._counted: dict[str, int] = {}
         self._snapshot: Snapshot | None = None
         self._searched_for_ms: int | None = None
         self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
-        self.head = ListHead(tabs)
+        self.filter_line = FilterLine()
+        self._tabs = tabs
+        self._tab_line = TextLine(id="tabs")
+        self._told = TextLine(id="search")
+        self._told.display = False
         self._pager = Pager(queue)
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
@@ -192,8 +156,10 @@ class MessageList(Vertical):
         self._unleased: int | None = None
 
     def compose(self) -> ComposeResult:
-        """Tabs and filter, messages."""
-        yield self.head
+        """Tabs, the filter or the state of a search, messages."""
+        yield self._tab_line
+        yield self.filter_line
+        yield self._told
         yield self.table
 
     def on_mount(self) -> None:
@@ -235,7 +201,7 @@ class MessageList(Vertical):
         if is_elsewhere:
             # A queue of the same name in another namespace is another queue.
             self.marks.clear()
-            self._searches = Searches()
+            self._counted.clear()
             self.apply(self.typed)
         self.show()
         # A poll does not send a request while one is pending: on a slow link no reply would ever be accepted.
@@ -263,15 +229,14 @@ class MessageList(Vertical):
     def choose_tab(self, step: int) -> None:
         """Show the next tab or the one before."""
         self.end_search()
-        tabs = self.head.tabs
-        self._tab = tabs[(tabs.index(self._tab) + step) % len(tabs)]
+        self._tab = self._tabs[(self._tabs.index(self._tab) + step) % len(self._tabs)]
         self._begin()
 
     def apply(self, typed: Filter) -> None:
         """Apply a filter; an empty one shows all."""
         self.end_search()
         self.typed = typed
-        self._searches.forget()
+        self._hits.clear()
         self._begin()
 
     def turn(self, step: int) -> None:
@@ -317,7 +282,8 @@ class MessageList(Vertical):
     def _forget_later(self, at_ms: int) -> None:
         """In a replay, forget everything that was read for a later moment."""
         page, part = self._pager.page, self._tab.part
-        self._searches.forget_later(at_ms)
+        self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
+        self._counted.clear()
         if self._is_search and self._found is None:
             self._search()
         elif not self._is_search and part is not None and page is not None and page.at_ms > at_ms:
@@ -337,7 +303,7 @@ class MessageList(Vertical):
             if self._pager.fail(request, str(error)):
                 if self._pager.page is not None and not self._is_search:
                     # The page is still that of another tab.
-                    self._tab = next(tab for tab in self.head.tabs if tab.part == self._pager.request.part)
+                    self._tab = next(tab for tab in self._tabs if tab.part == self._pager.request.part)
                 self.show()
             return
         before = () if self._pager.page is None else self._pager.page.rows
@@ -429,7 +395,7 @@ class MessageList(Vertical):
         now = pager.page if hits is None else None
         depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
         is_sure = self._snapshot is not None and self._snapshot.link.failure is None
-        numbers = self._searches.numbers
+        numbers = {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
         known = {"all": depth, "ready": ready}
         numbers |= {name: number_text(number, is_sure=is_sure) for name, number in known.items()}
         if state is not None:
@@ -444,8 +410,9 @@ class MessageList(Vertical):
             numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
-            self.head.show_tabs(self._tab, numbers, marked, pager.place, pager.staleness(self._now_ms(0)))
-            self.head.hide_search()
+            stale = pager.staleness(self._now_ms(0))
+            self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, pager.place, stale, self.size.width))
+            self._told.display = False
             return
         noun, now_ms = "match", self._now_ms(hits.at_ms)
         if self.typed.is_empty:
@@ -454,8 +421,9 @@ class MessageList(Vertical):
                 found = hits.matched if hits.stage is Stage.DONE else None
                 numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
-        self.head.show_tabs(self._tab, numbers, marked)
-        self.head.show_search(hits, self.typed.text, noun, now_ms)
+        self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
+        self._told.display = not self.filter_line.is_open
+        self._told.show(search_pieces(hits, self.typed.text, noun, now_ms, self.size.width))
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)
@@ -470,7 +438,7 @@ class MessageList(Vertical):
 
     @property
     def _found(self) -> Hits | None:
-        return self._searches.found(self._tab.name) if self._is_search else None
+        return self._hits.get(self._tab.name) if self._is_search else None
 
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Repeat a failed search after a newer poll has succeeded."""
@@ -483,7 +451,11 @@ class MessageList(Vertical):
     def _search(self) -> None:
         self._note_search()
         self._ticking.resume()
-        self._find(self._searches.begin(self._tab.name, self.wanted))
+        before = self._hits.get(self._tab.name)
+        hits = self._hits[self._tab.name] = Hits(self.wanted, before)
+        if before is not None:
+            before.end(Stage.STOPPED)
+        self._find(hits)
         self.show()
 
     @work(group="search", exclusive=True)
@@ -510,7 +482,7 @@ class MessageList(Vertical):
     def _take_found(self, hits: Hits, before: Hits | None) -> None:
         hits.arrange()
         if self.typed.is_empty:
-            self._searches.count(self._tab.name, hits.matched)
+            self._counted[self._tab.name] = hits.matched
         if before is not None:
             self.marks.follow(before.rows, hits.rows)
         if before is not None and hits.matched == len(hits.rows):

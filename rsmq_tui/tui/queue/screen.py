@@ -211,14 +211,14 @@ class QueueScreen(ActingScreen):
     def action_filter(self) -> None:
         """Open the filter."""
         messages = self.messages
-        messages.head.filter_line.poison_rc = self.site.source.thresholds.poison_rc
-        messages.head.filter_line.open(messages.typed.text)
+        messages.filter_line.poison_rc = self.site.source.thresholds.poison_rc
+        messages.filter_line.open(messages.typed.text)
         messages.show()
 
     def action_clear(self) -> None:
         """Clear the first of these: typed text, running search, range, marks, filter; if there is none, go back."""
         messages = self.messages
-        if messages.head.filter_line.is_open:
+        if messages.filter_line.is_open:
             self._close_filter()
         elif messages.end_search():
             return
@@ -305,7 +305,7 @@ class QueueScreen(ActingScreen):
             self.messages.apply(parse_filter(text, self.site.source.thresholds.poison_rc))
 
     def _close_filter(self) -> None:
-        self.messages.head.filter_line.close()
+        self.messages.filter_line.close()
         self.set_focus(self.messages.table)
         self.messages.show()
 

@@ -84,15 +84,18 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
 
 
 def tab_pieces(
-    tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, width: int
+    tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, stale: str, width: int
 ) -> list[Piece]:
     """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
 
-    If not all tabs fit, only the chosen one is shown, with its number among them.
+    If not all tabs fit, only the chosen one is shown, with its number among them. A ``stale`` text replaces the other
+    tabs, to be visible on a narrow screen too.
     """
-    full, place_of_tab = _words(tabs, numbers), tabs.index(chosen)
+    full, place_of_tab = [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs], tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
     told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
+    if stale:
+        return [tab_alone(full, place_of_tab)[0], *told, (f" ✗ {printable(stale, 230)}", "alarm")]
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
         [*tab_line(full, place_of_tab), *told, *where],
@@ -103,15 +106,6 @@ def tab_pieces(
     )
     fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
     return next(fitting, [*tab_alone(full, place_of_tab), *told])
-
-
-def alone_pieces(tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str]) -> list[Piece]:
-    """Return the chosen tab, with its number among them."""
-    return tab_alone(_words(tabs, numbers), tabs.index(chosen))
-
-
-def _words(tabs: Sequence[Tab], numbers: Mapping[str, str]) -> list[str]:
-    return [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs]
 
 
 ROWS_MAX = 1_000
@@ -252,44 +246,6 @@ class _Kept:
 def _place(message: RawMessage) -> _Place:
     due_ms, _ = read_score(message.score.decode("latin-1"))
     return float("inf") if due_ms is None else due_ms, order_of(message.id)
-
-
-class Searches:
-    """The results for each tab, by its name, and the number of messages in tabs that were searched without a filter."""
-
-    def __init__(self) -> None:
-        self._hits: dict[str, Hits] = {}
-        self._counted: dict[str, int] = {}
-
-    @property
-    def numbers(self) -> dict[str, str]:
-        """The approximate numbers of messages in tabs, as counted earlier."""
-        return {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
-
-    def found(self, tab: str) -> Hits | None:
-        """Return the results for a tab."""
-        return self._hits.get(tab)
-
-    def begin(self, tab: str, wanted: Filter) -> Hits:
-        """Start a search for a tab; an earlier one is stopped."""
-        before = self._hits.get(tab)
-        hits = self._hits[tab] = Hits(wanted, before)
-        if before is not None:
-            before.end(Stage.STOPPED)
-        return hits
-
-    def count(self, tab: str, number: int) -> None:
-        """Remember the number of messages in a tab."""
-        self._counted[tab] = number
-
-    def forget(self) -> None:
-        """Forget all results: the filter has changed."""
-        self._hits.clear()
-
-    def forget_later(self, at_ms: int) -> None:
-        """Forget running searches, and results of a later time than that."""
-        self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
-        self._counted.clear()
 
 
 def search_pieces(hits: Hits, text: str, noun: str, now_ms: int, width: int) -> list[Piece]:

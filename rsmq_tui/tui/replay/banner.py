@@ -41,7 +41,7 @@ def speed_words(player: "Player") -> str:
 
 def outcome_words(replaying: "ReplaySession") -> str:
     """Describe the changes found by a seek, or the gap that was skipped; empty if there is nothing to say."""
-    told = replaying.told
+    told = replaying.player.told
     if told.looking_ms is not None:
         return f"searching for a change at {clock(told.looking_ms, date=True)[:16]} …"
     if told.changes:
@@ -97,11 +97,6 @@ def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list
     return [(f"   messages as of {clock(at_ms)[:8]}, {ago} before", "alarm")]
 
 
-def problem_words(problems: list[str]) -> str:
-    """Return how many files were left out; empty if none were."""
-    return f"{plural(len(problems), 'file')} left out" if problems else ""
-
-
 def _change_words(change: "Change") -> str:
     where = printable(change.place.profile or change.place.server, 30)
     if change.queue is None:
@@ -135,9 +130,10 @@ class ReplayBanner(Painted):
         player, width = replaying.player, self.size.width
         state = "▶ playing" if player.is_playing else "‖ paused"
         parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), state]
-        told, problems = outcome_words(replaying), problem_words(replaying.problems)
+        left_out = len(replaying.problems)
+        problems = f"{plural(left_out, 'file')} left out" if left_out else ""
         marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
-        parts += [part for part in (told, marked, problems) if part]
+        parts += [part for part in (outcome_words(replaying), marked, problems) if part]
         words = " · ".join(parts)
         while len(parts) > 1 and cell_len(words) + 1 > width:
             parts.pop()

@@ -12,7 +12,7 @@ from rsmq_tui.tui.servers import WatchedServer
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.reading import History, Span
-    from rsmq_tui.history.replay.player import Player, ReplaySource, SeekOutcome
+    from rsmq_tui.history.replay.player import Player, ReplaySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,6 @@ class ReplaySession:
         return self.player.replay.span
 
     @property
-    def told(self) -> "SeekOutcome":
-        """The outcome of the last seek, for the banner."""
-        return self.player.told
-
-    @property
     def problems(self) -> list[str]:
         """A sentence for each file that was left out."""
         return self.player.replay.timeline.history.problems
@@ -104,10 +99,6 @@ class ReplaySession:
     def inventory_ms(self, place: str, queue: str) -> int | None:
         """Return the time of the last inventory that was read for a queue; None if none was."""
         return self._sources[self._places[place]].seen.get(queue)
-
-    def close(self) -> None:
-        """End the replay."""
-        self.player.close()
 
 
 def replaying_of(

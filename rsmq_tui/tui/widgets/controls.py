@@ -1,13 +1,14 @@
 """Dialogs and their controls: buttons, check boxes, inputs and text areas; and the input of a filter."""
 
 import textwrap
-from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
+from rich.table import Table
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -19,7 +20,7 @@ from textual.widgets import Button, Checkbox, Input, TextArea
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.painted import Painted, token_style
 
 T = TypeVar("T")
 
@@ -37,6 +38,8 @@ class Dialog(ModalScreen[T | None]):
 class ScrolledText(VerticalScroll):
     """Scrolls its content with the keys of the group "lines"."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("lines")
+
     def action_scroll_lines(self, step: int) -> None:
         """Scroll by lines."""
         self.scroll_relative(y=step, animate=False)
@@ -48,6 +51,16 @@ class ScrolledText(VerticalScroll):
     def action_scroll_to_end(self, step: int) -> None:
         """Scroll to the first line (-1) or to the last (1)."""
         self.scroll_to(y=0 if step < 0 else self.max_scroll_y, animate=False)
+
+
+def label_table(app: App[Any], rows: Iterable[tuple[str, str]], *, gap: int) -> Table:
+    """Lay out labels and, ``gap`` cells beside them, their wrapped texts."""
+    table = Table.grid(padding=(0, gap), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    for label, words in rows:
+        table.add_row(Text(label, str(token_style(app, "muted"))), Text(words))
+    return table
 
 
 class DialogButton(Button):

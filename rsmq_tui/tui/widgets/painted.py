@@ -25,11 +25,8 @@ from rsmq_tui.tui.theme import chart_colour
 # A piece of a line: its text and the tokens of its style, such as "verdict-stalled cursor". A token that is a colour,
 # #rrggbb, is the background.
 Piece = tuple[str, str]
-VERDICT_TOKENS = tuple(f"verdict-{verdict}" for verdict in Verdict)
-
-
 TOKENS = (
-    *VERDICT_TOKENS,
+    *(f"verdict-{verdict}" for verdict in Verdict),
     *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark", "spark-high"),
     *("json-key", "json-string", "json-number", "json-word"),
 )

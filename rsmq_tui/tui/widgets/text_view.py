@@ -23,15 +23,11 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 class Lines(Protocol):
-    """Lines by number."""
+    """Lines by number, from 0; a list, or an object that makes them on demand."""
 
-    def __len__(self) -> int:
-        """How many there are."""
-        ...
+    def __len__(self) -> int: ...
 
-    def line(self, number: int) -> Sequence[Piece]:
-        """Make one line; numbers count from 0."""
-        ...
+    def __getitem__(self, number: int, /) -> Sequence[Piece]: ...
 
 
 class LineView(Painted, can_focus=True):
@@ -74,7 +70,7 @@ class LineView(Painted, can_focus=True):
         if content is None:
             return []
         last = min(self._top + self.size.height, len(content))
-        return [self.line(content.line(number)) for number in range(self._top, last)]
+        return [self.line(content[number]) for number in range(self._top, last)]
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Three lines down."""
@@ -130,21 +126,6 @@ class View(StrEnum):
     HEX = "hex"
 
 
-class PieceLines:
-    """Lines that were made in advance."""
-
-    def __init__(self, lines: Sequence[Sequence[Piece]]) -> None:
-        self._lines = lines
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._lines)
-
-    def line(self, number: int) -> Sequence[Piece]:
-        """Return one."""
-        return self._lines[number]
-
-
 class TextLines:
     """Wrapped text; only the starts of blocks are kept, and the rows of a block are made on demand."""
 
@@ -161,11 +142,9 @@ class TextLines:
         self._made: tuple[int, list[str]] = (-1, [])
 
     def __len__(self) -> int:
-        """How many rows there are."""
         return self._length
 
-    def line(self, number: int) -> Sequence[Piece]:
-        """Make one row."""
+    def __getitem__(self, number: int, /) -> Sequence[Piece]:
         index = bisect_right(self._first_rows, number) - 1
         if self._made[0] != index:
             self._made = (index, self._rows(self._starts[index]))
@@ -217,11 +196,9 @@ class JsonLines:
                 depth += 1
 
     def __len__(self) -> int:
-        """How many rows there are."""
         return self._length
 
-    def line(self, number: int) -> Sequence[Piece]:
-        """Make one row."""
+    def __getitem__(self, number: int, /) -> Sequence[Piece]:
         index = bisect_right(self._first_rows, number) - 1
         return self._rows(index)[number - self._first_rows[index]]
 
@@ -253,11 +230,9 @@ class HexLines:
         self._body = body
 
     def __len__(self) -> int:
-        """How many there are."""
         return max(1, -(-len(self._body) // _HEX_ROW))
 
-    def line(self, number: int) -> Sequence[Piece]:
-        """Make one line."""
+    def __getitem__(self, number: int, /) -> Sequence[Piece]:
         start = number * _HEX_ROW
         row = self._body[start : start + _HEX_ROW]
         left, right = row[:8].hex(" "), row[8:].hex(" ")
