@@ -7,34 +7,28 @@ import inspect
 import json
 import os
 import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def forking_from(module: str) -> Iterator["subprocess.Popen[str]"]:
+def forking_from(module: str) -> Iterator["Popen[str]"]:
     """Run a module, whose ``main`` is ``work_in_forks``, as the process from which the others are forked."""
-    with subprocess.Popen(
-        [sys.executable, "-m", module],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with Popen([sys.executable, "-m", module], cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def was_killed(process: "subprocess.Popen[str]", job: dict[str, Any]) -> bool:
+def was_killed(process: "Popen[str]", job: dict[str, Any]) -> bool:
     """Have a job done in a fork of that process; returns whether the fork was killed before its end."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -213,6 +213,7 @@ class AuditScreen(DashboardScreen):
             return
         more = ", …" if finding.ids and finding.count > len(finding.ids) else ""
         fix = finding.fix or finding.hint or "no safe fix: check it manually"
-        values = (", ".join(printable(id, 60) for id in finding.ids) + more, finding.words.maker, finding.words.effect, fix)
+        ids = ", ".join(printable(id, 60) for id in finding.ids) + more
+        values = (ids, finding.words.maker, finding.words.effect, fix)
         pairs = [(f" {label:<10}", printable(value)) for label, value in zip(_DETAILS, values, strict=True) if value]
         self._details.update(label_table(self.app, pairs, gap=0))

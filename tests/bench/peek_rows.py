@@ -6,10 +6,10 @@ import time
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, PageRequest
-from rsmq_tui.protocol import Anchor, QueueReader, Rsmq, make_id
+from rsmq_tui.monitor import PageRequest
+from rsmq_tui.protocol import Anchor, Rsmq, make_id
 from tests.bench.measure import Sample, Side, interleave
-from tests.bench.queues import NS, bodies
+from tests.bench.queues import NS, bodies, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
 
 _QUEUE = "jobs-backlog"
@@ -48,11 +48,7 @@ def _measure(run: Run) -> Measured:
     depth = run.size(_DEPTH, 2_000)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
         _fill(run, client, depth)
-
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
-
-        poller = loop.run(start())
+        poller = poller_on(server, loop)
 
         async def timed(request: PageRequest, start: int) -> tuple[float, Anchor]:
             started_s = time.perf_counter()

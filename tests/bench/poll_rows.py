@@ -10,9 +10,8 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
-from tests.bench.queues import NS, Backlog
+from tests.bench.queues import NS, Backlog, filled, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
 
 # Before each sample of either side half of the busy tenth changes: between two polls of ours, all of it has. Rows that
@@ -46,14 +45,7 @@ class _Scene:
 @contextmanager
 def _scene(run: Run, count: int) -> Iterator[_Scene]:
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
-        backlog = Backlog(client, count)
-        run.say(f"filling {count:,} queues")
-        backlog.fill()
-
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
-
-        poller = loop.run(start())
+        backlog, poller = filled(run, client, count), poller_on(server, loop)
         try:
             yield _Scene(server, backlog, poller, loop)
         finally:

@@ -1,5 +1,6 @@
 """Queues that look like somebody's: a few messages each, some in flight, one delayed, and a server that goes on."""
 
+import asyncio
 import random
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
@@ -7,10 +8,13 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import scenarios
+from rsmq_tui.embedded import EmbeddedServer, scenarios
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.rsmq import operations, scripts
 from rsmq_tui.protocol.rsmq.operations import Operation
+from tests.bench.row import Run
 
 NS = "rsmq"
 NAME_PREFIX = "jobs-"
@@ -30,6 +34,23 @@ def bodies(count: int, seed: int = 1) -> list[bytes]:
     rng = random.Random(seed)
     some = [scenarios.order_body(rng) for _ in range(min(count, 300))]
     return [some[number % len(some)] for number in range(count)]
+
+
+def filled(run: Run, client: redis.Redis, count: int, *, busy: float = 0.10) -> "Backlog":
+    """Fill a server with so many queues."""
+    backlog = Backlog(client, count, busy=busy)
+    run.say(f"filling {count:,} queues")
+    backlog.fill()
+    return backlog
+
+
+def poller_on(server: EmbeddedServer, loop: asyncio.Runner) -> LivePoller:
+    """A poller of the server's queues, which lives in that loop."""
+
+    async def start() -> LivePoller:
+        return LivePoller(QueueReader(server.url, NS))
+
+    return loop.run(start())
 
 
 class Backlog:

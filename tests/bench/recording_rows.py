@@ -18,10 +18,9 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import Drain, LivePoller, QueueState, Verdict
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import Drain, QueueState, Verdict
 from tests.bench.measure import Sample, interleave
-from tests.bench.queues import NS, Backlog, names
+from tests.bench.queues import filled, names, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
 
 _CHANGED_SHARE = 0.10
@@ -42,14 +41,7 @@ def _polls(run: Run) -> Measured:
         redis.Redis.from_url(server.url) as client,
         asyncio.Runner() as loop,
     ):
-        backlog = Backlog(client, count)
-        run.say(f"filling {count:,} queues")
-        backlog.fill()
-
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
-
-        poller = loop.run(start())
+        backlog, poller = filled(run, client, count), poller_on(server, loop)
         recorder = Recorder(Path(folder) / "history", Settings(), state=Path(folder))
         recorder.start()
         taken = 0

@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 COLUMNS, LINES = 160, 48
@@ -57,9 +56,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # It may be in the middle of anything: nothing it could still do is wanted.
         with suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)

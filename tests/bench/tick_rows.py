@@ -6,10 +6,8 @@ import time
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
-from tests.bench.queues import NS, Backlog
+from tests.bench.queues import filled, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
 
 _CHANGED_SHARE = 0.10
@@ -23,14 +21,8 @@ def _tick(run: Run) -> Measured:
     from tests.bench.terminal import Terminal
 
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
-        backlog = Backlog(client, run.size(10_000, 20))
-        run.say("filling")
-        backlog.fill()
-
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
-
-        poller = loop.run(start())
+        backlog = filled(run, client, run.size(10_000, 20))
+        poller = poller_on(server, loop)
 
         async def poll_alone() -> float:
             spent_s = time.process_time()
@@ -62,9 +54,7 @@ def _memory(run: Run) -> Measured:
     from tests.bench.terminal import Terminal
 
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
-        backlog = Backlog(client, run.size(10_000, 20), busy=1)
-        run.say("filling")
-        backlog.fill()
+        backlog = filled(run, client, run.size(10_000, 20), busy=1)
         snapshots = run.size(_SNAPSHOTS, 3)
         with Terminal("tests.bench.peers.our_memory", server.url, channel=True) as terminal:
             for number in range(snapshots):

@@ -12,7 +12,7 @@ from redis import Redis
 
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import state_of
+from tests.cli.running import state_of, status_of
 from tests.protocol.keyspace import plant
 
 
@@ -26,6 +26,20 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "RSMQ_TUI_JOURNAL_MB", "RSMQ_TUI_JOURNAL_DAYS"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture
+def live_and_dead(redis_url: str, client: Redis, tmp_path: Path) -> Path:
+    """A configuration with a server, of which it has the namespaces jobs and mails, and one that does not answer."""
+    for ns in ("jobs", "mails"):
+        Rsmq(client, ns=ns).create_queue("orders")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
+        '[profiles.dead]\nurl = "redis://user:hunter2@127.0.0.1:1/0"\n'
+    )
+    config.chmod(0o600)
+    return config
 
 
 @dataclass(frozen=True)
@@ -59,10 +73,7 @@ def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.
             if terminal:
                 patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
                 patched.setenv("COLUMNS", "120")
-            try:
-                status = main(arguments)
-            except SystemExit as ended:
-                status = int(ended.code or 0)
+            status = status_of(main, arguments)
         told = capsysbinary.readouterr()
         err = told.err.decode()
         assert "Traceback" not in err

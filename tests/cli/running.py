@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -56,6 +56,14 @@ def started(*command: str, env: Mapping[str, str] | None = None, cwd: Path | Non
             yield process
         finally:
             process.kill()
+
+
+def status_of(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
+    """Call a command in this process; returns its exit status."""
+    try:
+        return main(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
 
 
 def line_of(stream: IO[str] | None) -> str:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 Keys = Callable[[], Mapping[bytes, Any]]
 Done: TypeAlias = "subprocess.CompletedProcess[str]"
+Interrupt = Callable[[int], Done]
 MESSAGES = 5_000
 # Presses Ctrl+C so many times once the command tells of that.
 _INTERRUPTED = """
@@ -57,18 +58,16 @@ def many(orders: Rsmq) -> Rsmq:
 
 
 @pytest.fixture
-def interrupted_deletion(many: Rsmq, redis_url: str, state: Path) -> Callable[[int], Done]:
+def interrupt(many: Rsmq, redis_url: str, state: Path) -> Interrupt:
     """Deletes all of `spare`, and presses Ctrl+C so many times."""
     return lambda times: _interrupted(
         state, "Delete", times, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes"
     )
 
 
-def test_ctrl_c_ends_a_change_in_order(
-    interrupted_deletion: Callable[[int], Done], keys: Keys, command: Command, client: Redis
-) -> None:
+def test_ctrl_c_ends_a_change_in_order(interrupt: Interrupt, keys: Keys, command: Command, client: Redis) -> None:
     before = keys()
-    done = interrupted_deletion(1)
+    done = interrupt(1)
     assert (done.returncode, done.stderr) == (130, "")
     report = json.loads(done.stdout)
     assert report["stopped"] == "cancelled"
@@ -79,10 +78,10 @@ def test_ctrl_c_ends_a_change_in_order(
 
 
 def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_lost(
-    interrupted_deletion: Callable[[int], Done], keys: Keys, command: Command, client: Redis
+    interrupt: Interrupt, keys: Keys, command: Command, client: Redis
 ) -> None:
     before = keys()
-    done = interrupted_deletion(2)
+    done = interrupt(2)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.splitlines() == [
         "rsmq-tui: interrupted; rsmq-tui settles the unfinished batch before its next change"

@@ -104,20 +104,11 @@ class Shell:
             if called[0] in ("record", "listserver") or (called[0] == "exporter" and ">" not in words):
                 self._begin(command)
                 return
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-        )
+        with started("bash", "-c", command, cwd=self.folder, env=self._environment) as process:
+            self._said, err = process.communicate(timeout=SECONDS_MAX)
         expected = {0} | _STATUSES.get(next((word for word in words if word in _STATUSES), ""), set())
-        assert done.returncode in expected, (command, done)
-        assert "Usage:" not in done.stderr, (command, done.stderr)
-        self._said = done.stdout
+        assert process.returncode in expected, (command, self._said, err)
+        assert "Usage:" not in err, (command, err)
 
     def _watch(self, words: list[str]) -> None:
         """Open the dashboard, and leave it."""

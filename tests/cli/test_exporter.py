@@ -66,15 +66,8 @@ def test_ctrl_c_ends_it_even_without_a_server() -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
-def test_several_profiles_are_served_at_once(redis_url: str, client: Redis, tmp_path: Path) -> None:
-    for ns in ("jobs", "mails"):
-        Rsmq(client, ns=ns).create_queue("orders")
-    config = tmp_path / "config.toml"
-    config.write_text(
-        f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
-        '[profiles.dead]\nurl = "redis://127.0.0.1:1/0"\n'
-    )
-    with serving("--config", str(config), "exporter", "--profile", "live,dead") as (process, url, _):
+def test_several_profiles_are_served_at_once(live_and_dead: Path) -> None:
+    with serving("--config", str(live_and_dead), "exporter", "--profile", "live,dead") as (process, url, _):
         answer = ask(url)
         health = ask(url, "/healthz")
         process.send_signal(signal.SIGTERM)

@@ -119,19 +119,9 @@ def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, comman
     assert left_over(out) == []
 
 
-def test_several_profiles_of_which_one_is_gone(
-    redis_url: str, client: Redis, anywhere: Command, tmp_path: Path, out: Path
-) -> None:
-    for ns in ("jobs", "mails"):
-        Rsmq(client, ns=ns).create_queue("orders")
-    config = tmp_path / "config.toml"
-    config.write_text(
-        f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
-        '[profiles.dead]\nurl = "redis://user:hunter2@127.0.0.1:1/0"\n'
-    )
-    config.chmod(0o600)
+def test_several_profiles_of_which_one_is_gone(anywhere: Command, live_and_dead: Path, out: Path) -> None:
     done = anywhere(
-        "--config", str(config), "--profile", "live,dead", "record", "--out", str(out), "--every", "100ms",
+        "--config", str(live_and_dead), "--profile", "live,dead", "record", "--out", str(out), "--every", "100ms",
         "--for", "700ms", "--messages", "1s",
     )  # fmt: skip
 

@@ -33,3 +33,17 @@ async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
             if value if isinstance(value, bool) else await value:
                 return
             await asyncio.sleep(0.01)
+
+
+async def highest_of_two_swings(read_depth: Callable[[], int]) -> int:
+    """Wait until the depth has been at 200 and back at 60 twice; returns the highest that was seen."""
+    depths = [0]
+
+    def depth() -> int:
+        depths.append(read_depth())
+        return depths[-1]
+
+    for _ in range(2):
+        await reached(lambda: depth() >= 200)
+        await reached(lambda: depth() <= 60)
+    return max(depths)

@@ -16,7 +16,7 @@ from rsmq_tui.embedded.scenarios import Abandoned, Backlog, Bounds, Hands, ListS
 from rsmq_tui.embedded.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
 from tests.embedded.processes import DEADLINE_S
-from tests.embedded.running import reached, working
+from tests.embedded.running import highest_of_two_swings, reached, working
 
 QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:leases"
 # Never done with anything, and dead before long.
@@ -193,18 +193,10 @@ async def test_a_depth_stays_within_its_bounds(
     bounded = replace(
         STILL, arrivals=Pace(600.0), worker=worker, backlog=None, bounds=Bounds(low=50, high=200, relief_per_s=1.0)
     )
-    depths = [0]
-
-    def depth() -> int:
-        depths.append(client.llen(QUEUE))
-        return depths[-1]
-
     async with working(redis_url, bounded):
-        for _ in range(2):
-            await reached(lambda: depth() >= 200)
-            await reached(lambda: depth() <= 60)
+        highest = await highest_of_two_swings(lambda: client.llen(QUEUE))
     # At most the second that a producer makes up for on a busy machine.
-    assert max(depths) < 200 + 600 + 50
+    assert highest < 200 + 600 + 50
 
 
 async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:

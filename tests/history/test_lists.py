@@ -20,9 +20,10 @@ from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from tests.history.made import rows_of, state
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of, without
+from tests.monitor.fresh import NOT_OF_LISTS
 
 LISTS = PLACE._replace(ns=LISTS_NS)
-UNKNOWN = ("totalsent", "totalrecv", "vt_s", "delay_s", "maxsize", "created_ms", "modified_ms", "poison", "highest_rc")
+UNKNOWN = (*NOT_OF_LISTS, "poison", "highest_rc")
 
 
 def list_row(ready: int, processing: int = 0, *, taken: int = 0, lease: list[object] | None = None) -> Row:
@@ -33,13 +34,14 @@ def list_row(ready: int, processing: int = 0, *, taken: int = 0, lease: list[obj
 
 def listed(name: str = "queue:a", **fields: Any) -> QueueState:
     """A list queue, as a poll makes it."""
-    unknown = dict.fromkeys(("vt_s", "delay_s", "maxsize", "created_ms", "modified_ms", "totalsent", "totalrecv"))
-    usual = {"kind": "list", "oldest_ready_ms": None, "poison": 0, "highest_rc": 0, "expired": 2, **unknown}
+    usual = {"kind": "list", "oldest_ready_ms": None, "poison": 0, "highest_rc": 0, "expired": 2, **NOT_OF_LISTS}
     return state(name, **(usual | fields))
 
 
-def live_hour(out: Path) -> Live:
+@pytest.fixture(scope="module")
+def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
     """Twenty minutes: one queue grows, one stalls after five minutes, of one the leases expire, one is worked off."""
+    out = tmp_path_factory.mktemp("lists")
     live = Live(Tape(out, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
     for poll in range(240):
         at_ms, stalled = NOON_MS + poll * STEP_MS, max(0, poll - 60)
@@ -55,13 +57,7 @@ def live_hour(out: Path) -> Live:
             },
         )
     live.tape.seal()
-    return live
-
-
-@pytest.fixture(scope="module")
-def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
-    out = tmp_path_factory.mktemp("lists")
-    return out, live_hour(out)
+    return out, live
 
 
 def test_what_is_not_known_of_a_list_is_null() -> None:

@@ -287,12 +287,17 @@ def test_a_gap_is_said_and_played_over(tmp_path: Path) -> None:
     assert (replay.position_ms, replay.skipped) == (last_ms, None)
 
 
-def test_the_ends_hold(tmp_path: Path) -> None:
-    tape = Tape(tmp_path)
-    for poll in range(10):
+def replay_of_polls(out: Path, polls: int) -> Replay:
+    """A replay from the first of so many polls, each of which found one message more."""
+    tape = Tape(out)
+    for poll in range(polls):
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll))
     tape.seal()
-    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    return replay_of(out, from_ms=NOON_MS)
+
+
+def test_the_ends_hold(tmp_path: Path) -> None:
+    replay = replay_of_polls(tmp_path, 10)
     assert not replay.step(-1)
     replay.seek(0)
     assert replay.position_ms == NOON_MS
@@ -510,11 +515,7 @@ def test_a_namespace_that_was_looked_at_for_a_while_is_there(tmp_path: Path) -> 
 
 
 def test_a_folder_that_cannot_be_looked_through_again_is_told_and_what_is_known_plays(tmp_path: Path) -> None:
-    tape = Tape(tmp_path)
-    for poll in range(3):
-        tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll))
-    tape.seal()
-    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    replay = replay_of_polls(tmp_path, 3)
     (tmp_path / "samples").rename(tmp_path / "away")
     (tmp_path / "samples").write_bytes(b"")
     replay.refresh()

@@ -7,8 +7,8 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import repeat
-from types import TracebackType
 
 from tests.protocol.responder import FakeServer
 
@@ -27,10 +27,40 @@ def _info(text: bytes) -> bytes:
     return b"$%d\r\n%s\r\n" % (len(text), text)
 
 
+def _repeated(reply: bytes, commands: int) -> Iterator[bytes]:
+    return iter([reply * commands])
+
+
+# What answers each command.
+_REPLIES: dict[str, bytes] = {
+    "odd pushes": _ODD_PUSHES,
+    "statuses": b"+OK\r\n",
+    "zeros": b":0\r\n",
+    "minus one": b":-1\r\n",
+    "huge numbers": b":9223372036854775807\r\n",
+    "nils": b"$-1\r\n",
+    "empty arrays": b"*0\r\n",
+    "arrays of arrays": b"*2\r\n*1\r\n*0\r\n*1\r\n*0\r\n",
+    "arrays of errors": b"*2\r\n-ERR inner\r\n-WRONGTYPE inner\r\n",
+    "twice": _time(b"1763820000") * 2,
+    "big numbers": b"(1234567890123456789012345678901234567890\r\n",
+    "not a number": b",nan\r\n",
+    "infinity": b"*2\r\n,inf\r\n,-inf\r\n",
+    "verbatim": b"=6\r\ntxt:ab\r\n",
+    "booleans": b"*2\r\n#t\r\n#f\r\n",
+    "attributes": b"|1\r\n+a\r\n:1\r\n:5\r\n",
+    "maps": b"%1\r\n*0\r\n:1\r\n",
+    "errors": b"-ERR \x1b]0;P\x07\x1b[2J\xff[/foo] \x00\r\n",
+    "time zero": _time(b"0"),
+    "time below zero": _time(b"-1763820000"),
+    "time beyond": _time(b"99999999999999"),
+    "time of 64 bits": _time(b"9223372036854775807", b"-9223372036854775808"),
+    "time of a novel": _time(b"9" * 5_000),
+    "info": _info(_INFO),
+}
 # What answers the commands of one message, of which there are so many.
 LIES: dict[str, Callable[[int], Iterator[bytes]]] = {
     "pushes": lambda commands: repeat(_PUSH * 2_000),
-    "odd pushes": lambda commands: iter([_ODD_PUSHES * commands]),
     "billion": lambda commands: iter([b"*1000000000\r\n"]),
     "billion in a row": lambda commands: iter([b"*1\r\n*2\r\n*1000000000\r\n"]),
     "terabyte": lambda commands: repeat(b"$999999999999\r\n" + b"x" * 65_536),
@@ -42,29 +72,7 @@ LIES: dict[str, Callable[[int], Iterator[bytes]]] = {
     "drip": lambda commands: repeat(b"*"),
     "half": lambda commands: iter([b"*2\r\n$10\r\n16"]),
     "nothing": lambda commands: iter([]),
-    "statuses": lambda commands: iter([b"+OK\r\n" * commands]),
-    "zeros": lambda commands: iter([b":0\r\n" * commands]),
-    "minus one": lambda commands: iter([b":-1\r\n" * commands]),
-    "huge numbers": lambda commands: iter([b":9223372036854775807\r\n" * commands]),
-    "nils": lambda commands: iter([b"$-1\r\n" * commands]),
-    "empty arrays": lambda commands: iter([b"*0\r\n" * commands]),
-    "arrays of arrays": lambda commands: iter([b"*2\r\n*1\r\n*0\r\n*1\r\n*0\r\n" * commands]),
-    "arrays of errors": lambda commands: iter([b"*2\r\n-ERR inner\r\n-WRONGTYPE inner\r\n" * commands]),
-    "twice": lambda commands: iter([_time(b"1763820000") * 2 * commands]),
-    "big numbers": lambda commands: iter([b"(1234567890123456789012345678901234567890\r\n" * commands]),
-    "not a number": lambda commands: iter([b",nan\r\n" * commands]),
-    "infinity": lambda commands: iter([b"*2\r\n,inf\r\n,-inf\r\n" * commands]),
-    "verbatim": lambda commands: iter([b"=6\r\ntxt:ab\r\n" * commands]),
-    "booleans": lambda commands: iter([b"*2\r\n#t\r\n#f\r\n" * commands]),
-    "attributes": lambda commands: iter([b"|1\r\n+a\r\n:1\r\n:5\r\n" * commands]),
-    "maps": lambda commands: iter([b"%1\r\n*0\r\n:1\r\n" * commands]),
-    "errors": lambda commands: iter([b"-ERR \x1b]0;P\x07\x1b[2J\xff[/foo] \x00\r\n" * commands]),
-    "time zero": lambda commands: iter([_time(b"0") * commands]),
-    "time below zero": lambda commands: iter([_time(b"-1763820000") * commands]),
-    "time beyond": lambda commands: iter([_time(b"99999999999999") * commands]),
-    "time of 64 bits": lambda commands: iter([_time(b"9223372036854775807", b"-9223372036854775808") * commands]),
-    "time of a novel": lambda commands: iter([_time(b"9" * 5_000) * commands]),
-    "info": lambda commands: iter([_info(_INFO) * commands]),
+    **{name: partial(_repeated, reply) for name, reply in _REPLIES.items()},
 }  # fmt: skip
 
 
@@ -106,8 +114,6 @@ class Liar(FakeServer):
 
         super().__init__(Handler)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ends.set()
-        super().__exit__(kind, error, trace)
+        super().__exit__()

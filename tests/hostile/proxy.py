@@ -5,7 +5,6 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Self
 
 _COMMAND = re.compile(rb"\*\d+\r\n\$")
@@ -40,9 +39,7 @@ class Proxy:
         self.listen()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.refuse()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -6,7 +6,7 @@ from redis import Redis
 from tests.hostile.keyspace import untouched
 from tests.hostile.proxy import Proxy
 from tests.hostile.using import choose_tab
-from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, until
+from tests.hostile.watching import Dashboard, dashboard, is_dimmed, is_fresh, open_queue, press, until
 
 REFUSALS = {
     b"-LOADING Redis is loading the dataset in memory": "the server is loading its data into memory",
@@ -99,15 +99,20 @@ async def test_a_refusal_from_the_start(orders: Redis, proxy: Proxy, refusal: by
             await until(pilot, "● live", "orders")
 
 
+async def stale_for_a_while(pilot: Dashboard, proxy: Proxy, reply: bytes, *keys: str) -> None:
+    """Answer everything with that reply until the dashboard says so and keys were pressed."""
+    proxy.answer(reply)
+    await until(pilot, "✗ stale")
+    await press(pilot, *keys)
+    proxy.forward()
+
+
 async def test_something_that_is_no_server(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url, timeout_s=0.3) as pilot:
             await until(pilot, "● live")
             for nonsense in NONSENSE.values():
-                proxy.answer(nonsense)
-                await until(pilot, "✗ stale")
-                await press(pilot, "n", "escape")
-                proxy.forward()
+                await stale_for_a_while(pilot, proxy, nonsense, "n", "escape")
                 await until(pilot, "● live", "orders")
 
 
@@ -117,10 +122,7 @@ async def test_a_server_that_turns_into_something_else_below_a_queue(orders: Red
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             for name in ("a status", "words for numbers", "a list of nothing", "an HTTP server", "not UTF-8"):
-                proxy.answer(NONSENSE[name])
-                await until(pilot, "✗ stale")
-                await press(pilot, "l", "h", "y", "enter")
-                proxy.forward()
+                await stale_for_a_while(pilot, proxy, NONSENSE[name], "l", "h", "y", "enter")
                 await until(pilot, "● live")
                 while len(pilot.app.screen_stack) > 2:
                     await press(pilot, "escape")

@@ -1,7 +1,7 @@
 """Servers that restart, go away, hang or break off: the last numbers stay, dimmed, and the dashboard comes back."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 from redis import Redis
@@ -43,13 +43,20 @@ async def live(pilot: Dashboard) -> str:
     return text
 
 
+@asynccontextmanager
+async def filled_dashboard(server: EmbeddedServer) -> AsyncIterator[Dashboard]:
+    """The dashboard of a server that was filled before."""
+    with Redis.from_url(server.url) as admin:
+        fill(admin)
+    async with dashboard(server.url) as pilot:
+        await live(pilot)
+        yield pilot
+
+
 async def test_a_restart(redis_url: str) -> None:
     with EmbeddedServer() as server:
         port = server.port
-        with Redis.from_url(server.url) as admin:
-            fill(admin)
-        async with dashboard(server.url) as pilot:
-            await live(pilot)
+        async with filled_dashboard(server) as pilot:
             server.stop()
             await stale(pilot, "connection refused")
             await press(pilot, "enter", "y", "escape", "n", "escape", "r")
@@ -184,9 +191,6 @@ def unix_server() -> Iterator[EmbeddedServer]:
 
 
 async def test_a_unix_socket_that_goes_away(unix_server: EmbeddedServer) -> None:
-    with Redis.from_url(unix_server.url) as admin:
-        fill(admin)
-    async with dashboard(unix_server.url) as pilot:
-        await live(pilot)
+    async with filled_dashboard(unix_server) as pilot:
         unix_server.stop()
         await stale(pilot, "the unix socket does not exist")

@@ -89,6 +89,12 @@ class Scripted:
         assert state is not None
         return state
 
+    def outage(self, flow: Flow, *, after_s: float) -> None:
+        """Let polls fail for that long, in which a million messages are sent, and one succeed."""
+        self.resume(after_s=after_s)
+        flow.move(sent=1_000_000)
+        self.poll_one(flow.row(), after_s=0)
+
     def resume(self, *, after_s: float) -> None:
         """Let polls fail for that long; the next poll is the first that works."""
         self.at_ms += round(after_s * 1000)

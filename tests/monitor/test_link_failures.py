@@ -2,8 +2,8 @@
 
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -168,6 +168,28 @@ async def test_namespaces_cannot_be_looked_for_either() -> None:
                 await poller.namespaces()
 
 
+@contextmanager
+def beside(server: EmbeddedServer, work: Callable[[redis.Redis], object]) -> Iterator[threading.Thread]:
+    """Work in a thread and on a connection of its own, which may take long and may be killed; wait for its end."""
+
+    def run() -> None:
+        with redis.Redis.from_url(server.url, socket_timeout=None) as client, suppress(redis.ResponseError):
+            work(client)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join()
+
+
+async def first_failure(poller: LivePoller, cause: threading.Thread) -> Snapshot:
+    while (snapshot := await poller.poll()).link.failure is None:
+        assert cause.is_alive()
+    return snapshot
+
+
 async def test_a_server_that_is_loading_is_waited_for() -> None:
     # A long pause for each key, and a look at other clients every few keys; the test ends the pauses.
     slow = (
@@ -182,74 +204,61 @@ async def test_a_server_that_is_loading_is_waited_for() -> None:
         Rsmq(admin).create_queue("q")
         admin.mset({f"key:{number}": "x" * 50 for number in range(5000)})
 
-        def reload() -> None:
-            with redis.Redis.from_url(server.url, socket_timeout=None) as loader:
-                loader.execute_command("DEBUG", "RELOAD")
-
-        loading = threading.Thread(target=reload)
-        loading.start()
-        try:
+        with beside(server, lambda client: client.execute_command("DEBUG", "RELOAD")) as loading:
             async with polling(server.url) as poller:
-                while (snapshot := await poller.poll()).link.failure is None:
-                    assert loading.is_alive()
+                snapshot = await first_failure(poller, loading)
                 admin.config_set("key-load-delay", 0)
                 check(snapshot, "loading", "loading its data")
                 while (snapshot := await poller.poll()).link.failure is not None:
                     check(snapshot, "loading", "loading its data")
                 assert [queue.name for queue in snapshot.queues] == ["q"]
-        finally:
-            loading.join()
 
 
-async def test_a_replica_is_read_as_any_server() -> None:
+@contextmanager
+def one_message() -> Iterator[tuple[EmbeddedServer, redis.Redis]]:
+    """A server with a message in its one queue."""
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as admin:
         Rsmq(admin).create_queue("q")
         plant(admin, "q", "x" * 32, due_ms=5, body="x")
+        yield server, admin
+
+
+async def _check_is_read(poller: LivePoller) -> None:
+    """Check that the one queue is, with its one message."""
+    snapshot = await poller.poll()
+    page = await poller.peek(PageRequest("q"))
+    assert snapshot.link.failure is None
+    assert (snapshot.queues[0].depth, len(page.rows)) == (1, 1)
+
+
+async def test_a_replica_is_read_as_any_server() -> None:
+    with one_message() as (server, admin):
         admin.replicaof("127.0.0.1", 1)
         async with polling(server.url) as poller:
-            snapshot = await poller.poll()
-            page = await poller.peek(PageRequest("q"))
-
-            assert snapshot.link.failure is None
-            assert (snapshot.queues[0].depth, len(page.rows)) == (1, 1)
+            await _check_is_read(poller)
             admin.config_set("replica-serve-stale-data", "no")
             check(await poller.poll(), "masterdown", "lost its primary")
 
 
 async def test_a_full_server_is_read_as_any_server() -> None:
-    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as admin:
-        Rsmq(admin).create_queue("q")
-        plant(admin, "q", "x" * 32, due_ms=5, body="x")
+    with one_message() as (server, admin):
         admin.config_set("maxmemory", 1)
         async with polling(server.url) as poller:
-            snapshot = await poller.poll()
-            page = await poller.peek(PageRequest("q"))
-
-    assert snapshot.link.failure is None
-    assert (snapshot.queues[0].depth, len(page.rows)) == (1, 1)
+            await _check_is_read(poller)
 
 
 async def test_a_server_that_is_busy_with_a_script() -> None:
-    with EmbeddedServer(extra=("--busy-reply-threshold", "1")) as server, redis.Redis.from_url(server.url) as admin:
-
-        def hold() -> None:
-            with (
-                redis.Redis.from_url(server.url, socket_timeout=None) as holder,
-                suppress(redis.ResponseError),
-            ):
-                holder.eval("while true do end", 0)
-
-        busy = threading.Thread(target=hold)
-        busy.start()
+    with (
+        EmbeddedServer(extra=("--busy-reply-threshold", "1")) as server,
+        redis.Redis.from_url(server.url) as admin,
+        beside(server, lambda client: client.eval("while true do end", 0)) as busy,
+    ):
         try:
             async with polling(server.url) as poller:
-                while (snapshot := await poller.poll()).link.failure is None:
-                    assert busy.is_alive()
-                check(snapshot, "busy", "busy running a script")
+                check(await first_failure(poller, busy), "busy", "busy running a script")
                 admin.script_kill()
                 busy.join()
                 assert (await poller.poll()).link.failure is None
         finally:
             with suppress(redis.ResponseError):
                 admin.script_kill()
-            busy.join()

@@ -17,7 +17,7 @@ from rsmq_tui.protocol import Namespaces
 from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
-from tests.monitor.fresh import NOTHING_KNOWN
+from tests.monitor.fresh import NOT_OF_LISTS, NOTHING_KNOWN
 from tests.monitor.timing import FakeClock
 from tests.protocol.keyspace import everything, now_ms
 
@@ -69,13 +69,7 @@ async def test_a_queue(client: redis.Redis, polling: Polling) -> None:
         ready=2,
         hidden=2,
         oldest_ready_ms=at_ms - 5000,
-        vt_s=None,
-        delay_s=None,
-        maxsize=None,
-        created_ms=None,
-        modified_ms=None,
-        totalsent=None,
-        totalrecv=None,
+        **NOT_OF_LISTS,
         **NOTHING_KNOWN,
         verdict=Verdict.WATCHING,
         since_ms=snapshot.at_ms,

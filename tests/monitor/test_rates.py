@@ -131,9 +131,7 @@ class TestAfterAnOutage:
         watched = Scripted()
         flow = Flow()
         watched.run(flow, seconds=10, sent=10)
-        watched.resume(after_s=60)
-        flow.move(sent=1_000_000)
-        watched.poll_one(flow.row(), after_s=0)
+        watched.outage(flow, after_s=60)
         *_, before, gap, after = watched.sampler.trend.totals
 
         assert before.arrivals_s == 10

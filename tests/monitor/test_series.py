@@ -73,9 +73,7 @@ def test_an_outage_makes_no_spike() -> None:
     watched = Scripted()
     flow = Flow()
     watched.run(flow, seconds=30, sent=10)
-    watched.resume(after_s=60)
-    flow.move(sent=1_000_000)
-    watched.poll_one(flow.row(), after_s=0)
+    watched.outage(flow, after_s=60)
     watched.run(flow, seconds=30, sent=10)
     arrivals = watched.sampler.trend.arrivals("q")
 
@@ -88,9 +86,7 @@ def test_an_outage_stays_a_hole_after_the_next_one() -> None:
     flow = Flow()
     for _ in range(3):
         watched.run(flow, seconds=30, sent=10)
-        watched.resume(after_s=20)
-        flow.move(sent=1_000_000)
-        watched.poll_one(flow.row(), after_s=0)
+        watched.outage(flow, after_s=20)
     arrivals = watched.sampler.trend.arrivals("q")
 
     # The first point of all, and the first one after each outage.

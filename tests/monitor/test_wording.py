@@ -1,6 +1,7 @@
 """How numbers, spans, sizes and moments are put into words."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,8 @@ def test_none_is_a_dash(say: Callable[[None], str]) -> None:
     assert text.size(None) == text.clock(None) == text.clock(None, date=True) == "–"
 
 
-@pytest.mark.parametrize(
-    ("ms", "words"),
-    [
+WORDS: dict[Callable[[Any], str], list[tuple[float, str]]] = {
+    text.duration: [
         (-5000, "0 ms"),
         (0, "0 ms"),
         (0.4, "0 ms"),
@@ -42,14 +42,7 @@ def test_none_is_a_dash(say: Callable[[None], str]) -> None:
         (1e297, "–"),
         (float("inf"), "–"),
     ],
-)
-def test_duration(ms: float, words: str) -> None:
-    assert text.duration(ms) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
+    text.compact: [
         (0, "0"),
         (38_112, "38,112"),
         (99_999, "99,999"),
@@ -63,26 +56,14 @@ def test_duration(ms: float, words: str) -> None:
         (1e15, "1e+15"),
         (-7, "-7"),
     ],
-)
-def test_compact(value: float, words: str) -> None:
-    assert text.compact(value) == words
-
-
-@given(st.integers(0, 10**30))
-def test_compact_takes_six_characters_at_most(value: int) -> None:
-    assert len(text.compact(value)) <= 6
-
-
-@pytest.mark.parametrize(
-    ("per_s", "words"), [(0.0, "0.0"), (0.04, "0.0"), (812.04, "812.0"), (38_112.5, "38,112.5"), (381_000.0, "381k")]
-)
-def test_rate(per_s: float, words: str) -> None:
-    assert text.rate(per_s) == words
-
-
-@pytest.mark.parametrize(
-    ("bytes_", "words"),
-    [
+    text.rate: [
+        (0.0, "0.0"),
+        (0.04, "0.0"),
+        (812.04, "812.0"),
+        (38_112.5, "38,112.5"),
+        (381_000.0, "381k"),
+    ],
+    text.size: [
         (0, "0 B"),
         (212, "212 B"),
         (999, "999 B"),
@@ -93,16 +74,27 @@ def test_rate(per_s: float, words: str) -> None:
         (3 * 2**30, "3.0 GiB"),
         (5 * 2**50, "5,120.0 TiB"),
     ],
-)
-def test_size(bytes_: int, words: str) -> None:
-    assert text.size(bytes_) == words
+    text.seconds: [
+        (0, "0 s"),
+        (30, "30 s"),
+        (15.5, "15.5 s"),
+        (599, "599 s"),
+        (600, "10m"),
+        (7200, "2h 0m"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(0, "0 s"), (30, "30 s"), (15.5, "15.5 s"), (599, "599 s"), (600, "10m"), (7200, "2h 0m")]
+    ("say", "value", "words"), [(say, value, words) for say, rows in WORDS.items() for value, words in rows]
 )
-def test_seconds(value: float, words: str) -> None:
-    assert text.seconds(value) == words
+def test_numbers_in_words(say: Callable[[Any], str], value: float, words: str) -> None:
+    assert say(value) == words
+
+
+@given(st.integers(0, 10**30))
+def test_compact_takes_six_characters_at_most(value: int) -> None:
+    assert len(text.compact(value)) <= 6
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -143,23 +144,31 @@ def test_nor_is_a_secret_of_the_environment_told(monkeypatch: pytest.MonkeyPatch
     assert refused.value.failure.sentence.endswith("status 1: bad ***")
 
 
-@pytest.mark.parametrize("output", ["stdout", "stderr"])
-def test_a_command_that_prints_for_ever_is_ended_with_its_children(output: str, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
+@contextmanager
+def children_are_ended(folder: Path) -> Iterator[Path]:
+    """A pipe that the children of a command hold open, into which they have written "x"; check that they end."""
+    pipe = folder / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        code = f"import sys\nwhile True: sys.{output}.write('y' * 1000)"
-        script = f'(exec 9> {pipe}; echo x >&9; {sys.executable} -S -c "{code}") & wait'
-        with pytest.raises(ExplainedError, match="command sh printed more than 65,536 bytes"):
-            passwords.from_command(("sh", "-c", script), timeout_s=60)()
+        yield pipe
         assert os.read(reading, 10) == b"x\n"
+        # Whoever writes to a pipe and is gone leaves it at its end.
         deadline_s = time.monotonic() + 100
         while (left := _left(reading)) is None and time.monotonic() < deadline_s:
             time.sleep(0.005)
         assert left == b""
     finally:
         os.close(reading)
+
+
+@pytest.mark.parametrize("output", ["stdout", "stderr"])
+def test_a_command_that_prints_for_ever_is_ended_with_its_children(output: str, tmp_path: Path) -> None:
+    with children_are_ended(tmp_path) as pipe:
+        code = f"import sys\nwhile True: sys.{output}.write('y' * 1000)"
+        script = f'(exec 9> {pipe}; echo x >&9; {sys.executable} -S -c "{code}") & wait'
+        with pytest.raises(ExplainedError, match="command sh printed more than 65,536 bytes"):
+            passwords.from_command(("sh", "-c", script), timeout_s=60)()
 
 
 def test_a_command_that_prints_slowly_for_ever_ends_with_its_time() -> None:
@@ -169,20 +178,9 @@ def test_a_command_that_prints_slowly_for_ever_ends_with_its_time() -> None:
 
 
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    # Whoever writes to a pipe and is gone leaves it at its end.
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        with pytest.raises(ExplainedError, match=r"command sh took longer than 0\.5 s"):
-            passwords.from_command(("sh", "-c", f"(exec 9> {pipe}; echo x >&9; sleep 600) & wait"), timeout_s=0.5)()
-        assert os.read(reading, 10) == b"x\n"
-        deadline_s = time.monotonic() + 100
-        while (left := _left(reading)) is None and time.monotonic() < deadline_s:
-            time.sleep(0.005)
-        assert left == b""
-    finally:
-        os.close(reading)
+    told = pytest.raises(ExplainedError, match=r"command sh took longer than 0\.5 s")
+    with children_are_ended(tmp_path) as pipe, told:
+        passwords.from_command(("sh", "-c", f"(exec 9> {pipe}; echo x >&9; sleep 600) & wait"), timeout_s=0.5)()
 
 
 def _left(reading: int) -> bytes | None:

@@ -3,7 +3,6 @@
 import re
 import socketserver
 import threading
-from types import TracebackType
 from typing import Self
 
 
@@ -33,9 +32,7 @@ class FakeServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from typing import Any
 
 import pytest
 import redis
@@ -85,17 +86,22 @@ def busy(client: redis.Redis) -> Rsmq:
     return queues
 
 
+async def read_twice(reader: QueueReader, client: redis.Redis) -> tuple[dict[str, Row], dict[str, Row], dict[str, Any]]:
+    """Read all rows, and all again; returns both, and what the server counted of the commands of the second."""
+    at_ms = now_ms(client)
+    first = await read_all(reader, at_ms)
+    client.config_resetstat()
+    again = await read_all(reader, at_ms)
+    return first, again, client.info("commandstats")
+
+
 async def test_a_quiet_queue_is_not_read_and_its_row_is_the_same_object(
     client: redis.Redis, crowd: list[str], reader: QueueReader
 ) -> None:
     plant(client, "later", ID, due_ms=LATER_MS)
     plant(client, "earlier", ID, due_ms=500_000_000_000)
     client.sadd("rsmq:QUEUES", "earlier", "later")
-    at_ms = now_ms(client)
-    first = await read_all(reader, at_ms)
-    client.config_resetstat()
-    again = await read_all(reader, at_ms)
-    stats = client.info("commandstats")
+    first, again, stats = await read_twice(reader, client)
 
     assert all(again[name] is row for name, row in first.items())
     assert "cmdstat_smembers" not in stats
@@ -108,11 +114,7 @@ async def test_unless_told_every_queue_is_read_and_rows_that_are_as_before_are_t
 ) -> None:
     plant(client, crowd[0], ID, due_ms=500_000_000_000)
     async with aclosing(QueueReader(refused_url(client, redis_url))) as reader:
-        at_ms = now_ms(client)
-        first = await read_all(reader, at_ms)
-        client.config_resetstat()
-        again = await read_all(reader, at_ms)
-        stats = client.info("commandstats")
+        first, again, stats = await read_twice(reader, client)
 
     assert all(again[name] == row for name, row in first.items())
     assert again[crowd[0]] is first[crowd[0]]

@@ -43,6 +43,22 @@ def tags(cluster: Cluster) -> list[str]:
     return [names[master.port] for master in cluster.masters]
 
 
+def first_slot(cluster: Cluster) -> tuple[str, int]:
+    """The namespace on the first master, and its slot."""
+    ns = tags(cluster)[0]
+    slot = slot_of(ns)
+    assert slot is not None
+    return ns, slot
+
+
+def queue_on_the_first(cluster: Cluster) -> tuple[str, int]:
+    """Create queue ``a`` in the namespace on the first master; returns the namespace and its slot."""
+    ns, slot = first_slot(cluster)
+    with connect(address_of(cluster), ns) as client:
+        Rsmq(client, ns).create_queue("a")
+    return ns, slot
+
+
 @pytest.fixture(autouse=True)
 def _empty(cluster: Cluster) -> None:
     for master in cluster.masters:
@@ -209,33 +225,24 @@ async def test_the_way_is_counted(cluster: Cluster) -> None:
 async def test_a_slot_that_moves_is_followed_without_a_failure(
     cluster: Cluster, polling: Callable[..., LivePoller], tmp_path: Path
 ) -> None:
-    ns = tags(cluster)[0]
-    slot = slot_of(ns)
-    assert slot is not None
+    ns, slot = queue_on_the_first(cluster)
     poller, triage = polling(ns), ChangeService(address_of(cluster), ns, tmp_path)
-    with connect(address_of(cluster), ns) as client:
-        queues = Rsmq(client, ns)
-        queues.create_queue("a")
-        await done(triage, Send(queue="a", bodies=(b"one",)))
+    await done(triage, Send(queue="a", bodies=(b"one",)))
+    assert depths(await poller.poll()) == {"a": 1}
+    for target in (cluster.masters[1], cluster.masters[2], cluster.masters[0]):
+        cluster.move(slot, target)
         assert depths(await poller.poll()) == {"a": 1}
-        for target in (cluster.masters[1], cluster.masters[2], cluster.masters[0]):
-            cluster.move(slot, target)
-            assert depths(await poller.poll()) == {"a": 1}
-            # A change goes where the keys are, and is taken back there.
-            await done(triage, Send(queue="a", bodies=(b"two",)))
-            assert depths(await poller.poll()) == {"a": 2}
-            assert (await undone(triage)).tally.done == 1
-            assert target.call("EXISTS", f"{ns}:a") == 1
-        await triage.aclose()
+        # A change goes where the keys are, and is taken back there.
+        await done(triage, Send(queue="a", bodies=(b"two",)))
+        assert depths(await poller.poll()) == {"a": 2}
+        assert (await undone(triage)).tally.done == 1
+        assert target.call("EXISTS", f"{ns}:a") == 1
+    await triage.aclose()
 
 
 async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cluster, tmp_path: Path) -> None:
-    ns = tags(cluster)[0]
-    slot = slot_of(ns)
-    assert slot is not None
+    ns, slot = queue_on_the_first(cluster)
     triage = ChangeService(address_of(cluster), ns, tmp_path)
-    with connect(address_of(cluster), ns) as client:
-        Rsmq(client, ns).create_queue("a")
     try:
         preview = await triage.preview(Send(queue="a", bodies=(b"one",)))
         cluster.move(slot, cluster.masters[1])
@@ -246,11 +253,7 @@ async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cl
 
 
 async def test_a_slot_that_moves_just_before_a_call_is_followed_and_the_call_made_once(cluster: Cluster) -> None:
-    ns = tags(cluster)[0]
-    slot = slot_of(ns)
-    assert slot is not None
-    with connect(address_of(cluster), ns) as client:
-        Rsmq(client, ns).create_queue("a")
+    ns, slot = queue_on_the_first(cluster)
     editor = QueueEditor(address_of(cluster), ns)
     try:
         await editor.fields("a")
@@ -265,12 +268,10 @@ async def test_a_slot_that_moves_just_before_a_call_is_followed_and_the_call_mad
 
 
 async def test_the_synchronous_client_follows_with_its_next_connection(cluster: Cluster) -> None:
-    ns = tags(cluster)[0]
-    slot = slot_of(ns)
-    assert slot is not None
+    ns, slot = queue_on_the_first(cluster)
     with connect(address_of(cluster), ns) as client:
         queues = Rsmq(client, ns)
-        queues.create_queue("a")
+        assert queues.list_queues() == ["a"]
         cluster.move(slot, cluster.masters[1])
         with pytest.raises(Exception, match=r"(?i)moved|127"):
             queues.list_queues()
@@ -305,9 +306,7 @@ async def test_many_queues_that_move_are_followed_where_the_server_tells_what_ch
     # The embedded server does, and of so many queues the index is not read in every poll.
     names = [f"q{number}" for number in range(300)]
     with real.cluster(masters=3, replicas=1, program=str(find_server())) as cluster:
-        ns = tags(cluster)[0]
-        slot = slot_of(ns)
-        assert slot is not None
+        ns, slot = first_slot(cluster)
         with connect(address_of(cluster), ns) as client:
             for name in names:
                 Rsmq(client, ns).create_queue(name)
@@ -334,13 +333,9 @@ async def test_many_queues_that_move_are_followed_where_the_server_tells_what_ch
 async def test_a_master_that_steps_down_and_one_that_dies_are_followed(
     cluster: Cluster, polling: Callable[..., LivePoller], tmp_path: Path
 ) -> None:
-    ns = tags(cluster)[0]
-    slot = slot_of(ns)
-    assert slot is not None
+    ns, slot = queue_on_the_first(cluster)
     first, replica = cluster.masters[0], cluster.replicas[0]
     poller = polling(ns)
-    with connect(address_of(cluster), ns) as client:
-        Rsmq(client, ns).create_queue("a")
     assert depths(await poller.poll()) == {"a": 0}
     step_down(cluster, slot)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -302,6 +303,20 @@ async def test_the_server_matches_as_a_search_does(
     assert list(letters_of(outcome)) == [Outcome.DONE if holds(one, at_ms) else Outcome.UNMATCHED for one in raw]
 
 
+@contextmanager
+def just_before_each_call(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> Iterator[None]:
+    """Have something happen after a batch was read, and before the server is asked to carry it out."""
+    honest = QueueEditor.apply
+
+    async def late(self: QueueEditor, batch: Any, token: str) -> str:
+        happen()
+        return await honest(self, batch, token)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(QueueEditor, "apply", late)
+        yield
+
+
 @pytest.mark.parametrize("scope", [POISON, Everything()], ids=["filter", "everything"])
 @pytest.mark.parametrize("name", ["move", "copy"])
 async def test_a_list_takes_what_was_received_after_it_was_read(
@@ -313,16 +328,9 @@ async def test_a_list_takes_what_was_received_after_it_was_read(
     scope: Scope,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = QueueEditor.apply
-
-    async def received_before(self: QueueEditor, batch: Any, token: str) -> str:
-        queues.receive_messages("a-dlq", 12, vt=100)
-        return await honest(self, batch, token)
-
     action = (Move if name == "move" else Copy)(queue="a-dlq", target="list:queue:a")
     preview = await triage.preview(action, scope)
-    with monkeypatch.context() as busy:
-        busy.setattr(QueueEditor, "apply", received_before)
+    with just_before_each_call(monkeypatch, lambda: queues.receive_messages("a-dlq", 12, vt=100)):
         report = await triage.run(preview).to_end()
 
     assert (report.tally.done, report.tally.skipped.total(), report.tally.failed.total()) == (12, 0, 0)
@@ -338,15 +346,8 @@ async def test_a_list_takes_what_was_received_after_it_was_read(
 async def test_what_no_longer_matches_does_not_go_to_a_list(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = QueueEditor.apply
-
-    async def hidden_before(self: QueueEditor, batch: Any, token: str) -> str:
-        queues.change_message_visibility("a-dlq", ids[0], 100)
-        return await honest(self, batch, token)
-
     preview = await triage.preview(Move(queue="a-dlq", target="list:queue:a"), Matching(parse_filter("state:ready")))
-    with monkeypatch.context() as busy:
-        busy.setattr(QueueEditor, "apply", hidden_before)
+    with just_before_each_call(monkeypatch, lambda: queues.change_message_visibility("a-dlq", ids[0], 100)):
         report = await triage.run(preview).to_end()
     assert (report.tally.done, dict(report.tally.skipped)) == (11, {"no longer matching": 1})
     assert client.zcard("rsmq:a-dlq") == 1
@@ -373,15 +374,8 @@ async def test_a_hot_queue_is_emptied_into_a_list(
 async def test_what_was_named_and_received_at_the_last_moment_is_offered_again_on_its_way_to_a_list(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = QueueEditor.apply
-
-    async def received_before(self: QueueEditor, batch: Any, token: str) -> str:
-        queues.receive_messages("a-dlq", 12, vt=100)
-        return await honest(self, batch, token)
-
     preview = await triage.preview(Move(queue="a-dlq", target="list:queue:a"), Named(tuple(ids)))
-    with monkeypatch.context() as busy:
-        busy.setattr(QueueEditor, "apply", received_before)
+    with just_before_each_call(monkeypatch, lambda: queues.receive_messages("a-dlq", 12, vt=100)):
         report = await triage.run(preview).to_end()
     assert (report.tally.done, report.tally.skipped.total(), sorted(report.changed)) == (0, 12, sorted(ids))
     again = await triage.run(await triage.preview(preview.action, report.retry)).to_end()

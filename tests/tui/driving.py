@@ -108,6 +108,12 @@ async def wait_for_screen(pilot: Pilot[None], kind: type[ScreenT]) -> ScreenT:
     return screen
 
 
+async def press_for_screen(pilot: Pilot[None], key: str, kind: type[ScreenT]) -> ScreenT:
+    """Press a key, and wait for the screen that it leads to, whatever else goes on."""
+    await pilot.press(key)
+    return await wait_for_screen(pilot, kind)
+
+
 async def resized(pilot: Pilot[None], width: int, height: int) -> None:
     """Give the terminal another size, and wait until everything has its place on it."""
     await pilot.resize_terminal(width, height)

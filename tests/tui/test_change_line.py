@@ -1,5 +1,9 @@
 """What is told of a change while it runs, at its end, and of one that was interrupted."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button
@@ -21,6 +25,7 @@ from tests.tui.driving import (
     play,
     play_orders,
     press,
+    press_for_screen,
     say_yes,
     settled,
     text_of,
@@ -34,14 +39,17 @@ from tests.tui.states import poll_of, queue_of
 pytestmark = pytest.mark.slow
 
 
-async def _begin(pilot: Pilot[None], source: ScriptedSource) -> None:
-    """Start a change that waits."""
-    source.messages["orders"] = messages_of([b"one", b"two"])
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
-    ask_change(app_of(pilot), "delete", "orders")
-    await asked(pilot)
-    await say_yes(pilot)
-    await until(pilot, lambda: app_of(pilot).dashboard.changes.is_running, "the change runs")
+@asynccontextmanager
+async def _begun(source: ScriptedSource, triage: ScriptedTriage, **options: Any) -> AsyncIterator[Pilot[None]]:
+    """Open the app, and start a change that waits."""
+    async with opened(source, triage=triage, **options) as pilot:
+        source.messages["orders"] = messages_of([b"one", b"two"])
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        ask_change(app_of(pilot), "delete", "orders")
+        await asked(pilot)
+        await say_yes(pilot)
+        await until(pilot, lambda: app_of(pilot).dashboard.changes.is_running, "the change runs")
+        yield pilot
 
 
 def _line(pilot: Pilot[None]) -> str:
@@ -58,8 +66,7 @@ async def test_progress_with_a_bar_and_how_to_cancel(
     source: ScriptedSource, triage: ScriptedTriage, gate: Gate
 ) -> None:
     triage.skipped, triage.failed = 9, 2
-    async with opened(source, triage=triage) as pilot:
-        await _begin(pilot, source)
+    async with _begun(source, triage) as pilot:
         gate.release()
         await until(pilot, lambda: "301 / 1,204" in _line(pilot), "the progress is told")
         assert _line(pilot) == "deleting  █████░░░░░░░░░░░░░░░ 301 / 1,204 · 9 skipped · 2 failed · esc cancels"
@@ -68,26 +75,22 @@ async def test_progress_with_a_bar_and_how_to_cancel(
 
 
 async def test_without_unicode_the_bar_is_ascii(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, triage=triage, ascii_only=True) as pilot:
-        await _begin(pilot, source)
+    async with _begun(source, triage, ascii_only=True) as pilot:
         gate.release(2)
         await until(pilot, lambda: "##########::::::::::" in text_of(app_of(pilot)), "the progress is told")
         assert text_of(app_of(pilot)).isascii()
 
 
 async def test_a_narrow_line_has_its_numbers(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, size=(40, 10), triage=triage) as pilot:
-        await _begin(pilot, source)
+    async with _begun(source, triage, size=(40, 10)) as pilot:
         gate.release()
         await until(pilot, lambda: "301 / 1,204 · esc cancels" in _line(pilot), "the progress is told")
 
 
 async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _begin(pilot, source)
+    async with _begun(source, triage) as pilot:
         gate.release()
-        await pilot.press("enter")
-        await wait_for_screen(pilot, QueueScreen)
+        await press_for_screen(pilot, "enter", QueueScreen)
         await until(pilot, lambda: "301 / 1,204" in _line(pilot), "it is told here as well")
         gate.release(3)
         assert await made(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
@@ -100,10 +103,8 @@ async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: S
 async def test_escape_cancels_before_it_means_anything_else(
     source: ScriptedSource, triage: ScriptedTriage, gate: Gate
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _begin(pilot, source)
-        await pilot.press("enter")
-        await wait_for_screen(pilot, QueueScreen)
+    async with _begun(source, triage) as pilot:
+        await press_for_screen(pilot, "enter", QueueScreen)
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, QueueScreen)
         await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it says so")
@@ -116,20 +117,16 @@ async def test_escape_cancels_before_it_means_anything_else(
 async def test_escape_still_closes_what_lies_in_front(
     source: ScriptedSource, triage: ScriptedTriage, gate: Gate
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _begin(pilot, source)
-        await pilot.press("question_mark")
-        await wait_for_screen(pilot, HelpScreen)
-        await pilot.press("escape")
-        await wait_for_screen(pilot, OverviewScreen)
+    async with _begun(source, triage) as pilot:
+        await press_for_screen(pilot, "question_mark", HelpScreen)
+        await press_for_screen(pilot, "escape", OverviewScreen)
         assert not triage.runs[0].cancelled
         gate.release(4)
         await made(pilot)
 
 
 async def test_one_thing_at_a_time(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await _begin(pilot, source)
+    async with _begun(source, triage, notifications=True) as pilot:
         await pilot.press("P", "u", "E")
         await until(pilot, lambda: "a change is running" in text_of(app_of(pilot)), "it is told")
         assert isinstance(pilot.app.screen, OverviewScreen)
@@ -175,9 +172,8 @@ async def test_the_end_is_told_for_a_while(
 async def test_quitting_waits_for_what_is_under_way(
     source: ScriptedSource, triage: ScriptedTriage, gate: Gate, key: str
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
+    async with _begun(source, triage) as pilot:
         app = app_of(pilot)
-        await _begin(pilot, source)
         await pilot.press(key)
         await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it is told")
         assert app.is_running
@@ -189,9 +185,8 @@ async def test_quitting_waits_for_what_is_under_way(
 
 
 async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, triage=triage) as pilot:
+    async with _begun(source, triage) as pilot:
         app = app_of(pilot)
-        await _begin(pilot, source)
         await pilot.press("ctrl+c", "ctrl+c")
         await until(pilot, lambda: not app.is_running, "it quits")
     assert triage.closed

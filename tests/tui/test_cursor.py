@@ -2,6 +2,9 @@
 
 import html
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -37,9 +40,16 @@ async def _poll(pilot: Pilot[None], ready: dict[str, int], second: int) -> None:
     await play(pilot, source, poll_of(source, queues, START_MS + second * 1000))
 
 
-async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
+@asynccontextmanager
+async def _opened(source: ScriptedSource, **options: Any) -> AsyncIterator[Pilot[None]]:
+    """Open the app with three queues: a, which holds the most, b and c."""
+    async with opened(source, **options) as pilot:
         await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        yield pilot
+
+
+async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: ScriptedSource) -> None:
+    async with _opened(source) as pilot:
         assert table_of(pilot).cursor_key == "a"
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
         assert names_in(pilot) == ["c", "b", "a"]
@@ -50,8 +60,7 @@ async def test_until_it_is_moved_the_cursor_stays_on_the_first_row(source: Scrip
 async def test_opening_a_queue_does_not_move_the_cursor_and_once_moved_it_stays_on_it(
     source: ScriptedSource, keys: tuple[str, ...], queue: str, cursor: str
 ) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, *keys)
         assert isinstance(pilot.app.screen, QueueScreen)
         assert pilot.app.screen.queue == queue
@@ -61,8 +70,7 @@ async def test_opening_a_queue_does_not_move_the_cursor_and_once_moved_it_stays_
 
 
 async def test_enter_opens_what_the_cursor_is_on_when_it_is_pressed(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         table = table_of(pilot)
         # A poll that sorts the rows anew is shown right behind the key, before anything else has been done.
         table.action_open()
@@ -83,8 +91,7 @@ async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(
         asked.append((name, queue))
         return True
 
-    async with opened(source, triage=ScriptedTriage()) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source, triage=ScriptedTriage()) as pilot:
         monkeypatch.setattr(app_of(pilot).dashboard.changes, "ask", ask)
         type_at_once(pilot, keys)
         await wait_for_screen(pilot, QueueScreen)
@@ -94,8 +101,7 @@ async def test_keys_typed_behind_enter_are_for_the_queue_that_it_opens(
 
 
 async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "j")
         source.clock.now_s += REST_S
         for second, ready in enumerate(({"a": 9, "b": 1, "c": 5}, {"a": 1, "b": 9, "c": 5}, {"a": 5, "b": 9, "c": 7})):
@@ -108,8 +114,7 @@ async def test_once_moved_it_follows_its_queue_by_name(source: ScriptedSource) -
 
 
 async def test_top_goes_back_to_whatever_is_first(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "G", "g")
         source.clock.now_s += REST_S
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
@@ -117,8 +122,7 @@ async def test_top_goes_back_to_whatever_is_first(source: ScriptedSource) -> Non
 
 
 async def test_rows_keep_their_places_for_three_seconds_after_a_move(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "j")
         source.clock.now_s += REST_S - 0.1
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
@@ -134,8 +138,7 @@ async def test_rows_keep_their_places_for_three_seconds_after_a_move(source: Scr
 
 
 async def test_each_move_gives_three_seconds_more(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "j")
         source.clock.now_s += REST_S - 1
         await press(pilot, "j")
@@ -145,8 +148,7 @@ async def test_each_move_gives_three_seconds_more(source: ScriptedSource) -> Non
 
 
 async def test_r_sorts_at_once_and_polls(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "j")
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
         assert names_in(pilot) == ["a", "b", "c"]
@@ -159,8 +161,7 @@ async def test_r_sorts_at_once_and_polls(source: ScriptedSource) -> None:
 
 
 async def test_choosing_an_order_sorts_at_once(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source) as pilot:
         await press(pilot, "j")
         await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 1)
         await press(pilot, "S")
@@ -222,8 +223,7 @@ def _displayed(pilot: Pilot[None]) -> str:
 async def test_behind_a_dialog_the_rows_go_on_and_the_cursor_stays_on_its_queue(
     source: ScriptedSource, triage: ScriptedTriage, dialogs: int
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+    async with _opened(source, triage=triage) as pilot:
         behind = pilot.app.screen
         if dialogs == 1:
             await press(pilot, "P")

@@ -1,6 +1,7 @@
 """Hints, help and palette are made from the registry, and do what their keys do."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from textual.command import CommandPalette
@@ -35,6 +36,9 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {
 }
 
 
+with_every_place = pytest.mark.parametrize(("place", "changes"), list(product(PLACES, (True, False))))
+
+
 async def _go(pilot: Pilot[None], source: ScriptedSource, keys: tuple[str, ...]) -> None:
     await play_orders(pilot, source, [b'{"a": 1}'], *keys)
 
@@ -49,8 +53,7 @@ async def _whole_help(pilot: Pilot[None]) -> str:
         seen += lines_of(view)
 
 
-@pytest.mark.parametrize("changes", [True, False])
-@pytest.mark.parametrize("place", PLACES)
+@with_every_place
 async def test_hints_and_help_are_those_of_the_registry(
     source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
 ) -> None:
@@ -124,8 +127,7 @@ async def test_at_eighty_columns_the_most_important_hints_are_there(
         assert line.strip().endswith("? help")
 
 
-@pytest.mark.parametrize("changes", [True, False])
-@pytest.mark.parametrize("place", PLACES)
+@with_every_place
 async def test_palette_offers_every_action_of_the_place(
     source: ScriptedSource, triage: ScriptedTriage, place: str, changes: bool
 ) -> None:

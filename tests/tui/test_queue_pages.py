@@ -210,7 +210,8 @@ async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_
 async def test_leaving_while_a_reply_is_under_way_is_harmless(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         source.hold = asyncio.Event()
-        await play_orders(pilot, source, [b"x"], "enter")
+        await play_orders(pilot, source, [b"x"])
+        await pilot.press("enter")
         await until(pilot, lambda: source.requests, "the page is asked for")
         assert "Reading …" in text_of(app_of(pilot))
         await pilot.press("escape")

@@ -273,34 +273,42 @@ async def test_two_instants_are_compared(tape: Tape) -> None:
         await wait_for_screen(pilot, QueueScreen)
 
 
-async def _compare_with_the_next(pilot: Pilot[None], words: str) -> None:
+async def _compare_with_the_next(pilot: Pilot[None]) -> None:
     """Mark the first instant, and compare the next one with it."""
     await press(pilot, "m", "right_square_bracket")
     await at(pilot, "12:00:05")
     await press(pilot, "D")
-    await until(pilot, lambda: words in text_of(app_of(pilot)), "it is compared")
 
 
-async def test_a_queue_that_came_or_went_is_named_in_the_comparison(tmp_path: Path) -> None:
+# Two polls, the names in their comparison, and what it says.
+CHANGED = {
+    "one that came and one that went": (
+        (said("ok", "a", depth=50), said("ok", "same")),
+        (said("aged", "b", depth=20), said("ok", "same")),
+        ["a", "b", "same"],
+        (r"1 new · 1 gone", r"gone +a ", r"new: ◷ aged +b "),
+    ),
+    "verdicts": (
+        (said("ok", "a", depth=50), said("ok", "b")),
+        (said("aged", "a", depth=50), said("aged", "b")),
+        ["a", "b"],
+        (r"2 queues · 2 verdicts changed",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+async def test_what_changed_is_named_and_counted_in_the_comparison(tmp_path: Path, what: str) -> None:
+    first, second, names, words = CHANGED[what]
     tape = Tape(tmp_path)
-    tape.poll(NOON_MS, said("ok", "a", depth=50), said("ok", "same"))
-    tape.poll(NOON_MS + STEP_MS, said("aged", "b", depth=20), said("ok", "same"))
+    tape.poll(NOON_MS, *first)
+    tape.poll(NOON_MS + STEP_MS, *second)
     tape.seal()
     async with replayed(tmp_path) as pilot:
-        await _compare_with_the_next(pilot, "1 new · 1 gone")
-        assert names_in(pilot) == ["a", "b", "same"]
-        text = text_of(app_of(pilot))
-        assert re.search(r"gone +a ", text)
-        assert re.search(r"new: ◷ aged +b ", text)
-
-
-async def test_verdicts_that_changed_are_counted_in_the_comparison(tmp_path: Path) -> None:
-    tape = Tape(tmp_path)
-    tape.poll(NOON_MS, said("ok", "a", depth=50), said("ok", "b"))
-    tape.poll(NOON_MS + STEP_MS, said("aged", "a", depth=50), said("aged", "b"))
-    tape.seal()
-    async with replayed(tmp_path) as pilot:
-        await _compare_with_the_next(pilot, "2 queues · 2 verdicts changed")
+        await _compare_with_the_next(pilot)
+        await until(pilot, lambda: re.search(words[0], text_of(app_of(pilot))), "it is compared")
+        assert names_in(pilot) == names
+        assert all(re.search(each, text_of(app_of(pilot))) for each in words)
 
 
 async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_path: Path) -> None:
@@ -310,9 +318,7 @@ async def test_names_of_a_comparison_have_room_and_are_cut_in_the_middle(tmp_pat
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", short, depth=9), said("ok", long, depth=9 - poll))
     tape.seal()
     async with replayed(tmp_path) as pilot:
-        await press(pilot, "m", "right_square_bracket")
-        await at(pilot, "12:00:05")
-        await press(pilot, "D")
+        await _compare_with_the_next(pilot)
         await until(pilot, lambda: len(names_in(pilot)) == 2, "it is compared")
         table, why = pilot.app.screen.query_one("#diff"), pilot.app.screen.query_one("#why")
         first, second = lines_of(table)[1:3]

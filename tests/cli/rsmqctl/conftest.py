@@ -13,6 +13,7 @@ from redis import Redis
 
 from rsmq_tui.cli.rsmqctl.main import main
 from rsmq_tui.protocol import Rsmq
+from tests.cli.running import status_of
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,7 @@ def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.
     def ctl(*arguments: str, stdin: bytes = b"") -> Done:
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-            try:
-                status = main(arguments)
-            except SystemExit as ended:
-                status = int(ended.code or 0)
+            status = status_of(main, arguments)
         told = capsysbinary.readouterr()
         return Done(status, told.out.decode(), told.err.decode())
 

@@ -97,18 +97,18 @@ def test_a_message_longer_than_maxsize_is_refused_where_the_original_sent_it(ctl
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "why"),
+    ("given", "why"),
     [
-        ("-t", "-3", "vt must be between 0 and 9999999"),
-        ("-d", "10000000", "delay must be between 0 and 9999999"),
-        ("-m", "1023", "maxsize must be between 1024 and 65536, or -1 for no limit"),
-        ("-m", "65537", "maxsize must be between 1024 and 65536, or -1 for no limit"),
+        ("-t -3", "vt must be between 0 and 9999999"),
+        ("-d 10000000", "delay must be between 0 and 9999999"),
+        ("-m 1023", "maxsize must be between 1024 and 65536, or -1 for no limit"),
+        ("-m 65537", "maxsize must be between 1024 and 65536, or -1 for no limit"),
     ],
 )
 def test_an_attribute_out_of_range_is_refused_where_the_original_took_its_default(
-    ctl: Ctl, client: Redis, option: str, value: str, why: str
+    ctl: Ctl, client: Redis, given: str, why: str
 ) -> None:
-    done = ctl("queue", "create", "-n", "q", option, value)
+    done = ctl("queue", "create", "-n", "q", *given.split())
 
     assert (done.status, done.out, done.err) == (1, "", f"Failed to create queue: q: {why}\n")
     assert client.keys() == []

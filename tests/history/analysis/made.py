@@ -7,22 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis, Chosen
-from rsmq_tui.history.analysis.schema import (
-    ADVICE,
-    ANOMALIES,
-    BASELINE,
-    BY_DAY,
-    EPISODES,
-    FORECAST,
-    POISON,
-    QUEUES,
-    ROLLUP_1H,
-    ROLLUP_1M,
-    ROLLUP_10S,
-    SCHEMAS,
-    WIDTHS_MS,
-)
 from rsmq_tui.history.analysis.tables import Manifest, write_manifest
 from rsmq_tui.history.analysis.values import Line, QueueRef, TimeRange
 from rsmq_tui.history.names import Place, stored_name
@@ -55,10 +41,10 @@ class Made:
         days: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             at_ms = row.get("bucket_ms", row.get("first_ms", 0))
-            days.setdefault(day_of(at_ms) if table in BY_DAY else "", []).append(row)
+            days.setdefault(day_of(at_ms) if table in schema.BY_DAY else "", []).append(row)
         for day, added in days.items():
             # As columns they take a tenth of the memory.
-            columns = pa.Table.from_pylist(added, schema=SCHEMAS[table])
+            columns = pa.Table.from_pylist(added, schema=schema.SCHEMAS[table])
             self.rows.setdefault(table, {}).setdefault(day, []).append(columns)
 
     def publish(self, run: str = "run-1", problems: Iterable[str] = ()) -> Manifest:
@@ -103,7 +89,7 @@ def bucket(ref: QueueRef, bucket_ms: int, width_ms: int, *, samples: int = 0, **
 
 def roll_up(ref: QueueRef, table: str, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
     """The buckets of a queue of the script in [from, to), but for those that nobody recorded."""
-    width_ms = WIDTHS_MS[table]
+    width_ms = schema.WIDTHS_MS[table]
     return [
         bucket(ref, at_ms, width_ms, **metrics_of(ref, at_ms))
         for at_ms in range(from_ms, to_ms, width_ms)
@@ -149,19 +135,21 @@ def scripted(out: Path, history: str = "/var/lib/history") -> Made:
     """Four days of four queues at two places, with an episode of every kind, published."""
     made = Made(out, history)
     for ref in REFS:
-        made.add(ROLLUP_1H, *roll_up(ref, ROLLUP_1H, START_MS, END_MS))
-        made.add(ROLLUP_1M, *roll_up(ref, ROLLUP_1M, END_MS - 2 * DAY_MS, END_MS))
-        made.add(ROLLUP_10S, *roll_up(ref, ROLLUP_10S, END_MS - 2 * HOUR_MS, END_MS))
+        made.add(schema.ROLLUP_1H, *roll_up(ref, schema.ROLLUP_1H, START_MS, END_MS))
+        made.add(schema.ROLLUP_1M, *roll_up(ref, schema.ROLLUP_1M, END_MS - 2 * DAY_MS, END_MS))
+        made.add(schema.ROLLUP_10S, *roll_up(ref, schema.ROLLUP_10S, END_MS - 2 * HOUR_MS, END_MS))
         known = {"kind": "rsmq", "first_ms": START_MS, "last_ms": END_MS - 5_000, "samples": 60_000}
-        made.add(QUEUES, {**named(ref), **known, "peak_depth": 38_400 if ref == ORDERS else 90, "last_depth": 24})
+        made.add(
+            schema.QUEUES, {**named(ref), **known, "peak_depth": 38_400 if ref == ORDERS else 90, "last_depth": 24}
+        )
         for hour in range(168):
             usual = {"metric": "depth", "hour_of_week": hour, "hours": 4, "median": 300.0, "mad": 20.0}
-            made.add(BASELINE, {**named(ref), **usual})
-    made.add(EPISODES, *_episodes())
-    made.add(POISON, *_poison())
-    made.add(ADVICE, *_advice())
-    made.add(FORECAST, *_forecasts())
-    made.add(ANOMALIES, *_anomalies())
+            made.add(schema.BASELINE, {**named(ref), **usual})
+    made.add(schema.EPISODES, *_episodes())
+    made.add(schema.POISON, *_poison())
+    made.add(schema.ADVICE, *_advice())
+    made.add(schema.FORECAST, *_forecasts())
+    made.add(schema.ANOMALIES, *_anomalies())
     made.publish()
     return made
 

@@ -5,89 +5,81 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import (
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
+from pyspark.sql import datasource
 
 from rsmq_tui.pipeline.datasource.messages import ALL_STATES, push
 
 COUNTS = st.integers(-3, 8)
 NAMES = st.sampled_from(["", "a", "orders", "orders-2", "ünï", "x\\xff", "ready", "delayed", "in flight"])
-COMPARING = [EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual]
+COMPARING = [
+    datasource.EqualTo,
+    datasource.EqualNullSafe,
+    datasource.GreaterThan,
+    datasource.GreaterThanOrEqual,
+    datasource.LessThan,
+    datasource.LessThanOrEqual,
+]
 
 
-def filters_on(column: str, values: st.SearchStrategy[Any], kinds: list[Any]) -> st.SearchStrategy[Filter]:
+def filters_on(column: str, values: st.SearchStrategy[Any], kinds: list[Any]) -> st.SearchStrategy[datasource.Filter]:
     path = st.just((column,))
     plain = st.one_of(
         *(st.builds(kind, path, values) for kind in kinds),
-        st.builds(In, path, st.lists(values, max_size=3).map(tuple)),
-        st.builds(IsNull, path),
-        st.builds(IsNotNull, path),
+        st.builds(datasource.In, path, st.lists(values, max_size=3).map(tuple)),
+        st.builds(datasource.IsNull, path),
+        st.builds(datasource.IsNotNull, path),
     )
-    return st.one_of(plain, st.builds(Not, plain))
+    return st.one_of(plain, st.builds(datasource.Not, plain))
 
 
-def is_true(each: Filter, value: Any) -> bool | None:
+def is_true(each: datasource.Filter, value: Any) -> bool | None:
     """What SQL says of a value, which may be null."""
     match each:
-        case Not(child):
+        case datasource.Not(child):
             found = is_true(child, value)
             return None if found is None else not found
-        case IsNull() | IsNotNull():
-            return (value is None) == isinstance(each, IsNull)
-        case EqualNullSafe(_, other):
+        case datasource.IsNull() | datasource.IsNotNull():
+            return (value is None) == isinstance(each, datasource.IsNull)
+        case datasource.EqualNullSafe(_, other):
             return bool(value == other)
     if value is None:
         return None
     other = each.value  # type: ignore[attr-defined]
     return bool(
         {
-            EqualTo: lambda: value == other,
-            GreaterThan: lambda: value > other,
-            GreaterThanOrEqual: lambda: value >= other,
-            LessThan: lambda: value < other,
-            LessThanOrEqual: lambda: value <= other,
-            In: lambda: value in other,
-            StringStartsWith: lambda: value.startswith(other),
-            StringEndsWith: lambda: value.endswith(other),
-            StringContains: lambda: other in value,
+            datasource.EqualTo: lambda: value == other,
+            datasource.GreaterThan: lambda: value > other,
+            datasource.GreaterThanOrEqual: lambda: value >= other,
+            datasource.LessThan: lambda: value < other,
+            datasource.LessThanOrEqual: lambda: value <= other,
+            datasource.In: lambda: value in other,
+            datasource.StringStartsWith: lambda: value.startswith(other),
+            datasource.StringEndsWith: lambda: value.endswith(other),
+            datasource.StringContains: lambda: other in value,
         }[type(each)]()
     )
 
 
 @given(st.lists(filters_on("rc", COUNTS, COMPARING), min_size=1, max_size=3), st.lists(st.none() | COUNTS, min_size=1))
-def test_counts(filters: list[Filter], counts: list[int | None]) -> None:
+def test_counts(filters: list[datasource.Filter], counts: list[int | None]) -> None:
     pushed, left = push(filters)
 
     assert left == []
     assert pushed.wanted_rc(counts) == [all(is_true(each, count) is True for each in filters) for count in counts]
 
 
-TEXT = [*COMPARING, StringStartsWith, StringEndsWith, StringContains]
+TEXT = [*COMPARING, datasource.StringStartsWith, datasource.StringEndsWith, datasource.StringContains]
 
 
 @given(st.lists(filters_on("queue", NAMES, TEXT), max_size=3), NAMES)
-def test_queues(filters: list[Filter], name: str) -> None:
+def test_queues(filters: list[datasource.Filter], name: str) -> None:
     pushed, left = push(filters)
     assert left == []
     assert pushed.wants_queue(name) == all(is_true(each, name) is True for each in filters)
 
 
 @given(st.lists(filters_on("state", NAMES, TEXT), max_size=3))
-def test_states(filters: list[Filter]) -> None:
+def test_states(filters: list[datasource.Filter]) -> None:
     pushed, left = push(filters)
     assert left == []
     assert pushed.states == {state for state in ALL_STATES if all(is_true(each, str(state)) for each in filters)}
@@ -96,22 +88,22 @@ def test_states(filters: list[Filter]) -> None:
 @pytest.mark.parametrize(
     "each",
     [
-        EqualTo(("id",), "x"),
-        EqualTo(("rc",), "7"),
-        EqualTo(("rc",), 2**70),
-        EqualTo(("rc",), True),
-        GreaterThan(("rc",), 1.5),
-        EqualTo(("rc",), None),
-        In(("rc",), (1, None)),
-        In(("queue",), ("a", None)),
-        EqualNullSafe(("state",), None),
-        StringContains(("rc",), "7"),
-        EqualTo(("queue", "name"), "x"),
-        Not(EqualTo(("sent_ms",), 5)),
+        datasource.EqualTo(("id",), "x"),
+        datasource.EqualTo(("rc",), "7"),
+        datasource.EqualTo(("rc",), 2**70),
+        datasource.EqualTo(("rc",), True),
+        datasource.GreaterThan(("rc",), 1.5),
+        datasource.EqualTo(("rc",), None),
+        datasource.In(("rc",), (1, None)),
+        datasource.In(("queue",), ("a", None)),
+        datasource.EqualNullSafe(("state",), None),
+        datasource.StringContains(("rc",), "7"),
+        datasource.EqualTo(("queue", "name"), "x"),
+        datasource.Not(datasource.EqualTo(("sent_ms",), 5)),
     ],
 )
-def test_what_is_left_to_spark(each: Filter) -> None:
-    taken = EqualTo(("rc",), 3)
+def test_what_is_left_to_spark(each: datasource.Filter) -> None:
+    taken = datasource.EqualTo(("rc",), 3)
     pushed, left = push([each, taken])
     assert left == [each]
     assert left[0] is each

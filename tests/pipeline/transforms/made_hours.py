@@ -47,13 +47,14 @@ def arrow(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema)
 
 
+_QUEUES, _WEEKS = 30, 5
+
+
 @dataclass(frozen=True)
 class Chances:
     """What made hours are like; ``missing`` is a share of 100."""
 
     seed: int
-    queues: int = 30
-    weeks: int = 5
     missing: int = 20
 
 
@@ -61,10 +62,10 @@ def weekly_hours(chances: Chances) -> list[Row]:
     """Some hours of some weeks: constant, wavering or wild, and with a bad one now and then."""
     dice = random.Random(chances.seed)
     rows = []
-    for number in range(chances.queues):
+    for number in range(_QUEUES):
         usual, noise = dice.choice((0, 1, 50, 100_000)), dice.choice((0, 0, 1, 10, 1000))
         for of_week in dice.sample(range(168), 2):
-            for week in range(chances.weeks):
+            for week in range(_WEEKS):
                 if dice.randrange(100) >= chances.missing:
                     means = {f"{metric}_mean": _mean(dice, usual, noise) for metric in METRICS}
                     rows.append(hour(f"q{number}", week * 168 + of_week, **means))
@@ -81,7 +82,7 @@ def trending_hours(chances: Chances) -> list[Row]:
     """The last hours of queues that grow, shrink, waver, jump, or are not there any more."""
     dice = random.Random(chances.seed)
     rows = []
-    for number in range(chances.queues):
+    for number in range(_QUEUES):
         slope, noise = dice.choice((-500, 0, 0, 0.0001, 3, 700)), dice.choice((0, 0.3, 20, 900))
         begin, end, start = dice.randrange(9), 10 + dice.choice((-3, -1, 0, 0, 0)), dice.choice((0, 500, 6000, 99_000))
         for at in range(begin, end):

@@ -39,17 +39,17 @@ def arrow(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMAS[MESSAGES])
 
 
+# Of 100 inventories, or messages: without an end, written twice, with times that cannot be.
+_CUT, _TWICE, _ABSURD = 15, 15, 20
+_QUEUES, _RECORDERS = 60, "ab"
+
+
 @dataclass(frozen=True)
 class Chances:
-    """What a made history is like; shares are of 100."""
+    """What a made history is like; ``hours`` is how long an inventory takes at most."""
 
     seed: int
-    queues: int = 60
     days: int = 3
-    recorders: int = 2
-    cut: int = 15
-    twice: int = 15
-    absurd: int = 20
     hours: int = 5
 
 
@@ -57,7 +57,7 @@ def made_rows(chances: Chances) -> list[Row]:
     """Queues of a few messages each, in overlapping inventories by several recorders, on the hour, across midnight."""
     dice = random.Random(chances.seed)
     rows: list[Row] = []
-    for number in range(chances.queues):
+    for number in range(_QUEUES):
         rows += _queue(dice, chances, f"q{number}")
     dice.shuffle(rows)
     return rows
@@ -65,10 +65,10 @@ def made_rows(chances: Chances) -> list[Row]:
 
 def _queue(dice: random.Random, chances: Chances, queue: str) -> list[Row]:
     last_h = chances.days * 24
-    messages = [_message(dice, chances, number, last_h) for number in range(dice.randrange(8))]
+    messages = [_message(dice, number, last_h) for number in range(dice.randrange(8))]
     rows: list[Row] = []
     for _ in range(dice.randrange(3 * chances.days)):
-        begun_h, recorder = dice.randrange(last_h), dice.choice("abc"[: chances.recorders])
+        begun_h, recorder = dice.randrange(last_h), dice.choice(_RECORDERS)
         took_h = 30 if dice.randrange(50) == 0 else dice.randrange(chances.hours)
         inventory_ms = START_MS + begun_h * HOUR_MS
         for message in messages:
@@ -79,16 +79,16 @@ def _queue(dice: random.Random, chances: Chances, queue: str) -> list[Row]:
                 rows.append(
                     row(queue, inventory_ms, at_ms, recorder=recorder, **{**message, "rc": rc, "due_ms": due_ms})
                 )
-        if dice.randrange(100) >= chances.cut:
+        if dice.randrange(100) >= _CUT:
             rows.append(row(queue, inventory_ms, inventory_ms + took_h * HOUR_MS, recorder=recorder))
-    return rows + [row for row in rows if dice.randrange(100) < chances.twice]
+    return rows + [row for row in rows if dice.randrange(100) < _TWICE]
 
 
-def _message(dice: random.Random, chances: Chances, number: int, last_h: int) -> Row:
+def _message(dice: random.Random, number: int, last_h: int) -> Row:
     when_ms = START_MS + dice.randrange(last_h) * HOUR_MS
     sent_ms: int | None = when_ms
     fr_ms: int | None = when_ms + dice.randrange(50) * 100_000
-    if dice.randrange(100) < chances.absurd:
+    if dice.randrange(100) < _ABSURD:
         strange = (None, 0, -5, 2**62, -(2**62), 1_937_000_000, 1_937_000_000_000_000, START_MS + 999 * DAY_MS)
         sent_ms, fr_ms = dice.choice((sent_ms, *strange)), dice.choice((fr_ms, *strange))
     rc = dice.choice((0, 0, 1, 1, 1, 2, 3, 4, 5, 9, 10, 11, 130, 2**61, None, -3))
