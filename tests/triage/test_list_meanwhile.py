@@ -30,6 +30,8 @@ from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.controller import end_of_export
 from tests.triage.list_doing import NAMES, WORKING, A, B, lay, list_changes, read, send, take
 
+pytestmark = pytest.mark.slow
+
 NAME = NAMES["right"]
 ITEMS = [b"item %d" % number for number in range(60)]
 ACTIONS: dict[str, Action] = {
