@@ -8,9 +8,9 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy
-from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles, tinted_styles
+from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 
-__all__ = ["painted_when_looked_at", "painting", "parsed_styles", "tinted_styles"]
+__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)

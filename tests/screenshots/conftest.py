@@ -1,5 +1,5 @@
 """Fixtures of the tests of the pictures."""
 
-from tests.tui.quick_apps import parsed_styles, tinted_styles
+from tests.tui.quick_apps import parsed_styles
 
-__all__ = ["parsed_styles", "tinted_styles"]
+__all__ = ["parsed_styles"]

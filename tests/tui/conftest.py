@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles, tinted_styles
+from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
-__all__ = ["painted_when_looked_at", "painting", "parsed_styles", "tinted_styles"]
+__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)

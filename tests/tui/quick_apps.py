@@ -1,19 +1,14 @@
 """What Textual does for each app of a test, and does for no one: parsing the same rules, painting for no terminal."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import Any
 
 import pytest
-from rich.segment import Segment
-from rich.style import Style
 from textual._context import visible_screen_stack
 from textual.app import App
-from textual.color import Color
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
-from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -42,25 +37,6 @@ def parsed_styles() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", parse_once)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def tinted_styles() -> Iterator[None]:
-    """Tint each style once: what lies behind a dialog has thousands of segments, and a dozen styles."""
-    tint = BackgroundScreen.process_segments
-
-    @cache
-    def tinted(style: Style | None, color: Color) -> Style | None:
-        (segment,) = tint([Segment(" ", style)], color)
-        return segment.style
-
-    def tint_once(segments: Iterable[Segment], color: Color) -> Iterator[Segment]:
-        for text, style, control in segments:
-            yield Segment(text, style if control else tinted(style, color), control)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(BackgroundScreen, "process_segments", staticmethod(tint_once))
         yield
 
 
