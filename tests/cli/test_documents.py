@@ -178,6 +178,7 @@ def shell(tmp_path: Path, client: Redis, redis_url: str) -> Shell:
     return Shell(tmp_path, redis_url)
 
 
+@pytest.mark.slow
 @with_commands
 def test_every_command_runs_as_it_is_written(shell: Shell, client: Redis, file: Path) -> None:
     # The command of rsmqctl makes its queue itself.

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -14,7 +15,7 @@ from rsmq_tui.embedded import EmbeddedServer, workload
 from rsmq_tui.embedded import scenarios as embedded_scenarios
 from rsmq_tui.embedded.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, Pace
 from rsmq_tui.embedded.workload import run_workload
-from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
+from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped, connect_async
 from tests.embedded.processes import DEADLINE_S
 from tests.embedded.running import highest_of_two_swings, reached, working
 
@@ -274,12 +275,13 @@ async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes
             await task
 
 
-async def test_stops_at_once_when_the_server_hangs() -> None:
+async def test_stops_at_once_when_the_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Who waits for an answer waits longer than the end may take.
+    patient = partial(connect_async, timeout_s=10 * DEADLINE_S)
+    monkeypatch.setattr("rsmq_tui.embedded.workload.connect_async", patient)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, replace(STILL, worker=QUICK, reap_every_s=0.01), OTHER):
             await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
             os.kill(server.pid, signal.SIGSTOP)
             # Long enough for whoever does not wait to be in the middle of a call.
             await asyncio.sleep(0.3)
-            began_s = asyncio.get_running_loop().time()
-        assert asyncio.get_running_loop().time() - began_s < 2.0

@@ -22,6 +22,8 @@ from tests.cli.running import SECONDS_MAX
 from tests.history.made import DAY_MS, rows_of
 from tests.killing import ROOT
 
+pytestmark = pytest.mark.slow
+
 # The end of a day in which everything happens: an outage, a gap, a stall, growth, and a queue that is created anew.
 UNTIL_MS = 20_562 * DAY_MS
 HOUR_MS = 3_600_000

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,6 @@ _ODD: tuple[object, ...] = (
     b"\xff\xfe",
     b"x" * 99,
 )
-_BATCHES = (*COLUMNS["batches"],)
-_CHANGES = (*COLUMNS["changes"],)
 
 
 @contextmanager
@@ -154,26 +153,19 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize("is_old", [True, False], ids=["without checksums", "with"])
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [
-        *(("changes", name) for name in COLUMNS["changes"] if name != "change"),
-        *(("batches", name) for name in COLUMNS["batches"] if name not in ("change", "number")),
-    ],
-)
+@pytest.mark.parametrize(("table", "keys"), [("changes", {"change"}), ("batches", {"change", "number"})])
 async def test_a_row_of_anything_ends_in_a_sentence(
-    written: Path, redis_url: str, client: Redis, table: str, column: str, is_old: bool
+    written: Path, redis_url: str, client: Redis, table: str, keys: set[str], is_old: bool
 ) -> None:
     if is_old:
         make_old(written, 3)
-        with _opened(written) as db:
-            if column not in {row[1] for row in db.execute(f"PRAGMA table_info({table})")}:
-                return
+    with _opened(written) as db:
+        there = {row[1] for row in db.execute(f"PRAGMA table_info({table})")} - keys
     queue = contents(client)
     spare = written.with_name("spare")
     shutil.copy(written, spare)
     # The checksum tells of any change alike.
-    for odd in _ODD if is_old else _ODD[::4]:
+    for column, odd in product(sorted(there.intersection(COLUMNS[table])), _ODD if is_old else _ODD[::4]):
         shutil.copy(spare, written)
         with _opened(written) as db:
             try:

@@ -173,23 +173,27 @@ async def test_a_run_that_is_given_up_while_it_begins_is_left(
     before = contents(client)
     preview = await triage.preview(Delete(queue="a"))
     closed: list[object] = []
-    begins, begin, close = threading.Event(), Journal.begin, Selection.close
+    begins, is_given_up = threading.Event(), threading.Event()
+    begin, close = Journal.begin, Selection.close
     monkeypatch.setattr(Selection, "close", lambda selection: closed.append(close(selection)))
 
     def slowly(journal: Journal, *given: Any) -> int:
         begins.set()
-        time.sleep(0.2)
+        is_given_up.wait()
         return begin(journal, *given)
 
     monkeypatch.setattr(Journal, "begin", slowly)
     running = asyncio.create_task(triage.run(preview).to_end())
     await asyncio.to_thread(begins.wait)
     running.cancel()
+    is_given_up.set()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await asyncio.sleep(0.4)
 
-    (change,) = await triage.recover()
+    # It goes on in its thread, and is left when it has begun.
+    while not (recovered := await triage.recover()):
+        pass
+    (change,) = recovered
     assert (change.state, change.done, closed) == (State.INTERRUPTED, 0, [None])
     assert contents(client) == before
 

@@ -14,6 +14,8 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import SECONDS_MAX, environment, run
 
+pytestmark = pytest.mark.slow
+
 MODULE = "rsmq_tui.cli.rsmqctl.main"
 
 
