@@ -165,8 +165,9 @@ def _scripting(client: Client) -> Scripting:
         try:
             found = client.server.scripting = Scripting()
         except ModuleNotFoundError:
+            # Clients that can do without scripts know a server that has none by these first words.
             raise CommandError(
-                "ERR this server runs no scripts without lupa: pip install 'rsmq-tui[listserver]'"
+                "ERR unknown command 'EVAL': scripts need lupa: pip install 'rsmq-tui[listserver]'"
             ) from None
     return found
 
