@@ -199,7 +199,7 @@ class Client(asyncio.BufferedProtocol, Waiter):
 
     def _call(self, command: Command, words: list[bytes]) -> Reply:
         try:
-            return command.call(self, *words[2 if "|" in command.name else 1 :])
+            return command.call(self, *words[command.skipped :])
         except CommandError as error:
             return error
 
