@@ -283,6 +283,12 @@ class ListPoller(Polling):
         """Count the consumers blocked on lists of this server; raises ``PeekError``."""
         return await count_blocked(self._reader, queue)
 
+    async def waiting(self, queue: str) -> Waiters | None:
+        """Count them if the server reports for which lists they wait, else return None; raises ``PeekError``."""
+        with _explained():
+            is_reported = await self._reader.reports_waits()
+        return await count_blocked(self._reader, queue) if is_reported else None
+
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""
         return Namespaces((), complete=True)
