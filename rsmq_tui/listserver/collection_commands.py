@@ -10,7 +10,7 @@ from itertools import chain, islice
 from math import isnan
 from typing import Any
 
-from rsmq_tui.listserver.command import SYNTAX_ERROR, command, count, integer, options, reads, real, wrong_number
+from rsmq_tui.listserver.command import command, count, integer, options, reads, real, syntax_error, wrong_number
 from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.key_commands import added, scan
 from rsmq_tui.listserver.resp import CommandError, Reply, number
@@ -146,7 +146,7 @@ def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:  # noqa: PLR0912 
         at += 1
     options, pairs = {word.upper() for word in words[:at]}, words[at:]
     if not pairs or len(pairs) % 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     if {b"NX", b"XX"} <= options:
         raise CommandError("ERR XX and NX options at the same time are not compatible")
     if len(options & {b"GT", b"LT", b"NX"}) > 1:

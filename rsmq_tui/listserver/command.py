@@ -137,6 +137,17 @@ def wrong_number(name: str) -> CommandError:
     return CommandError(f"ERR wrong number of arguments for '{name.lower()}' command")
 
 
+def syntax_error() -> CommandError:
+    """Return the error for arguments that do not fit together."""
+    # A new one each time: an exception that is raised again keeps the frames of all its earlier raises.
+    return CommandError("ERR syntax error")
+
+
+def no_such_key() -> CommandError:
+    """Return the error of commands that need a key."""
+    return CommandError("ERR no such key")
+
+
 def _shown(word: bytes) -> str:
     return word[:128].decode("utf-8", "surrogateescape")
 
@@ -152,8 +163,6 @@ def _beginning(words: list[bytes]) -> str:
 
 # Arguments.
 
-SYNTAX_ERROR = CommandError("ERR syntax error")
-NO_SUCH_KEY = CommandError("ERR no such key")
 NOT_AN_INTEGER = "value is not an integer or out of range"
 
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}").fullmatch
@@ -194,7 +203,7 @@ def one_of(word: bytes, *allowed: str) -> str:
     """Return a word as one of the allowed keywords, case-insensitive; raises ``CommandError``."""
     found = keyword(word)
     if found not in allowed:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     return found
 
 
@@ -216,7 +225,7 @@ def options(
     for word in rest:
         option = keyword(word)
         if once and option in given:
-            raise SYNTAX_ERROR
+            raise syntax_error()
         if option in flags.split():
             given[option] = True
             continue
@@ -226,7 +235,7 @@ def options(
         parts = convert if isinstance(convert, tuple) else (convert,)
         taken = [next(rest, None) for _ in parts]
         if None in taken:
-            raise SYNTAX_ERROR
+            raise syntax_error()
         converted = [part(each) for part, each in zip(parts, taken, strict=True) if each is not None]
         given[option] = tuple(converted) if isinstance(convert, tuple) else converted[0]
     return given

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
 from rsmq_tui.listserver.command import (
-    NO_SUCH_KEY,
     NOT_AN_INTEGER,
-    SYNTAX_ERROR,
     command,
     integer,
+    no_such_key,
     options,
     reads,
     real,
+    syntax_error,
     wrong_number,
 )
 from rsmq_tui.listserver.engine import Client
@@ -52,7 +52,7 @@ def _randomkey(client: Client) -> Reply:
 def _rename(client: Client, key: bytes, new_key: bytes, *, replaces: bool = True) -> Reply:
     value, expires_ms = client.db.get(key), client.db.expires_ms.get(key)
     if value is None:
-        raise NO_SUCH_KEY
+        raise no_such_key()
     if not replaces and client.db.get(new_key) is not None:
         return 0
     if key != new_key:
@@ -119,7 +119,7 @@ def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[
 def _page_size(word: bytes) -> int:
     size = integer(word)
     if size < 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     return size
 
 
@@ -200,7 +200,7 @@ def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
     given = options(words, "NX XX GET KEEPTTL", once=True, EX=_time, PX=_time, EXAT=_time, PXAT=_time)
     expiries = given.keys() & {"EX", "PX", "EXAT", "PXAT", "KEEPTTL"}
     if {"NX", "XX"} <= given.keys() or len(expiries) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     expires_ms = None
     for option in expiries - {"KEEPTTL"}:
         expires_ms = given[option] * (1000 if option.startswith("EX") else 1)

@@ -12,15 +12,15 @@ from math import ceil
 
 from rsmq_tui.listserver.blocking import Blocked
 from rsmq_tui.listserver.command import (
-    NO_SUCH_KEY,
-    SYNTAX_ERROR,
     command,
     count,
     integer,
+    no_such_key,
     one_of,
     options,
     reads,
     real,
+    syntax_error,
     wrong_number,
 )
 from rsmq_tui.listserver.engine import Client
@@ -100,7 +100,7 @@ def _timeout_ms(word: bytes) -> int:
 def _lmpop(client: Client, *words: bytes, timeout: bytes | None = None) -> Reply:
     size = integer(words[0], "numkeys should be greater than 0", least=1)
     if len(words) < size + 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     keys, left = list(words[1 : size + 1]), _is_left(words[size + 1])
     most = options(words[size + 2 :], once=True, COUNT=_elements).get("COUNT", 1)
     timeout_ms = None if timeout is None else _timeout_ms(timeout)
@@ -219,7 +219,7 @@ def _positions(values: List, element: bytes, *, backwards: bool = False, depth: 
 def _lset(client: Client, key: bytes, index: bytes, element: bytes) -> Reply:
     values = client.db.typed(key, deque)
     if values is None:
-        raise NO_SUCH_KEY
+        raise no_such_key()
     position = integer(index)
     if not -len(values) <= position < len(values):
         raise CommandError("ERR index out of range")

@@ -7,15 +7,15 @@ from itertools import chain
 
 from rsmq_tui.listserver.command import (
     COMMANDS,
-    NO_SUCH_KEY,
-    SYNTAX_ERROR,
     command,
     find,
     integer,
     keyword,
+    no_such_key,
     one_of,
     options,
     real,
+    syntax_error,
 )
 from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.faults import KINDS, Fault
@@ -40,7 +40,7 @@ def _config_get(client: Client, *patterns: bytes) -> Reply:
 def _config_set(client: Client, *words: bytes) -> Reply:
     server = client.server
     if len(words) % 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     for name, value in zip(words[::2], words[1::2], strict=True):
         setting, text = name.lower().decode("latin-1"), value.decode("utf-8", "surrogateescape")
         if setting == "requirepass":
@@ -183,7 +183,7 @@ def _flushall(client: Client, *mode: bytes) -> Reply:
 
 def _check_flush(mode: tuple[bytes, ...]) -> None:
     if len(mode) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     if mode:
         one_of(mode[0], "SYNC", "ASYNC")
 
@@ -207,7 +207,7 @@ def _time(client: Client) -> Reply:
 def _object_encoding(client: Client, key: bytes) -> Reply:
     value = client.db.get(key)
     if value is None:
-        raise NO_SUCH_KEY
+        raise no_such_key()
     names = {"string": b"raw", "list": b"quicklist", "hash": b"hashtable", "set": b"hashtable", "zset": b"skiplist"}
     return names[TYPES[type(value)]]
 
@@ -244,7 +244,7 @@ def _debug_clock(client: Client, action: bytes, *seconds: float) -> Reply:
         case "START" if not seconds:
             clock.start()
         case _:
-            raise SYNTAX_ERROR
+            raise syntax_error()
     return "OK"
 
 

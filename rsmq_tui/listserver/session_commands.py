@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rsmq_tui.listserver.blocking import ListKey, Waiter
-from rsmq_tui.listserver.command import SYNTAX_ERROR, command, integer, one_of, options, wrong_number
+from rsmq_tui.listserver.command import command, integer, one_of, options, syntax_error, wrong_number
 from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
 
@@ -56,7 +56,7 @@ def _log_in(client: Client, password: bytes, user: bytes = b"default") -> None:
 @command("AUTH password...", "fast loading stale noscript no_auth allow_busy")
 def _auth(client: Client, *words: bytes) -> Reply:
     if len(words) > 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     if len(words) == 1 and not client.server.password:
         raise CommandError(
             "ERR AUTH <password> called without any password configured for the default user. "
@@ -198,7 +198,7 @@ def _client_list(client: Client, *words: bytes) -> Reply:
                 if one_of(words[1], "NORMAL", "MASTER", "REPLICA", "SLAVE", "PUBSUB") != "NORMAL":
                     clients = []
             case _:
-                raise SYNTAX_ERROR
+                raise syntax_error()
     return _described(clients)
 
 
@@ -292,7 +292,7 @@ def _end(client: Client, clients: list[Client]) -> None:
 def _client_unblock(client: Client, number: bytes, *reason: bytes) -> Reply:
     is_error = bool(reason) and one_of(reason[0], "TIMEOUT", "ERROR") == "ERROR"
     if len(reason) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     found = client.server.clients.get(integer(number))
     if found is None or not found.blocked:
         return 0
@@ -304,7 +304,7 @@ def _client_unblock(client: Client, number: bytes, *reason: bytes) -> Reply:
 @command("CLIENT|PAUSE timeout [mode]", "admin loading stale noscript")
 def _client_pause(client: Client, timeout: bytes, *mode: bytes) -> Reply:
     if len(mode) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     all_commands = not mode or one_of(mode[0], "ALL", "WRITE") == "ALL"
     timeout_ms = integer(timeout, "timeout is not an integer or out of range")
     if timeout_ms < 0:
