@@ -214,11 +214,6 @@ def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
     return None if stays else "OK"
 
 
-@command("SETNX key value", "write denyoom fast")
-def _setnx(client: Client, key: bytes, value: bytes) -> Reply:
-    return int(_set(client, key, value, b"NX") == "OK")
-
-
 def _time(word: bytes) -> int:
     time = integer(word)
     if time <= 0:
@@ -226,17 +221,13 @@ def _time(word: bytes) -> int:
     return time
 
 
-def _set_for(client: Client, key: bytes, time: bytes, value: bytes, *, unit: bytes) -> Reply:
-    return _set(client, key, value, unit, time)
-
-
-command("SETEX key seconds value", "write denyoom")(partial(_set_for, unit=b"EX"))
-command("PSETEX key milliseconds value", "write denyoom")(partial(_set_for, unit=b"PX"))
-
-
-@command("GETSET key value", "write denyoom fast")
-def _getset(client: Client, key: bytes, value: bytes) -> Reply:
-    return _set(client, key, value, b"GET")
+for _syntax, _flags, _call in (
+    ("SETNX key value", "fast", lambda client, key, value: int(_set(client, key, value, b"NX") == "OK")),
+    ("SETEX key seconds value", "", lambda client, key, time, value: _set(client, key, value, b"EX", time)),
+    ("PSETEX key milliseconds value", "", lambda client, key, time, value: _set(client, key, value, b"PX", time)),
+    ("GETSET key value", "fast", lambda client, key, value: _set(client, key, value, b"GET")),
+):
+    command(_syntax, f"write denyoom {_flags}")(_call)
 
 
 @command("GETDEL key", "write fast")

@@ -1,9 +1,11 @@
 """The commands of the server: INFO, CONFIG, COMMAND, DEBUG, time, databases, and those that it refuses."""
 
+import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
+from urllib.parse import quote
 
 from rsmq_tui.listserver.command import (
     COMMANDS,
@@ -17,7 +19,7 @@ from rsmq_tui.listserver.command import (
     real,
     syntax_error,
 )
-from rsmq_tui.listserver.engine import NO_REPLY, Client
+from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.faults import KINDS, Fault
 from rsmq_tui.listserver.resp import CommandError, Reply
 from rsmq_tui.listserver.store import TYPES, SortedSet
@@ -55,7 +57,7 @@ def _config_set(client: Client, *words: bytes) -> Reply:
         else:
             server.config[setting] = text
     for each in server.clients.values():
-        each.limit(server.bulk_limit)
+        each.requests.bulk_limit = server.bulk_limit
     return "OK"
 
 
@@ -74,9 +76,20 @@ def _config_resetstat(client: Client) -> Reply:
 @command("INFO [section...]", "loading stale")
 def _info(client: Client, *sections: bytes) -> Reply:
     server = client.server
+    now_ms = server.clock.now_ms()
+    blocked = sum(bool(each.blocked or each.is_postponed) for each in server.clients.values())
     parts = {
-        "server": server.about(),
-        "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(_blocked(client))},
+        "server": {
+            "redis_version": REDIS_VERSION,
+            "server_name": "listserver",
+            "redis_mode": "standalone",
+            "process_id": str(os.getpid()),
+            "run_id": f"{id(server) & 0xFFFFFFFF:08x}{server.started_ms:032x}",
+            "tcp_port": str(server.port),
+            "server_time_usec": str(server.clock.now_us()),
+            "uptime_in_seconds": str((now_ms - server.started_ms) // 1000),
+        },
+        "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(blocked)},
         "memory": {"maxmemory": "0"},
         "persistence": {"loading": "0", "rdb_changes_since_last_save": str(server.changes)},
         "stats": {
@@ -84,7 +97,14 @@ def _info(client: Client, *sections: bytes) -> Reply:
             "total_commands_processed": str(sum(calls.number for calls in server.calls.values())),
         },
         "replication": {"role": "master", "connected_slaves": "0"},
-        "waiting": server.waiting(),
+        "waiting": {
+            "waiting_clients": str(server.blocking.clients),
+            "waiting_lists": str(len(server.blocking.queues)),
+            **{
+                f"waiting{number}": f"key={quote(key)},db={index},clients={clients},first_ms={now_ms - since_ms}"
+                for number, ((index, key), clients, since_ms) in enumerate(server.blocking.waiting())
+            },
+        },
         "commandstats": {
             f"cmdstat_{name.lower()}": f"calls={calls.number},usec={calls.duration_ns // 1000},"
             f"usec_per_call={calls.duration_ns / 1000 / calls.number:.2f},rejected_calls=0,failed_calls={calls.failed}"
@@ -106,10 +126,6 @@ def _info(client: Client, *sections: bytes) -> Reply:
         for name, fields in parts.items()
         if name in wanted
     ).encode()
-
-
-def _blocked(client: Client) -> int:
-    return sum(bool(each.blocked or each.is_postponed) for each in client.server.clients.values())
 
 
 # COMMAND, and those without effect or of one expression.
@@ -167,25 +183,17 @@ def _subscribe(client: Client, *channels: bytes) -> Reply:
 
 
 @command("FLUSHDB [mode]", "write")
-def _flushdb(client: Client, *mode: bytes) -> Reply:
-    _check_flush(mode)
-    client.db.clear()
-    return "OK"
-
-
-@command("FLUSHALL [mode]", "write")
-def _flushall(client: Client, *mode: bytes) -> Reply:
-    _check_flush(mode)
-    for database in client.server.databases:
-        database.clear()
-    return "OK"
-
-
-def _check_flush(mode: tuple[bytes, ...]) -> None:
+def _flushdb(client: Client, *mode: bytes, every: bool = False) -> Reply:
     if len(mode) > 1:
         raise syntax_error()
     if mode:
         one_of(mode[0], "SYNC", "ASYNC")
+    for database in client.server.databases if every else (client.db,):
+        database.clear()
+    return "OK"
+
+
+command("FLUSHALL [mode]", "write")(partial(_flushdb, every=True))
 
 
 @command("SWAPDB index index", "write fast")

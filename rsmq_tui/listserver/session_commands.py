@@ -50,7 +50,7 @@ def _log_in(client: Client, password: bytes, user: bytes = b"default") -> None:
     wanted = client.server.password.encode()
     if (wanted and not compare_digest(password, wanted)) or user != b"default":
         raise CommandError("WRONGPASS invalid username-password pair or user is disabled.")
-    client.trust()
+    client.requests.is_trusted = True
 
 
 @command("AUTH password...", "fast loading stale noscript no_auth allow_busy")
@@ -77,7 +77,7 @@ def _hello(client: Client, *words: bytes) -> Reply:
     given = options(words[1:], unknown=unknown, AUTH=(bytes, bytes), SETNAME=_checked_name)
     if "AUTH" in given:
         _log_in(client, *reversed(given["AUTH"]))
-    if not client.is_trusted:
+    if not client.requests.is_trusted:
         raise CommandError(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> "
             "AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version "
@@ -100,7 +100,7 @@ def _reset(client: Client) -> Reply:
     client.queue = None
     client.server.unwatch(client)
     client.index, client.version, client.name, client.reply_mode = 0, 2, b"", "ON"
-    client.is_trusted = not client.server.password
+    client.requests.is_trusted = not client.server.password
     return "RESET"
 
 
@@ -227,7 +227,7 @@ def _line(client: Client, places: dict[tuple[Waiter, ListKey], int]) -> bytes:
         "ssub": 0,
         "multi": len(client.queue or ()) if is_in_transaction else -1,
         "watch": len(client.watched),
-        "qbuf": client.unread,
+        "qbuf": client.requests.size,
         "omem": client.unsent,
         "cmd": client.last_command or "NULL",
         "user": "default",
