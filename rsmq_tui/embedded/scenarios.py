@@ -419,6 +419,11 @@ class ListScenario:
     abandoned: Abandoned | None = None
     bounds: Bounds | None = None
 
+    @property
+    def needs_scripts(self) -> bool:
+        """Whether its workers take leases, or its reaper returns items, both by Lua scripts."""
+        return self.reap_every_s is not None or (self.worker is not None and self.worker.lease_ms is not None)
+
 
 # Each time the worker dies, about eight items stay in processing; their leases end within five seconds, and the reaper,
 # which runs every twenty, returns them before the verdict is leaking. A worker died just before the start, so that

@@ -479,17 +479,19 @@ class _Workload(Running):
 class WorkloadProcess(Lifetime[_Workload]):
     """Producers and consumers that run as long as the ``with`` block, and never longer than this process.
 
-    The arguments are those of ``workload.run_workload``. It writes nothing to the terminal. The URL must hold no
-    password, because it is on a command line, which other users can read.
+    The arguments are those of ``workload.run_workload``; without ``scripts`` it runs only the queues that need none. It
+    writes nothing to the terminal. The URL must hold no password, because it is on a command line, which other users
+    can read.
     """
 
     WHAT = "workload"
 
-    def __init__(self, url: str, *, ns: str = "rsmq", speed: float = 1.0) -> None:
+    def __init__(self, url: str, *, ns: str = "rsmq", speed: float = 1.0, scripts: bool = True) -> None:
         super().__init__()
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
             *(sys.executable, "-P", "-m", "rsmq_tui.embedded.workload"),
+            *(() if scripts else ("--without-scripts",)),
             *("--ns", ns, "--speed", str(speed), "--", url),
         ]
 

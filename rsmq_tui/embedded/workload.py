@@ -258,6 +258,7 @@ class ListWorker:
 
 # The lists come first, because their backlogs are small.
 DEMO: tuple[Scenario | ListScenario, ...] = (*LIST_SCENARIOS, *SCENARIOS)
+DEMO_WITHOUT_SCRIPTS = tuple(each for each in LIST_SCENARIOS if not each.needs_scripts)
 
 _LAST_RESORT_S = 2.0
 
@@ -422,6 +423,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("url")
     parser.add_argument("--ns", default="rsmq")
     parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--without-scripts", action="store_true", help="only queues that need no Lua")
     options = parser.parse_args(arguments)
     with suppress(KeyboardInterrupt):
         asyncio.run(_run_until_stdin_ends(options))
@@ -442,7 +444,14 @@ async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
 
     # A thread, because the loop's pipe reader does not work on Windows, or if stdin is a file.
     threading.Thread(target=watch, daemon=True).start()
-    await run_workload(options.url, ns=options.ns, speed=options.speed, stop=stop, on_ready=_say_ready)
+    await run_workload(
+        options.url,
+        ns=options.ns,
+        speed=options.speed,
+        stop=stop,
+        scenarios=DEMO_WITHOUT_SCRIPTS if options.without_scripts else DEMO,
+        on_ready=_say_ready,
+    )
 
 
 def _say_ready() -> None:

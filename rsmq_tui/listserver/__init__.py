@@ -1,5 +1,8 @@
 """An in-memory server for list queues, with blocking commands, a clock that tests control, and injected faults.
 
+Read ``resp``, ``command``, ``store`` and ``list_commands`` first, then ``blocking``, ``engine``, ``faults`` and
+``server``. The other commands have the form of those of lists.
+
 blocking             the clients that wait for lists, their order and their deadlines
 collection_commands  hashes, sets and sorted sets
 command              the table of commands, and how arguments are read

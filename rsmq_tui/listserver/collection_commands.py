@@ -4,21 +4,60 @@ Documentation: https://redis.io/docs/latest/commands/?group=hash, ``?group=set``
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain, islice
 from math import isnan
+from typing import Any
 
-from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, count, integer, real
+from rsmq_tui.listserver.command import command, count, integer, options, reads, real, syntax_error, wrong_number
 from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.key_commands import added, scan
 from rsmq_tui.listserver.resp import CommandError, Reply, number
 from rsmq_tui.listserver.store import SortedSet, V, span
 
-_KEY = (1, 1, 1)
 _NO_HASH: dict[bytes, bytes] = {}
 _NO_SET: set[bytes] = set()
 _NO_SORTED_SET = SortedSet()
+
+
+# Removing and scanning, which differ by type only in how a member is removed and shown.
+
+
+def _removes(syntax: str, kind: type[V], remove: Callable[[Any, bytes], bool]) -> None:
+    def call(client: Client, key: bytes, *members: bytes) -> Reply:
+        stored = client.db.typed(key, kind)
+        removed = sum(remove(stored, member) for member in members) if stored else 0
+        if removed:
+            client.db.changed(key)
+        return removed
+
+    command(syntax, "write fast")(call)
+
+
+def _remove_member(stored: set[bytes], member: bytes) -> bool:
+    is_there = member in stored
+    stored.discard(member)
+    return is_there
+
+
+_removes("HDEL key field...", dict, lambda stored, field: stored.pop(field, None) is not None)
+_removes("SREM key member...", set, _remove_member)
+_removes("ZREM key member...", SortedSet, SortedSet.discard)
+
+
+def _scans(name: str, kind: type[V], none: V, shown: Callable[[Any, bytes], Iterable[bytes]]) -> None:
+    def call(client: Client, key: bytes, *words: bytes) -> Reply:
+        stored: Any = client.db.typed(key, kind) or none
+        cursor, members = scan(client, words, lambda: stored)
+        return [cursor, list(chain.from_iterable(shown(stored, member) for member in members if member in stored))]
+
+    command(f"{name} key cursor [options...]", "readonly")(call)
+
+
+_scans("HSCAN", dict, _NO_HASH, lambda stored, field: (field, stored[field]))
+_scans("SSCAN", set, _NO_SET, lambda stored, member: (member,))
+_scans("ZSCAN", SortedSet, _NO_SORTED_SET, lambda stored, member: (member, number(stored.scores[member])))
 
 
 # Hashes.
@@ -26,7 +65,7 @@ _NO_SORTED_SET = SortedSet()
 
 def _set_fields(client: Client, name: str, key: bytes, words: tuple[bytes, ...]) -> int:
     if len(words) % 2:
-        raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+        raise wrong_number(name)
     fields = client.db.made(key, dict)
     before = len(fields)
     fields.update(zip(words[::2], words[1::2], strict=True))
@@ -34,81 +73,50 @@ def _set_fields(client: Client, name: str, key: bytes, words: tuple[bytes, ...])
     return len(fields) - before
 
 
-@command("HSET", -4, "write denyoom fast", keys=_KEY)
+@command("HSET key field,value...", "write denyoom fast")
 def _hset(client: Client, key: bytes, *words: bytes) -> Reply:
     return _set_fields(client, "hset", key, words)
 
 
-@command("HMSET", -4, "write denyoom fast", keys=_KEY)
+@command("HMSET key field,value...", "write denyoom fast")
 def _hmset(client: Client, key: bytes, *words: bytes) -> Reply:
     _set_fields(client, "hmset", key, words)
     return "OK"
 
 
-@command("HSETNX", 4, "write denyoom fast", keys=_KEY)
+@command("HSETNX key field value", "write denyoom fast")
 def _hsetnx(client: Client, key: bytes, field: bytes, value: bytes) -> Reply:
     if field in (client.db.typed(key, dict) or _NO_HASH):
         return 0
     return _set_fields(client, "hsetnx", key, (field, value))
 
 
-def _reads(kind: type[V], none: V, *table: tuple[str, int, Callable[..., Reply]]) -> None:
-    """Register commands that read one value: name, arity, and a function of the value and the arguments."""
-
-    def enter(name: str, arity: int, read: Callable[..., Reply]) -> None:
-        def call(client: Client, key: bytes, *words: bytes) -> Reply:
-            return read(client.db.typed(key, kind) or none, *words)
-
-        command(name, arity, "readonly fast", keys=_KEY)(call)
-
-    for row in table:
-        enter(*row)
-
-
-_reads(
-    dict,
-    _NO_HASH,
-    ("HGET", 3, lambda stored, field: stored.get(field)),
-    ("HMGET", -3, lambda stored, *fields: [stored.get(field) for field in fields]),
-    ("HLEN", 2, len),
-    ("HEXISTS", 3, lambda stored, field: int(field in stored)),
-    ("HSTRLEN", 3, lambda stored, field: len(stored.get(field, b""))),
-    ("HGETALL", 2, dict),
-    ("HKEYS", 2, list),
-    ("HVALS", 2, lambda stored: list(stored.values())),
-)
-
-
-@command("HDEL", -3, "write fast", keys=_KEY)
-def _hdel(client: Client, key: bytes, *fields: bytes) -> Reply:
-    stored = client.db.typed(key, dict)
-    if stored is None:
-        return 0
-    removed = sum(stored.pop(field, None) is not None for field in fields)
-    if removed:
-        client.db.changed(key)
-    return removed
-
-
-@command("HINCRBY", 4, "write denyoom fast", keys=_KEY)
-def _hincrby(client: Client, key: bytes, field: bytes, by: bytes) -> Reply:
+@command("HINCRBY key field by:int", "write denyoom fast")
+def _hincrby(client: Client, key: bytes, field: bytes, by: int) -> Reply:
     value = (client.db.typed(key, dict) or _NO_HASH).get(field, b"0")
-    total = added(value, integer(by), "hash value is not an integer")
+    total = added(value, by, "hash value is not an integer")
     _set_fields(client, "hincrby", key, (field, b"%d" % total))
     return total
 
 
-@command("HSCAN", -3, "readonly", keys=_KEY)
-def _hscan(client: Client, key: bytes, *words: bytes) -> Reply:
-    stored = client.db.typed(key, dict) or _NO_HASH
-    cursor, fields = scan(client, words, lambda: stored)
-    return [cursor, list(chain.from_iterable((field, stored[field]) for field in fields if field in stored))]
+reads(
+    dict,
+    _NO_HASH,
+    ("HGET key field", lambda stored, field: stored.get(field)),
+    ("HMGET key field...", lambda stored, *fields: [stored.get(field) for field in fields]),
+    ("HLEN key", len),
+    ("HEXISTS key field", lambda stored, field: int(field in stored)),
+    ("HSTRLEN key field", lambda stored, field: len(stored.get(field, b""))),
+    ("HGETALL key", dict),
+    ("HKEYS key", list),
+    ("HVALS key", lambda stored: list(stored.values())),
+)
 
 
 # Sets.
 
 
-@command("SADD", -3, "write denyoom fast", keys=_KEY)
+@command("SADD key member...", "write denyoom fast")
 def _sadd(client: Client, key: bytes, *members: bytes) -> Reply:
     stored = client.db.made(key, set)
     before = len(stored)
@@ -118,47 +126,27 @@ def _sadd(client: Client, key: bytes, *members: bytes) -> Reply:
     return len(stored) - before
 
 
-@command("SREM", -3, "write fast", keys=_KEY)
-def _srem(client: Client, key: bytes, *members: bytes) -> Reply:
-    stored = client.db.typed(key, set)
-    if stored is None:
-        return 0
-    before = len(stored)
-    stored.difference_update(members)
-    removed = before - len(stored)
-    if removed:
-        client.db.changed(key)
-    return removed
-
-
-_reads(
+reads(
     set,
     _NO_SET,
-    ("SCARD", 2, len),
-    ("SISMEMBER", 3, lambda stored, member: int(member in stored)),
-    ("SMISMEMBER", -3, lambda stored, *members: [int(member in stored) for member in members]),
-    ("SMEMBERS", 2, set),
+    ("SCARD key", len),
+    ("SISMEMBER key member", lambda stored, member: int(member in stored)),
+    ("SMISMEMBER key member...", lambda stored, *members: [int(member in stored) for member in members]),
+    ("SMEMBERS key", set),
 )
-
-
-@command("SSCAN", -3, "readonly", keys=_KEY)
-def _sscan(client: Client, key: bytes, *words: bytes) -> Reply:
-    stored = client.db.typed(key, set) or _NO_SET
-    cursor, members = scan(client, words, lambda: stored)
-    return [cursor, [member for member in members if member in stored]]
 
 
 # Sorted sets.
 
 
-@command("ZADD", -4, "write denyoom fast", keys=_KEY)
+@command("ZADD key [options...] score,member...", "write denyoom fast")
 def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:  # noqa: PLR0912 - its options are many
     at = 0
     while at < len(words) and words[at].upper() in (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"):
         at += 1
     options, pairs = {word.upper() for word in words[:at]}, words[at:]
     if not pairs or len(pairs) % 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     if {b"NX", b"XX"} <= options:
         raise CommandError("ERR XX and NX options at the same time are not compatible")
     if len(options & {b"GT", b"LT", b"NX"}) > 1:
@@ -192,20 +180,9 @@ def _zadd(client: Client, key: bytes, *words: bytes) -> Reply:  # noqa: PLR0912 
     return changed if b"CH" in options else new
 
 
-@command("ZINCRBY", 4, "write denyoom fast", keys=_KEY)
+@command("ZINCRBY key increment member", "write denyoom fast")
 def _zincrby(client: Client, key: bytes, by: bytes, member: bytes) -> Reply:
     return _zadd(client, key, b"INCR", by, member)
-
-
-@command("ZREM", -3, "write fast", keys=_KEY)
-def _zrem(client: Client, key: bytes, *members: bytes) -> Reply:
-    stored = client.db.typed(key, SortedSet)
-    if stored is None:
-        return 0
-    removed = sum(stored.discard(member) for member in members)
-    if removed:
-        client.db.changed(key)
-    return removed
 
 
 Ordered = list[tuple[float, bytes]]
@@ -243,20 +220,12 @@ def _limited(found: Ordered, limit: tuple[int, int] | None) -> Ordered:
     return [] if offset < 0 else list(islice(found, offset, None if most < 0 else offset + most))
 
 
-@command("ZRANGE", -4, "readonly", keys=_KEY)
+@command("ZRANGE key start stop [options...]", "readonly")
 def _zrange(
     client: Client, key: bytes, start: bytes, stop: bytes, *words: bytes, given: tuple[bytes, ...] = ()
 ) -> Reply:
-    chosen: set[str] = set()
-    limit = None
-    options = Words((*given, *words))
-    for option in options:
-        if option == "LIMIT":
-            limit = integer(options.next()), integer(options.next())
-        elif option in ("BYSCORE", "REV", "WITHSCORES"):
-            chosen.add(option)
-        else:
-            raise SYNTAX_ERROR
+    chosen = options((*given, *words), "BYSCORE REV WITHSCORES", LIMIT=(integer, integer))
+    limit = chosen.get("LIMIT")
     if limit is not None and "BYSCORE" not in chosen:
         raise CommandError("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
     stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
@@ -277,45 +246,47 @@ for _name, _options in (
     ("ZREVRANGEBYSCORE", (b"BYSCORE", b"REV")),
     ("ZREVRANGE", (b"REV",)),
 ):
-    command(_name, -4, "readonly", keys=_KEY)(partial(_zrange, given=_options))
+    command(f"{_name} key start stop [options...]", "readonly")(partial(_zrange, given=_options))
 
 
-_reads(
+reads(
     SortedSet,
     _NO_SORTED_SET,
-    ("ZCARD", 2, len),
-    ("ZCOUNT", 4, lambda stored, low, high: len(_by_score(stored, low, high))),
-    ("ZSCORE", 3, lambda stored, member: stored.scores.get(member)),
-    ("ZMSCORE", -3, lambda stored, *members: [stored.scores.get(member) for member in members]),
-    ("ZRANK", 3, lambda stored, member: stored.rank(member)),
-    ("ZREVRANK", 3, lambda stored, member: stored.rank(member, backwards=True)),
+    ("ZCARD key", len),
+    ("ZCOUNT key min max", lambda stored, low, high: len(_by_score(stored, low, high))),
+    ("ZSCORE key member", lambda stored, member: stored.scores.get(member)),
+    ("ZMSCORE key member...", lambda stored, *members: [stored.scores.get(member) for member in members]),
+    ("ZRANK key member", lambda stored, member: stored.rank(member)),
+    ("ZREVRANK key member", lambda stored, member: stored.rank(member, backwards=True)),
 )
 
 
-@command("ZREMRANGEBYSCORE", 4, "write", keys=_KEY)
+def _remove(client: Client, key: bytes, found: Ordered) -> int:
+    stored = client.db.typed(key, SortedSet)
+    for _, member in found:
+        assert stored is not None
+        stored.discard(member)
+    if found:
+        client.db.changed(key)
+    return len(found)
+
+
+@command("ZREMRANGEBYSCORE key min max", "write")
 def _zremrangebyscore(client: Client, key: bytes, low: bytes, high: bytes) -> Reply:
     stored = client.db.typed(key, SortedSet) or _NO_SORTED_SET
     places = _by_score(stored, low, high)
-    return _zrem(client, key, *(member for _, member in stored.order[places.start : places.stop]))
+    return _remove(client, key, stored.order[places.start : places.stop])
 
 
 def _pop(client: Client, key: bytes, *most: bytes, first: bool) -> Reply:
     wanted = count(most[0]) if most else 1
     order = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).order
     found = order[:wanted] if first else order[::-1][:wanted]
-    _zrem(client, key, *(member for _, member in found))
+    _remove(client, key, found)
     if client.version == 3 and not most:
         return list(found[0][::-1]) if found else []
     return _shown(client, found, with_scores=True)
 
 
-command("ZPOPMIN", -2, "write fast", keys=_KEY)(partial(_pop, first=True))
-command("ZPOPMAX", -2, "write fast", keys=_KEY)(partial(_pop, first=False))
-
-
-@command("ZSCAN", -3, "readonly", keys=_KEY)
-def _zscan(client: Client, key: bytes, *words: bytes) -> Reply:
-    scores = (client.db.typed(key, SortedSet) or _NO_SORTED_SET).scores
-    cursor, members = scan(client, words, lambda: scores)
-    found = ((member, number(scores[member])) for member in members if member in scores)
-    return [cursor, list(chain.from_iterable(found))]
+command("ZPOPMIN key [count]", "write fast")(partial(_pop, first=True))
+command("ZPOPMAX key [count]", "write fast")(partial(_pop, first=False))

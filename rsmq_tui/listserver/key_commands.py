@@ -8,62 +8,60 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
-from rsmq_tui.listserver.command import NO_SUCH_KEY, SYNTAX_ERROR, Words, command, integer, real
+from rsmq_tui.listserver.command import (
+    NOT_AN_INTEGER,
+    command,
+    integer,
+    no_such_key,
+    options,
+    reads,
+    real,
+    syntax_error,
+    wrong_number,
+)
 from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.resp import CommandError, Reply, number
 from rsmq_tui.listserver.store import TYPES
 
-_KEY = (1, 1, 1)
-_KEYS = (1, -1, 1)
 
-
-@command("DEL", -2, "write", keys=_KEYS)
-@command("UNLINK", -2, "write fast", keys=_KEYS)
+@command("DEL key...", "write")
+@command("UNLINK key...", "write fast")
 def _del(client: Client, *keys: bytes) -> Reply:
     return sum(client.db.delete(key) for key in keys)
 
 
-@command("EXISTS", -2, "readonly fast", keys=_KEYS)
-@command("TOUCH", -2, "readonly fast", keys=_KEYS)
+@command("EXISTS key...", "readonly fast")
+@command("TOUCH key...", "readonly fast")
 def _exists(client: Client, *keys: bytes) -> Reply:
     return sum(client.db.get(key) is not None for key in keys)
 
 
-@command("TYPE", 2, "readonly fast", keys=_KEY)
+@command("TYPE key", "readonly fast")
 def _type(client: Client, key: bytes) -> Reply:
     value = client.db.get(key)
     return "none" if value is None else TYPES[type(value)]
 
 
-@command("RANDOMKEY", 1, "readonly")
+@command("RANDOMKEY", "readonly")
 def _randomkey(client: Client) -> Reply:
     keys = client.db.names()
     return random.choice(keys) if keys else None
 
 
-@command("RENAME", 3, "write", keys=(1, 2, 1))
-def _rename(client: Client, key: bytes, new_key: bytes) -> Reply:
-    _move(client, key, new_key)
-    return "OK"
-
-
-@command("RENAMENX", 3, "write fast", keys=(1, 2, 1))
-def _renamenx(client: Client, key: bytes, new_key: bytes) -> Reply:
-    if client.db.get(key) is None:
-        raise NO_SUCH_KEY
-    if client.db.get(new_key) is not None:
-        return 0
-    _move(client, key, new_key)
-    return 1
-
-
-def _move(client: Client, key: bytes, new_key: bytes) -> None:
+@command("RENAME key newkey", "write")
+def _rename(client: Client, key: bytes, new_key: bytes, *, replaces: bool = True) -> Reply:
     value, expires_ms = client.db.get(key), client.db.expires_ms.get(key)
     if value is None:
-        raise NO_SUCH_KEY
+        raise no_such_key()
+    if not replaces and client.db.get(new_key) is not None:
+        return 0
     if key != new_key:
         client.db.delete(key)
         client.db.put(new_key, value, expires_ms)
+    return "OK" if replaces else 1
+
+
+command("RENAMENX key newkey", "write fast")(partial(_rename, replaces=False))
 
 
 # Names by pattern.
@@ -104,7 +102,7 @@ def _of_class(inside: bytes, *, negated: bool) -> bytes:
     return b"[" + (b"^" if negated else b"") + ranges + b"]"
 
 
-@command("KEYS", 2, "readonly")
+@command("KEYS pattern", "readonly")
 def _keys(client: Client, pattern: bytes) -> Reply:
     return [key for key in client.db.names() if matcher(pattern)(key)]
 
@@ -112,26 +110,20 @@ def _keys(client: Client, pattern: bytes) -> Reply:
 def scan(client: Client, words: tuple[bytes, ...], names: Callable[[], Iterable[bytes]]) -> tuple[bytes, list[bytes]]:
     """Execute SCAN, HSCAN, SSCAN or ZSCAN; return the next cursor and the names that match."""
     cursor = integer(words[0], "invalid cursor", least=0, most=2**64 - 1)
-    pattern, kind, count = b"*", "", 10
-    options = Words(words[1:])
-    for option in options:
-        value = options.next()
-        if option == "MATCH":
-            pattern = value
-        elif option == "COUNT":
-            count = integer(value)
-            if count < 1:
-                raise SYNTAX_ERROR
-        elif option == "TYPE":
-            kind = value.lower().decode("latin-1")
-        else:
-            raise SYNTAX_ERROR
-    rest, page = client.server.cursors.page(cursor, names, count)
-    matches = matcher(pattern)
+    given = options(words[1:], MATCH=bytes, COUNT=_page_size, TYPE=lambda kind: kind.lower().decode("latin-1"))
+    rest, page = client.server.cursors.page(cursor, names, given.get("COUNT", 10))
+    matches, kind = matcher(given.get("MATCH", b"*")), given.get("TYPE")
     return b"%d" % rest, [name for name in page if matches(name) and (not kind or _type(client, name) == kind)]
 
 
-@command("SCAN", -2, "readonly")
+def _page_size(word: bytes) -> int:
+    size = integer(word)
+    if size < 1:
+        raise syntax_error()
+    return size
+
+
+@command("SCAN cursor [options...]", "readonly")
 def _scan(client: Client, *words: bytes) -> Reply:
     cursor, keys = scan(client, words, client.db.names)
     return [cursor, [key for key in keys if client.db.get(key) is not None]]
@@ -140,8 +132,8 @@ def _scan(client: Client, *words: bytes) -> Reply:
 # Expiry.
 
 
-def _expire(client: Client, key: bytes, time: bytes, *condition: bytes, unit_ms: int, absolute: bool) -> Reply:
-    expires_ms = integer(time) * unit_ms + (0 if absolute else client.server.clock.now_ms())
+def _expire(client: Client, key: bytes, time: int, *condition: bytes, unit_ms: int, absolute: bool) -> Reply:
+    expires_ms = time * unit_ms + (0 if absolute else client.server.clock.now_ms())
     if client.db.get(key) is None:
         return 0
     now_ms = client.db.expires_ms.get(key)
@@ -178,11 +170,13 @@ def _left(client: Client, key: bytes, *, unit_ms: int, absolute: bool) -> Reply:
 
 for _name, _unit_ms, _absolute in (("", 1000, False), ("P", 1, False), ("", 1000, True), ("P", 1, True)):
     _names = (f"{_name}EXPIREAT", f"{_name}EXPIRETIME") if _absolute else (f"{_name}EXPIRE", f"{_name}TTL")
-    command(_names[0], -3, "write fast", keys=_KEY)(partial(_expire, unit_ms=_unit_ms, absolute=_absolute))
-    command(_names[1], 2, "readonly fast", keys=_KEY)(partial(_left, unit_ms=_unit_ms, absolute=_absolute))
+    command(f"{_names[0]} key time:int [condition...]", "write fast")(
+        partial(_expire, unit_ms=_unit_ms, absolute=_absolute)
+    )
+    command(f"{_names[1]} key", "readonly fast")(partial(_left, unit_ms=_unit_ms, absolute=_absolute))
 
 
-@command("PERSIST", 2, "write fast", keys=_KEY)
+@command("PERSIST key", "write fast")
 def _persist(client: Client, key: bytes) -> Reply:
     if client.db.get(key) is None or key not in client.db.expires_ms:
         return 0
@@ -193,33 +187,24 @@ def _persist(client: Client, key: bytes) -> Reply:
 # Strings.
 
 
-@command("GET", 2, "readonly fast", keys=_KEY)
+reads(bytes, b"", ("STRLEN key", len))
+
+
+@command("GET key", "readonly fast")
 def _get(client: Client, key: bytes) -> Reply:
     return client.db.typed(key, bytes)
 
 
-@command("SET", -3, "write denyoom", keys=_KEY)
+@command("SET key value [options...]", "write denyoom")
 def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
-    given: set[str] = set()
+    given = options(words, "NX XX GET KEEPTTL", once=True, EX=_time, PX=_time, EXAT=_time, PXAT=_time)
+    expiries = given.keys() & {"EX", "PX", "EXAT", "PXAT", "KEEPTTL"}
+    if {"NX", "XX"} <= given.keys() or len(expiries) > 1:
+        raise syntax_error()
     expires_ms = None
-    options = Words(words)
-    for option in options:
-        if option in given:
-            raise SYNTAX_ERROR
-        given.add(option)
-        match option:
-            case "EX" | "PX" | "EXAT" | "PXAT":
-                factor = 1000 if option.startswith("EX") else 1
-                expires_ms = factor * integer(options.next())
-                if expires_ms <= 0:
-                    raise CommandError("ERR invalid expire time in 'set' command")
-                expires_ms += 0 if option.endswith("AT") else client.server.clock.now_ms()
-            case "NX" | "XX" | "GET" | "KEEPTTL":
-                continue
-            case _:
-                raise SYNTAX_ERROR
-    if {"NX", "XX"} <= given or len(given & {"EX", "PX", "EXAT", "PXAT", "KEEPTTL"}) > 1:
-        raise SYNTAX_ERROR
+    for option in expiries - {"KEEPTTL"}:
+        expires_ms = given[option] * (1000 if option.startswith("EX") else 1)
+        expires_ms += 0 if option.endswith("AT") else client.server.clock.now_ms()
     old = client.db.typed(key, bytes) if "GET" in given else client.db.get(key)
     stays = (old is not None and "NX" in given) or (old is None and "XX" in given)
     if not stays:
@@ -229,59 +214,52 @@ def _set(client: Client, key: bytes, value: bytes, *words: bytes) -> Reply:
     return None if stays else "OK"
 
 
-@command("SETNX", 3, "write denyoom fast", keys=_KEY)
-def _setnx(client: Client, key: bytes, value: bytes) -> Reply:
-    return int(_set(client, key, value, b"NX") == "OK")
+def _time(word: bytes) -> int:
+    time = integer(word)
+    if time <= 0:
+        raise CommandError("ERR invalid expire time in 'set' command")
+    return time
 
 
-def _set_for(client: Client, key: bytes, time: bytes, value: bytes, *, unit: bytes) -> Reply:
-    return _set(client, key, value, unit, time)
+for _syntax, _flags, _call in (
+    ("SETNX key value", "fast", lambda client, key, value: int(_set(client, key, value, b"NX") == "OK")),
+    ("SETEX key seconds value", "", lambda client, key, time, value: _set(client, key, value, b"EX", time)),
+    ("PSETEX key milliseconds value", "", lambda client, key, time, value: _set(client, key, value, b"PX", time)),
+    ("GETSET key value", "fast", lambda client, key, value: _set(client, key, value, b"GET")),
+):
+    command(_syntax, f"write denyoom {_flags}")(_call)
 
 
-command("SETEX", 4, "write denyoom", keys=_KEY)(partial(_set_for, unit=b"EX"))
-command("PSETEX", 4, "write denyoom", keys=_KEY)(partial(_set_for, unit=b"PX"))
-
-
-@command("GETSET", 3, "write denyoom fast", keys=_KEY)
-def _getset(client: Client, key: bytes, value: bytes) -> Reply:
-    return _set(client, key, value, b"GET")
-
-
-@command("GETDEL", 2, "write fast", keys=_KEY)
+@command("GETDEL key", "write fast")
 def _getdel(client: Client, key: bytes) -> Reply:
     value = client.db.typed(key, bytes)
     client.db.delete(key)
     return value
 
 
-@command("MGET", -2, "readonly fast", keys=_KEYS)
+@command("MGET key...", "readonly fast")
 def _mget(client: Client, *keys: bytes) -> Reply:
     values = [client.db.get(key) for key in keys]
     return [value if isinstance(value, bytes) else None for value in values]
 
 
-@command("MSET", -3, "write denyoom", keys=(1, -1, 2))
+@command("MSET key,value...", "write denyoom")
 def _mset(client: Client, *words: bytes) -> Reply:
     if len(words) % 2:
-        raise CommandError("ERR wrong number of arguments for 'mset' command")
+        raise wrong_number("mset")
     for key, value in zip(words[::2], words[1::2], strict=True):
         client.db.put(key, value)
     return "OK"
 
 
-@command("STRLEN", 2, "readonly fast", keys=_KEY)
-def _strlen(client: Client, key: bytes) -> Reply:
-    return len(client.db.typed(key, bytes) or b"")
-
-
-@command("APPEND", 3, "write denyoom fast", keys=_KEY)
+@command("APPEND key value", "write denyoom fast")
 def _append(client: Client, key: bytes, value: bytes) -> Reply:
     joined = (client.db.typed(key, bytes) or b"") + value
     client.db.put(key, joined, client.db.expires_ms.get(key))
     return len(joined)
 
 
-def added(value: bytes, by: int, error: str = "value is not an integer or out of range") -> int:
+def added(value: bytes, by: int, error: str = NOT_AN_INTEGER) -> int:
     """Return a stored number with ``by`` added; raises ``CommandError`` beyond 64 bits."""
     total = integer(value, error) + by
     if not -(2**63) <= total < 2**63:
@@ -289,18 +267,18 @@ def added(value: bytes, by: int, error: str = "value is not an integer or out of
     return total
 
 
-def _add(client: Client, key: bytes, by: bytes = b"1", *, sign: int) -> Reply:
-    total = added(client.db.typed(key, bytes) or b"0", sign * integer(by))
+def _add(client: Client, key: bytes, by: int = 1, *, sign: int) -> Reply:
+    total = added(client.db.typed(key, bytes) or b"0", sign * by)
     client.db.put(key, b"%d" % total, client.db.expires_ms.get(key))
     return total
 
 
 for _name, _sign in (("INCR", 1), ("DECR", -1)):
-    command(_name, 2, "write denyoom fast", keys=_KEY)(partial(_add, sign=_sign))
-    command(f"{_name}BY", 3, "write denyoom fast", keys=_KEY)(partial(_add, sign=_sign))
+    command(f"{_name} key", "write denyoom fast")(partial(_add, sign=_sign))
+    command(f"{_name}BY key by:int", "write denyoom fast")(partial(_add, sign=_sign))
 
 
-@command("INCRBYFLOAT", 3, "write denyoom fast", keys=_KEY)
+@command("INCRBYFLOAT key increment", "write denyoom fast")
 def _incrbyfloat(client: Client, key: bytes, by: bytes) -> Reply:
     total = number(real(client.db.typed(key, bytes) or b"0") + real(by))
     client.db.put(key, total, client.db.expires_ms.get(key))

@@ -51,9 +51,9 @@ Reply = object
 class Requests:
     """Splits the data of a connection into requests; an incomplete request is kept."""
 
-    def __init__(self) -> None:
-        self.bulk_limit = BULK_LIMIT
-        self.is_trusted = True
+    def __init__(self, bulk_limit: int = BULK_LIMIT, *, is_trusted: bool = True) -> None:
+        self.bulk_limit = bulk_limit
+        self.is_trusted = is_trusted
         """Whether the connection is authenticated, so that the higher limits apply."""
         self.size = 0
         """Bytes received of incomplete requests."""

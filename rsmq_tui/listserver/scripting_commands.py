@@ -8,7 +8,7 @@ import importlib
 from hashlib import sha1
 from typing import Any
 
-from rsmq_tui.listserver.command import NOT_AN_INTEGER, command, find, has_subcommands, integer
+from rsmq_tui.listserver.command import command, find, integer
 from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply, number
 
@@ -86,7 +86,7 @@ class Scripting:
 
     def run(self, client: Client, digest: bytes, words: tuple[bytes, ...]) -> Reply:
         """Run a loaded script; ``words`` are the number of keys, the keys and the arguments."""
-        count = integer(words[0], NOT_AN_INTEGER)
+        count = integer(words[0])
         if count < 0:
             raise CommandError("ERR Number of keys can't be negative")
         if count > len(words) - 1:
@@ -165,19 +165,20 @@ def _scripting(client: Client) -> Scripting:
         try:
             found = client.server.scripting = Scripting()
         except ModuleNotFoundError:
+            # Clients that can do without scripts know a server that has none by these first words.
             raise CommandError(
-                "ERR this server runs no scripts without lupa: pip install 'rsmq-tui[listserver]'"
+                "ERR unknown command 'EVAL': scripts need lupa: pip install 'rsmq-tui[listserver]'"
             ) from None
     return found
 
 
-@command("EVAL", -3, "noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys", count_at=2)
+@command("EVAL script numkeys [word...]", "noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys")
 def _eval(client: Client, text: bytes, *words: bytes) -> Reply:
     scripting = _scripting(client)
     return scripting.run(client, scripting.load(text), words)
 
 
-@command("EVALSHA", -3, "noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys", count_at=2)
+@command("EVALSHA digest numkeys [word...]", "noscript skip_monitor may_replicate no_mandatory_keys stale movablekeys")
 def _evalsha(client: Client, digest: bytes, *words: bytes) -> Reply:
     scripting = _scripting(client)
     if digest.lower() not in scripting.scripts:
@@ -185,28 +186,24 @@ def _evalsha(client: Client, digest: bytes, *words: bytes) -> Reply:
     return scripting.run(client, digest.lower(), words)
 
 
-command("SCRIPT", -2)(has_subcommands)
-command("FUNCTION", -2)(has_subcommands)
-
-
-@command("SCRIPT|LOAD", 3, "noscript stale")
+@command("SCRIPT|LOAD script", "noscript stale")
 def _script_load(client: Client, text: bytes) -> Reply:
     return _scripting(client).load(text)
 
 
-@command("SCRIPT|EXISTS", -3, "noscript")
+@command("SCRIPT|EXISTS digest...", "noscript")
 def _script_exists(client: Client, *digests: bytes) -> Reply:
     return [int(digest.lower() in _scripting(client).scripts) for digest in digests]
 
 
-@command("SCRIPT|FLUSH", -2, "noscript may_replicate")
+@command("SCRIPT|FLUSH [mode...]", "noscript may_replicate")
 def _script_flush(client: Client, *mode: bytes) -> Reply:
     if client.server.scripting is not None:
         client.server.scripting.scripts.clear()
     return "OK"
 
 
-@command("FUNCTION|FLUSH", -2, "write noscript")
+@command("FUNCTION|FLUSH [mode...]", "write noscript")
 def _function_flush(client: Client, *mode: bytes) -> Reply:
     # There are no functions, but tests that clear a server also flush them.
     return "OK"

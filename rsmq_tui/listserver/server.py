@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 from rsmq_tui.listserver.engine import Client, Engine
 from rsmq_tui.listserver.faults import Fault
@@ -48,6 +50,22 @@ class ListServer:
     def port(self) -> int:
         """The port that it listens on."""
         return self.engine.port
+
+    @property
+    def url(self) -> str:
+        """The URL for clients, without the password."""
+        host = f"[{self.engine.host}]" if ":" in self.engine.host else self.engine.host
+        return f"redis://{host}:{self.port}" if self._listens else f"unix://{quote(self.engine.path)}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves."""
+        return self.engine.loop is not None
+
+    @property
+    def runs_scripts(self) -> bool:
+        """Whether scripts can be executed: lupa is installed."""
+        return find_spec("lupa") is not None
 
     # Start and end.
 

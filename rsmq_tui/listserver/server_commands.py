@@ -1,32 +1,33 @@
 """The commands of the server: INFO, CONFIG, COMMAND, DEBUG, time, databases, and those that it refuses."""
 
+import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
+from urllib.parse import quote
 
 from rsmq_tui.listserver.command import (
     COMMANDS,
-    NO_SUCH_KEY,
-    SYNTAX_ERROR,
-    Words,
     command,
     find,
-    has_subcommands,
     integer,
+    keyword,
+    no_such_key,
     one_of,
+    options,
     real,
+    syntax_error,
 )
-from rsmq_tui.listserver.engine import NO_REPLY, Client
+from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.faults import KINDS, Fault
 from rsmq_tui.listserver.resp import CommandError, Reply
 from rsmq_tui.listserver.store import TYPES, SortedSet
 
 _SIZES = {"k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3, "b": 1, "": 1}
-command("CONFIG", -2)(has_subcommands)
 
 
-@command("CONFIG|GET", -3, "admin loading stale noscript")
+@command("CONFIG|GET pattern...", "admin loading stale noscript")
 def _config_get(client: Client, *patterns: bytes) -> Reply:
     settings = {**client.server.config, "requirepass": client.server.password, "port": str(client.server.port)}
     wanted = [pattern.lower().decode("latin-1") for pattern in patterns]
@@ -37,11 +38,11 @@ def _config_get(client: Client, *patterns: bytes) -> Reply:
     }
 
 
-@command("CONFIG|SET", -4, "admin loading stale noscript")
+@command("CONFIG|SET name,value...", "admin loading stale noscript")
 def _config_set(client: Client, *words: bytes) -> Reply:
     server = client.server
     if len(words) % 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     for name, value in zip(words[::2], words[1::2], strict=True):
         setting, text = name.lower().decode("latin-1"), value.decode("utf-8", "surrogateescape")
         if setting == "requirepass":
@@ -56,7 +57,7 @@ def _config_set(client: Client, *words: bytes) -> Reply:
         else:
             server.config[setting] = text
     for each in server.clients.values():
-        each.limit(server.bulk_limit)
+        each.requests.bulk_limit = server.bulk_limit
     return "OK"
 
 
@@ -66,18 +67,29 @@ def _bytes(text: str) -> int | None:
     return int(digits) * factor if digits.isdigit() and factor else None
 
 
-@command("CONFIG|RESETSTAT", 2, "admin loading stale noscript")
+@command("CONFIG|RESETSTAT", "admin loading stale noscript")
 def _config_resetstat(client: Client) -> Reply:
     client.server.calls.clear()
     return "OK"
 
 
-@command("INFO", -1, "loading stale")
+@command("INFO [section...]", "loading stale")
 def _info(client: Client, *sections: bytes) -> Reply:
     server = client.server
+    now_ms = server.clock.now_ms()
+    blocked = sum(bool(each.blocked or each.is_postponed) for each in server.clients.values())
     parts = {
-        "server": server.about(),
-        "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(_blocked(client))},
+        "server": {
+            "redis_version": REDIS_VERSION,
+            "server_name": "listserver",
+            "redis_mode": "standalone",
+            "process_id": str(os.getpid()),
+            "run_id": f"{id(server) & 0xFFFFFFFF:08x}{server.started_ms:032x}",
+            "tcp_port": str(server.port),
+            "server_time_usec": str(server.clock.now_us()),
+            "uptime_in_seconds": str((now_ms - server.started_ms) // 1000),
+        },
+        "clients": {"connected_clients": str(len(server.clients)), "blocked_clients": str(blocked)},
         "memory": {"maxmemory": "0"},
         "persistence": {"loading": "0", "rdb_changes_since_last_save": str(server.changes)},
         "stats": {
@@ -85,7 +97,14 @@ def _info(client: Client, *sections: bytes) -> Reply:
             "total_commands_processed": str(sum(calls.number for calls in server.calls.values())),
         },
         "replication": {"role": "master", "connected_slaves": "0"},
-        "waiting": server.waiting(),
+        "waiting": {
+            "waiting_clients": str(server.blocking.clients),
+            "waiting_lists": str(len(server.blocking.queues)),
+            **{
+                f"waiting{number}": f"key={quote(key)},db={index},clients={clients},first_ms={now_ms - since_ms}"
+                for number, ((index, key), clients, since_ms) in enumerate(server.blocking.waiting())
+            },
+        },
         "commandstats": {
             f"cmdstat_{name.lower()}": f"calls={calls.number},usec={calls.duration_ns // 1000},"
             f"usec_per_call={calls.duration_ns / 1000 / calls.number:.2f},rejected_calls=0,failed_calls={calls.failed}"
@@ -109,42 +128,17 @@ def _info(client: Client, *sections: bytes) -> Reply:
     ).encode()
 
 
-def _blocked(client: Client) -> int:
-    return sum(bool(each.blocked or each.is_postponed) for each in client.server.clients.values())
+# COMMAND, and those without effect or of one expression.
 
 
-# COMMAND.
-
-
-@command("COMMAND", -1, "loading stale")
-def _command(client: Client, *words: bytes) -> Reply:
-    if not words:
-        return [each.info() for name, each in COMMANDS.items() if "|" not in name]
-    return find([b"COMMAND|" + words[0], *words[1:]]).call(client, *words[1:])
-
-
-@command("COMMAND|COUNT", 1, "loading stale")
-def _command_count(client: Client) -> Reply:
-    return sum("|" not in name for name in COMMANDS)
-
-
-@command("COMMAND|DOCS", -1, "loading stale")
-def _command_docs(client: Client, *names: bytes) -> Reply:
-    return {name.lower(): {} for name in names if name.upper().decode("latin-1") in COMMANDS}
-
-
-@command("COMMAND|INFO", -1, "loading stale")
-def _command_info(client: Client, *names: bytes) -> Reply:
-    found = [COMMANDS.get(name.upper().decode("latin-1")) for name in names] if names else list(COMMANDS.values())
+@command("COMMAND|INFO [name...]", "loading stale")
+@command("COMMAND [subcommand...]", "loading stale")
+def _command(client: Client, *names: bytes) -> Reply:
+    found = [COMMANDS.get(keyword(name)) for name in names] if names else COMMANDS.values()
     return [each.info() if each else None for each in found]
 
 
-@command("COMMAND|LIST", 1, "loading stale")
-def _command_list(client: Client) -> Reply:
-    return [name.lower().encode() for name in COMMANDS if "|" not in name]
-
-
-@command("COMMAND|GETKEYS", -2, "loading stale")
+@command("COMMAND|GETKEYS command...", "loading stale")
 def _command_getkeys(client: Client, *words: bytes) -> Reply:
     keys: list[Reply] = list(find(list(words)).keys_of(list(words)))
     if not keys:
@@ -152,37 +146,57 @@ def _command_getkeys(client: Client, *words: bytes) -> Reply:
     return keys
 
 
+for _syntax, _flags, _call in (
+    ("COMMAND|COUNT", "loading stale", lambda client: len(COMMANDS)),
+    ("COMMAND|LIST", "loading stale", lambda client: [name.lower().encode() for name in COMMANDS]),
+    (
+        "COMMAND|DOCS [name...]",
+        "loading stale",
+        lambda client, *names: {name.lower(): {} for name in names if keyword(name) in COMMANDS},
+    ),
+    ("DBSIZE", "readonly fast", lambda client: len(client.db.names())),
+    ("LASTSAVE", "fast loading stale", lambda client: client.server.started_ms // 1000),
+    # There are no replicas and no subscribers: the reply is their number.
+    ("WAIT replicas:int timeout:int", "blocking", lambda client, replicas, timeout: 0),
+    ("PUBLISH channel message", "fast loading stale", lambda client, channel, message: 0),
+    (
+        "DEBUG|SLEEP seconds:float",
+        "admin loading stale noscript",
+        lambda client, s: client.server.clock.sleep(s) or "OK",
+    ),
+    ("DEBUG|RELOAD [word...]", "admin noscript", lambda client, *words: "OK"),
+    ("DEBUG|SET-ACTIVE-EXPIRE word", "admin noscript", lambda client, word: "OK"),
+    ("DEBUG|QUICKLIST-PACKED-THRESHOLD word", "admin noscript", lambda client, word: "OK"),
+    ("DEBUG|JMAP", "admin noscript", lambda client: "OK"),
+):
+    command(_syntax, _flags)(_call)
+
+
+@command("SUBSCRIBE channel...", "noscript")
+@command("PSUBSCRIBE pattern...", "noscript")
+@command("SSUBSCRIBE channel...", "noscript")
+def _subscribe(client: Client, *channels: bytes) -> Reply:
+    raise CommandError("ERR this server does not support pub/sub")
+
+
 # Databases and time.
 
 
-@command("DBSIZE", 1, "readonly fast")
-def _dbsize(client: Client) -> Reply:
-    return len(client.db.names())
-
-
-@command("FLUSHDB", -1, "write")
-def _flushdb(client: Client, *mode: bytes) -> Reply:
-    _check_flush(mode)
-    client.db.clear()
-    return "OK"
-
-
-@command("FLUSHALL", -1, "write")
-def _flushall(client: Client, *mode: bytes) -> Reply:
-    _check_flush(mode)
-    for database in client.server.databases:
+@command("FLUSHDB [mode]", "write")
+def _flushdb(client: Client, *mode: bytes, every: bool = False) -> Reply:
+    if len(mode) > 1:
+        raise syntax_error()
+    if mode:
+        one_of(mode[0], "SYNC", "ASYNC")
+    for database in client.server.databases if every else (client.db,):
         database.clear()
     return "OK"
 
 
-def _check_flush(mode: tuple[bytes, ...]) -> None:
-    if len(mode) > 1:
-        raise SYNTAX_ERROR
-    if mode:
-        one_of(mode[0], "SYNC", "ASYNC")
+command("FLUSHALL [mode]", "write")(partial(_flushdb, every=True))
 
 
-@command("SWAPDB", 3, "write fast")
+@command("SWAPDB index index", "write fast")
 def _swapdb(client: Client, first: bytes, second: bytes) -> Reply:
     indexes = integer(first, "invalid first DB index"), integer(second, "invalid second DB index")
     if not all(0 <= index < len(client.server.databases) for index in indexes):
@@ -191,52 +205,22 @@ def _swapdb(client: Client, first: bytes, second: bytes) -> Reply:
     return "OK"
 
 
-@command("TIME", 1, "fast loading stale")
+@command("TIME", "fast loading stale")
 def _time(client: Client) -> Reply:
     seconds, rest_us = divmod(client.server.clock.now_us(), 1_000_000)
     return [b"%d" % seconds, b"%d" % rest_us]
 
 
-@command("LASTSAVE", 1, "fast loading stale")
-def _lastsave(client: Client) -> Reply:
-    return client.server.started_ms // 1000
-
-
-@command("WAIT", 3, "blocking")
-def _wait(client: Client, replicas: bytes, timeout: bytes) -> Reply:
-    integer(replicas), integer(timeout)
-    return 0
-
-
-@command("PUBLISH", 3, "fast loading stale")
-def _publish(client: Client, channel: bytes, message: bytes) -> Reply:
-    # There are no subscribers: the reply is their number.
-    return 0
-
-
-@command("SUBSCRIBE", -2, "noscript")
-@command("PSUBSCRIBE", -2, "noscript")
-@command("SSUBSCRIBE", -2, "noscript")
-def _subscribe(client: Client, *channels: bytes) -> Reply:
-    raise CommandError("ERR this server does not support pub/sub")
-
-
-command("OBJECT", -2)(has_subcommands)
-
-
-@command("OBJECT|ENCODING", 3, "readonly", keys=(2, 2, 1))
+@command("OBJECT|ENCODING key", "readonly")
 def _object_encoding(client: Client, key: bytes) -> Reply:
     value = client.db.get(key)
     if value is None:
-        raise NO_SUCH_KEY
+        raise no_such_key()
     names = {"string": b"raw", "list": b"quicklist", "hash": b"hashtable", "set": b"hashtable", "zset": b"skiplist"}
     return names[TYPES[type(value)]]
 
 
-command("MEMORY", -2)(has_subcommands)
-
-
-@command("MEMORY|USAGE", -3, "readonly", keys=(2, 2, 1))
+@command("MEMORY|USAGE key [options...]", "readonly")
 def _memory_usage(client: Client, key: bytes, *options: bytes) -> Reply:
     value = client.db.get(key)
     if value is None:
@@ -255,41 +239,24 @@ def _memory_usage(client: Client, key: bytes, *options: bytes) -> Reply:
 
 # DEBUG.
 
-command("DEBUG", -2)(has_subcommands)
 
-
-@command("DEBUG|SLEEP", 3, "admin loading stale noscript")
-def _debug_sleep(client: Client, seconds: bytes) -> Reply:
-    client.server.clock.sleep(real(seconds))
-    return "OK"
-
-
-@command("DEBUG|RELOAD", -2, "admin noscript")
-@command("DEBUG|SET-ACTIVE-EXPIRE", 3, "admin noscript")
-@command("DEBUG|QUICKLIST-PACKED-THRESHOLD", 3, "admin noscript")
-@command("DEBUG|JMAP", 2, "admin noscript")
-def _debug_without_effect(client: Client, *words: bytes) -> Reply:
-    return "OK"
-
-
-@command("DEBUG|CLOCK", -3, "admin loading stale noscript")
-def _debug_clock(client: Client, action: bytes, *seconds: bytes) -> Reply:
+@command("DEBUG|CLOCK action [seconds:float]", "admin loading stale noscript")
+def _debug_clock(client: Client, action: bytes, *seconds: float) -> Reply:
     """``DEBUG CLOCK STOP | START | ADVANCE seconds``: what the methods of ``ListServer`` do."""
     clock = client.server.clock
     match one_of(action, "STOP", "START", "ADVANCE"):
         case "ADVANCE" if len(seconds) == 1:
-            by_s = real(seconds[0])
-            client.server.later(lambda: clock.advance(by_s))
+            client.server.later(partial(clock.advance, *seconds))
         case "STOP" if not seconds:
             clock.stop()
         case "START" if not seconds:
             clock.start()
         case _:
-            raise SYNTAX_ERROR
+            raise syntax_error()
     return "OK"
 
 
-@command("DEBUG|FAULT", -3, "admin loading stale noscript")
+@command("DEBUG|FAULT kind [options...]", "admin loading stale noscript")
 def _debug_fault(client: Client, *words: bytes) -> Reply:
     """``DEBUG FAULT kind [SECONDS s] [COMMAND name] [CLIENT name] [TIMES n]``, or ``DEBUG FAULT CLEAR``."""
     server = client.server
@@ -298,26 +265,20 @@ def _debug_fault(client: Client, *words: bytes) -> Reply:
             server.later(partial(server.end_fault, fault))
         return "OK"
     kinds = {kind.upper(): kind for kind in KINDS}
-    fault = Fault(kinds[one_of(words[0], *kinds)])
-    options = Words(words[1:])
-    for option in options:
-        value = options.next()
-        match option:
-            case "SECONDS":
-                fault.seconds = real(value)
-            case "COMMAND":
-                fault.commands |= {value.upper().decode("latin-1")}
-            case "CLIENT":
-                fault.client = value.decode("utf-8", "replace")
-            case "TIMES":
-                fault.times = integer(value, least=1)
-            case _:
-                raise SYNTAX_ERROR
-    server.faults.append(fault)
+    kind, commands = kinds[one_of(words[0], *kinds)], set[str]()
+    given = options(
+        words[1:],
+        SECONDS=real,
+        COMMAND=lambda word: commands.add(keyword(word)),
+        CLIENT=lambda word: word.decode("utf-8", "replace"),
+        TIMES=partial(integer, least=1),
+    )
+    limits = {name.lower(): value for name, value in given.items() if name != "COMMAND"}
+    server.faults.append(Fault(kind, commands=frozenset(commands), **limits))
     return "OK"
 
 
-@command("SHUTDOWN", -1, "admin loading stale noscript")
+@command("SHUTDOWN [mode...]", "admin loading stale noscript")
 def _shutdown(client: Client, *mode: bytes) -> Reply:
     client.server.on_shutdown()
     return NO_REPLY

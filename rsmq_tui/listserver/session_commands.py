@@ -1,39 +1,48 @@
 """The commands of a connection: HELLO, AUTH, SELECT, transactions and CLIENT."""
 
+from collections.abc import Callable
+from functools import partial
 from hmac import compare_digest
+from typing import Any
 from urllib.parse import quote
 
 from rsmq_tui.listserver.blocking import ListKey, Waiter
-from rsmq_tui.listserver.command import SYNTAX_ERROR, Words, command, has_subcommands, integer, one_of
+from rsmq_tui.listserver.command import command, integer, one_of, options, syntax_error, wrong_number
 from rsmq_tui.listserver.engine import NO_REPLY, REDIS_VERSION, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply
 
 
-@command("PING", -1, "fast")
+@command("PING [message]", "fast")
 def _ping(client: Client, *message: bytes) -> Reply:
     if len(message) > 1:
-        raise CommandError("ERR wrong number of arguments for 'ping' command")
+        raise wrong_number("ping")
     return message[0] if message else "PONG"
 
 
-@command("ECHO", 2, "fast loading stale")
-def _echo(client: Client, message: bytes) -> Reply:
-    return message
+# Each of these is one expression.
+for _syntax, _flags, _call in (
+    ("ECHO message", "fast loading stale", lambda client, message: message),
+    ("CLIENT|ID", "fast loading stale noscript", lambda client: client.id),
+    ("CLIENT|GETNAME", "fast loading stale noscript", lambda client: client.name or None),
+    ("CLIENT|INFO", "loading stale noscript", lambda client: _described([client])),
+    ("ACL|WHOAMI", "loading stale noscript", lambda client: b"default"),
+    ("ACL|USERS", "admin loading stale noscript", lambda client: [b"default"]),
+):
+    command(_syntax, _flags)(_call)
 
 
-@command("QUIT", -1, "fast loading stale noscript no_auth allow_busy")
+@command("QUIT [word...]", "fast loading stale noscript no_auth allow_busy")
 def _quit(client: Client, *words: bytes) -> Reply:
     client.reply("OK")
     client.close()
     return NO_REPLY
 
 
-@command("SELECT", 2, "fast loading stale")
-def _select(client: Client, index: bytes) -> Reply:
-    number = integer(index)
-    if not 0 <= number < len(client.server.databases):
+@command("SELECT index:int", "fast loading stale")
+def _select(client: Client, index: int) -> Reply:
+    if not 0 <= index < len(client.server.databases):
         raise CommandError("ERR DB index is out of range")
-    client.index = number
+    client.index = index
     return "OK"
 
 
@@ -41,13 +50,13 @@ def _log_in(client: Client, password: bytes, user: bytes = b"default") -> None:
     wanted = client.server.password.encode()
     if (wanted and not compare_digest(password, wanted)) or user != b"default":
         raise CommandError("WRONGPASS invalid username-password pair or user is disabled.")
-    client.trust()
+    client.requests.is_trusted = True
 
 
-@command("AUTH", -2, "fast loading stale noscript no_auth allow_busy")
+@command("AUTH password...", "fast loading stale noscript no_auth allow_busy")
 def _auth(client: Client, *words: bytes) -> Reply:
     if len(words) > 2:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     if len(words) == 1 and not client.server.password:
         raise CommandError(
             "ERR AUTH <password> called without any password configured for the default user. "
@@ -57,30 +66,24 @@ def _auth(client: Client, *words: bytes) -> Reply:
     return "OK"
 
 
-@command("HELLO", -1, "fast loading stale noscript no_auth allow_busy")
+@command("HELLO [word...]", "fast loading stale noscript no_auth allow_busy")
 def _hello(client: Client, *words: bytes) -> Reply:
     version = client.version
-    options = Words(words[1:])
     if words:
         version = integer(words[0], "Protocol version is not an integer or out of range")
         if version not in (2, 3):
             raise CommandError("NOPROTO unsupported protocol version")
-    name = client.name
-    for option in options:
-        if option == "AUTH":
-            user = options.next()
-            _log_in(client, options.next(), user)
-        elif option == "SETNAME":
-            name = _checked_name(options.next())
-        else:
-            raise CommandError(f"ERR Syntax error in HELLO option '{option}'")
-    if not client.is_trusted:
+    unknown = "Syntax error in HELLO option '{}'"
+    given = options(words[1:], unknown=unknown, AUTH=(bytes, bytes), SETNAME=_checked_name)
+    if "AUTH" in given:
+        _log_in(client, *reversed(given["AUTH"]))
+    if not client.requests.is_trusted:
         raise CommandError(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> "
             "AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version "
             "at the same time"
         )
-    client.version, client.name = version, name
+    client.version, client.name = version, given.get("SETNAME", client.name)
     return {
         b"server": b"listserver",
         b"version": REDIS_VERSION.encode(),
@@ -92,25 +95,25 @@ def _hello(client: Client, *words: bytes) -> Reply:
     }
 
 
-@command("RESET", 1, "fast loading stale noscript no_auth allow_busy")
+@command("RESET", "fast loading stale noscript no_auth allow_busy")
 def _reset(client: Client) -> Reply:
     client.queue = None
     client.server.unwatch(client)
     client.index, client.version, client.name, client.reply_mode = 0, 2, b"", "ON"
-    client.is_trusted = not client.server.password
+    client.requests.is_trusted = not client.server.password
     return "RESET"
 
 
 # Transactions.
 
 
-@command("MULTI", 1, "fast loading stale noscript no_multi allow_busy")
+@command("MULTI", "fast loading stale noscript no_multi allow_busy")
 def _multi(client: Client) -> Reply:
     client.queue, client.queue_failed = [], False
     return "OK"
 
 
-@command("DISCARD", 1, "fast loading stale noscript allow_busy")
+@command("DISCARD", "fast loading stale noscript allow_busy")
 def _discard(client: Client) -> Reply:
     if client.queue is None:
         raise CommandError("ERR DISCARD without MULTI")
@@ -119,7 +122,7 @@ def _discard(client: Client) -> Reply:
     return "OK"
 
 
-@command("EXEC", 1, "loading stale noscript skip_slowlog")
+@command("EXEC", "loading stale noscript skip_slowlog")
 def _exec(client: Client) -> Reply:
     queue, failed = client.queue, client.queue_failed
     if queue is None:
@@ -142,7 +145,7 @@ def _exec(client: Client) -> Reply:
         client.is_atomic = False
 
 
-@command("WATCH", -2, "fast loading stale noscript no_multi allow_busy", keys=(1, -1, 1))
+@command("WATCH key...", "fast loading stale noscript no_multi allow_busy")
 def _watch(client: Client, *keys: bytes) -> Reply:
     for key in keys:
         client.db.get(key)
@@ -151,7 +154,7 @@ def _watch(client: Client, *keys: bytes) -> Reply:
     return "OK"
 
 
-@command("UNWATCH", 1, "fast loading stale noscript allow_busy")
+@command("UNWATCH", "fast loading stale noscript allow_busy")
 def _unwatch(client: Client) -> Reply:
     client.server.unwatch(client)
     return "OK"
@@ -159,26 +162,14 @@ def _unwatch(client: Client) -> Reply:
 
 # CLIENT.
 
-command("CLIENT", -2)(has_subcommands)
 
-
-@command("CLIENT|ID", 2, "fast loading stale noscript")
-def _client_id(client: Client) -> Reply:
-    return client.id
-
-
-@command("CLIENT|GETNAME", 2, "fast loading stale noscript")
-def _client_getname(client: Client) -> Reply:
-    return client.name or None
-
-
-@command("CLIENT|SETNAME", 3, "fast loading stale noscript")
+@command("CLIENT|SETNAME name", "fast loading stale noscript")
 def _client_setname(client: Client, name: bytes) -> Reply:
     client.name = _checked_name(name)
     return "OK"
 
 
-@command("CLIENT|SETINFO", 4, "fast loading stale noscript")
+@command("CLIENT|SETINFO attribute value", "fast loading stale noscript")
 def _client_setinfo(client: Client, attribute: bytes, value: bytes) -> Reply:
     name = attribute.lower().decode("latin-1")
     if name not in client.library:
@@ -195,12 +186,7 @@ def _checked_name(
     return name
 
 
-@command("CLIENT|INFO", 2, "loading stale noscript")
-def _client_info(client: Client) -> Reply:
-    return _described([client])
-
-
-@command("CLIENT|LIST", -2, "loading stale noscript")
+@command("CLIENT|LIST [options...]", "loading stale noscript")
 def _client_list(client: Client, *words: bytes) -> Reply:
     clients = list(client.server.clients.values())
     if words:
@@ -212,7 +198,7 @@ def _client_list(client: Client, *words: bytes) -> Reply:
                 if one_of(words[1], "NORMAL", "MASTER", "REPLICA", "SLAVE", "PUBSUB") != "NORMAL":
                     clients = []
             case _:
-                raise SYNTAX_ERROR
+                raise syntax_error()
     return _described(clients)
 
 
@@ -241,7 +227,7 @@ def _line(client: Client, places: dict[tuple[Waiter, ListKey], int]) -> bytes:
         "ssub": 0,
         "multi": len(client.queue or ()) if is_in_transaction else -1,
         "watch": len(client.watched),
-        "qbuf": client.unread,
+        "qbuf": client.requests.size,
         "omem": client.unsent,
         "cmd": client.last_command or "NULL",
         "user": "default",
@@ -257,40 +243,37 @@ def _line(client: Client, places: dict[tuple[Waiter, ListKey], int]) -> bytes:
     return " ".join(f"{name}={value}" for name, value in fields.items()).encode()
 
 
-@command("CLIENT|KILL", -3, "admin loading stale noscript")
+@command("CLIENT|KILL word...", "admin loading stale noscript")
 def _client_kill(client: Client, *words: bytes) -> Reply:
-    clients = list(client.server.clients.values())
+    clients = client.server.clients.values()
     if len(words) == 1:
         found = [each for each in clients if each.address.encode() == words[0]]
         if not found:
             raise CommandError("ERR No such client")
         _end(client, found)
         return "OK"
-    skips_me = True
-    options = Words(words)
-    for option in options:
-        value = options.next()
-        match option:
-            case "ID":
-                number = integer(value, "client-id should be greater than 0", least=1)
-                clients = [each for each in clients if each.id == number]
-            case "ADDR" | "LADDR":
-                address = value.decode("latin-1")
-                clients = [
-                    each for each in clients if address == (each.address if option == "ADDR" else each.local_address)
-                ]
-            case "USER":
-                clients = clients if value == b"default" else []
-            case "TYPE":
-                clients = clients if value.upper() == b"NORMAL" else []
-            case "MAXAGE":
-                oldest_ms = client.server.clock.now_ms() - 1000 * integer(value)
-                clients = [each for each in clients if each.created_ms <= oldest_ms]
-            case "SKIPME":
-                skips_me = one_of(value, "YES", "NO") == "YES"
-            case _:
-                raise SYNTAX_ERROR
-    found = [each for each in clients if not skips_me or each is not client]
+    now_ms = client.server.clock.now_ms()
+    given = options(
+        words,
+        ID=partial(integer, error="client-id should be greater than 0", least=1),
+        MAXAGE=integer,
+        SKIPME=lambda word: one_of(word, "YES", "NO"),
+        ADDR=bytes,
+        LADDR=bytes,
+        USER=bytes,
+        TYPE=bytes,
+    )
+    matches: dict[str, Callable[[Client, Any], bool]] = {
+        "ID": lambda each, number: each.id == number,
+        "ADDR": lambda each, address: each.address.encode() == address,
+        "LADDR": lambda each, address: each.local_address.encode() == address,
+        "USER": lambda each, user: user == b"default",
+        "TYPE": lambda each, kind: kind.upper() == b"NORMAL",
+        "MAXAGE": lambda each, age_s: each.created_ms <= now_ms - 1000 * age_s,
+        "SKIPME": lambda each, skips: skips == "NO" or each is not client,
+    }
+    given.setdefault("SKIPME", "YES")
+    found = [each for each in clients if all(matches[option](each, value) for option, value in given.items())]
     _end(client, found)
     return len(found)
 
@@ -305,11 +288,11 @@ def _end(client: Client, clients: list[Client]) -> None:
             each.abort()
 
 
-@command("CLIENT|UNBLOCK", -3, "admin loading stale noscript")
+@command("CLIENT|UNBLOCK id [reason]", "admin loading stale noscript")
 def _client_unblock(client: Client, number: bytes, *reason: bytes) -> Reply:
     is_error = bool(reason) and one_of(reason[0], "TIMEOUT", "ERROR") == "ERROR"
     if len(reason) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     found = client.server.clients.get(integer(number))
     if found is None or not found.blocked:
         return 0
@@ -318,10 +301,10 @@ def _client_unblock(client: Client, number: bytes, *reason: bytes) -> Reply:
     return 1
 
 
-@command("CLIENT|PAUSE", -3, "admin loading stale noscript")
+@command("CLIENT|PAUSE timeout [mode]", "admin loading stale noscript")
 def _client_pause(client: Client, timeout: bytes, *mode: bytes) -> Reply:
     if len(mode) > 1:
-        raise SYNTAX_ERROR
+        raise syntax_error()
     all_commands = not mode or one_of(mode[0], "ALL", "WRITE") == "ALL"
     timeout_ms = integer(timeout, "timeout is not an integer or out of range")
     if timeout_ms < 0:
@@ -330,13 +313,13 @@ def _client_pause(client: Client, timeout: bytes, *mode: bytes) -> Reply:
     return "OK"
 
 
-@command("CLIENT|UNPAUSE", 2, "admin loading stale noscript")
+@command("CLIENT|UNPAUSE", "admin loading stale noscript")
 def _client_unpause(client: Client) -> Reply:
     client.server.later(lambda: client.server.pause(0, all_commands=False))
     return "OK"
 
 
-@command("CLIENT|REPLY", 3, "loading stale noscript")
+@command("CLIENT|REPLY mode", "loading stale noscript")
 def _client_reply(client: Client, mode: bytes) -> Reply:
     match one_of(mode, "ON", "OFF", "SKIP"):
         case "ON":
@@ -349,21 +332,8 @@ def _client_reply(client: Client, mode: bytes) -> Reply:
     return NO_REPLY
 
 
-@command("CLIENT|NO-EVICT", 3, "admin loading stale noscript")
-@command("CLIENT|NO-TOUCH", 3, "loading stale noscript")
+@command("CLIENT|NO-EVICT mode", "admin loading stale noscript")
+@command("CLIENT|NO-TOUCH mode", "loading stale noscript")
 def _client_no(client: Client, mode: bytes) -> Reply:
     one_of(mode, "ON", "OFF")
     return "OK"
-
-
-command("ACL", -2)(has_subcommands)
-
-
-@command("ACL|WHOAMI", 2, "loading stale noscript")
-def _acl_whoami(client: Client) -> Reply:
-    return b"default"
-
-
-@command("ACL|USERS", 2, "admin loading stale noscript")
-def _acl_users(client: Client) -> Reply:
-    return [b"default"]

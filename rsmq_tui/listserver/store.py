@@ -29,6 +29,12 @@ class SortedSet:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __contains__(self, member: bytes) -> bool:
+        return member in self.scores
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.scores)
+
     def add(self, member: bytes, score: float) -> None:
         """Add a member, or give it another score."""
         self.discard(member)

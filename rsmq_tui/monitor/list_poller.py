@@ -247,6 +247,12 @@ class ListPoller(Polling):
         here = [each.waited_s for each in found if each.keys and name_bytes(queue) in each.keys]
         return Waiters(len(found), len(here), max(here, default=None))
 
+    async def waiting(self, queue: str) -> Waiters | None:
+        """Count them if the server reports for which lists they wait, else return None; raises ``PeekError``."""
+        with in_words():
+            is_reported = await self.reader.reports_waits()
+        return await self.blocked(queue) if is_reported else None
+
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""
         return Namespaces((), complete=True)

@@ -389,3 +389,9 @@ class KnowsWaiters(Protocol):
 
     async def blocked(self, queue: str) -> Waiters:
         """Count them; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
+
+    async def waiting(self, queue: str) -> Waiters | None:
+        """Count them once in a poll; without a request None if the server does not report ``here``.
+
+        Raises ``PeekError``.
+        """

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment
@@ -185,19 +185,20 @@ def test_namespaces(command: Command, client: Redis) -> None:
     assert "no queues in namespace rsmq" in empty.text
 
 
-def test_ctrl_c_ends_it(state: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(30)
-        with subprocess.Popen(
-            [sys.executable, "-m", "rsmq_tui", "-r", f"redis://127.0.0.1:{silent.getsockname()[1]}", "check"],
+def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
+    with (
+        list_server.fault("stall") as fault,
+        subprocess.Popen(
+            [sys.executable, "-m", "rsmq_tui", "-r", list_server.url, "check"],
             env=environment(HOME=str(state)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        ) as process:
-            peer, _ = silent.accept()
-            with peer:
-                os.kill(process.pid, signal.SIGINT)
-                out, err = process.communicate(timeout=100)
+        ) as process,
+    ):
+        while not fault.happened:
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=100)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

@@ -17,6 +17,7 @@ from rsmq_tui.cli.changes import service_of
 from rsmq_tui.cli.commands.demo import address_of
 from rsmq_tui.cli.places import place_of
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.embedded.scenarios import LIST_SCENARIOS
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader, Rsmq
@@ -69,17 +70,50 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
             assert "Traceback" not in process.stderr.read()
 
 
-def test_no_server_program_is_one_sentence() -> None:
-    script = (
-        "import sys; from unittest import mock; from rsmq_tui.embedded import ServerNotFound; "
-        "from rsmq_tui.cli.main import main\n"
-        "with mock.patch('rsmq_tui.embedded.server.find_server', side_effect=ServerNotFound('install one')):\n"
-        "    sys.exit(main(['demo', '--headless']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "rsmq-tui: install one\n")
+_NO_PROGRAM = """
+import sys
+from unittest import mock
+from rsmq_tui.cli.main import main
+from rsmq_tui.embedded import ServerNotFound
+if {without_lua}:
+    sys.modules["lupa"] = None
+with mock.patch("rsmq_tui.embedded.server.find_server", side_effect=ServerNotFound("install one")):
+    sys.exit(main(["demo", "--headless"]))
+"""
+
+
+@pytest.mark.parametrize("without_lua", [False, True])
+def test_without_a_server_program_it_runs_on_the_list_server(without_lua: bool) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _NO_PROGRAM.format(without_lua=without_lua)],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            told = process.stderr.readline()
+            url = process.stdout.readline().strip()
+            missing = ", without RSMQ queues and leases: pip install 'rsmq-tui[listserver]' adds them"
+            assert told == (
+                f"no Valkey or Redis was found: the demo runs on the list server{missing if without_lua else ''}\n"
+            )
+            lists = {"queue:webhooks-out", "queue:imports"} if without_lua else {item.queue for item in LIST_SCENARIOS}
+            with redis.Redis.from_url(url) as client:
+                assert client.info("server")["server_name"] == "listserver"
+                while not lists <= {key.decode() for key in client.scan_iter("queue:*", _type="list")}:
+                    assert process.poll() is None
+            found = json.loads(run("-r", url, "--lists", "queue:*", "snapshot").stdout)["queues"]
+            assert {queue["name"] for queue in found if queue["kind"] == "list"} == lists
+            assert any(queue["kind"] == "rsmq" for queue in found) != without_lua
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=SECONDS_MAX) == 130
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
 
 
 async def test_what_a_demo_keeps_for_undo_ends_with_it(redis_url: str, client: redis.Redis, tmp_path: Path) -> None:

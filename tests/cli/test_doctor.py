@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command, Done
 from tests.cli.running import environment
@@ -180,22 +180,20 @@ def test_usage_errors(anywhere: Command, arguments: list[str]) -> None:
     assert anywhere("doctor", *arguments).status == 2
 
 
-def test_ctrl_c_ends_it(state: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(30)
-        port = silent.getsockname()[1]
-        with subprocess.Popen(
-            [sys.executable, "-m", "rsmq_tui", "-r", f"redis://127.0.0.1:{port}", "doctor", "--timeout", "60"],
+def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
+    with (
+        list_server.fault("stall") as fault,
+        subprocess.Popen(
+            [sys.executable, "-m", "rsmq_tui", "-r", list_server.url, "doctor", "--timeout", "60"],
             env=environment(HOME=str(state)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        ) as process:
-            # The first connection only looks whether there is a port.
-            silent.accept()[0].close()
-            peer, _ = silent.accept()
-            with peer:
-                os.kill(process.pid, signal.SIGINT)
-                _, err = process.communicate(timeout=100)
+        ) as process,
+    ):
+        while not fault.happened:
+            assert process.poll() is None
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (130, b"")
 
 

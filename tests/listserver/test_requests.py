@@ -1,11 +1,13 @@
 """Requests in pieces, malformed and enormous ones: a bad one costs its own connection and nothing else."""
 
+import gc
 import random
 import socket
 
 import pytest
 
 from rsmq_tui.listserver import ListServer
+from rsmq_tui.listserver.engine import Client
 from rsmq_tui.listserver.resp import CommandError, ProtocolError, Requests, encode, number
 from tests.listserver.peers import Connection, request
 
@@ -145,3 +147,18 @@ def test_malformed_requests_end_their_own_connections_and_nothing_else() -> None
         assert server.engine.blocking.clients == 0
         assert not server.engine.blocking.queues
         client.close()
+
+
+def test_refused_requests_keep_nothing_of_their_connections() -> None:
+    refused = [("CLIENT", "REPLY", "MAYBE"), ("LSET", "none", 0, "x"), ("NIX",), ("LPUSH",), ("LRANGE", "a", "b", "c")]
+    with ListServer() as server:
+        for words in refused:
+            connection = Connection(server.port)
+            assert connection.call(*words).startswith("ERR")
+            connection.close()
+        while server.do(lambda: len(server.engine.clients)):
+            pass
+        # The call in which the last of them was removed has ended when this one is made.
+        server.do(gc.collect)
+        kept = [each for each in gc.get_objects() if isinstance(each, Client) and each.server is server.engine]
+        assert not kept

@@ -9,6 +9,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import LivePoller, Thresholds
 from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check, worst
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id
@@ -275,18 +276,11 @@ async def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     assert found.at_ms == 0
 
 
-async def test_a_server_that_does_not_answer_ends_with_the_time_for_it(tmp_path: Path) -> None:
-    async def listen(_: object, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-
-    writers: list[asyncio.StreamWriter] = []
-    async with await asyncio.start_server(listen, "127.0.0.1") as silent:
-        port = silent.sockets[0].getsockname()[1]
-        async with aclosing(QueueReader(f"redis://127.0.0.1:{port}", timeout_s=30)) as reader:
+async def test_a_server_that_does_not_answer_ends_with_the_time_for_it(list_server: ListServer, tmp_path: Path) -> None:
+    with list_server.fault("stall"):
+        async with aclosing(QueueReader(list_server.url, timeout_s=30)) as reader:
             last_seen = LastSeen(tmp_path, reader.label, "rsmq")
             found = await check(reader, Limits(timeout_s=0.2), Thresholds(), last_seen)
-        for writer in writers:
-            writer.close()
     assert told(found) == [("unknown", "timeout", None)]
 
 

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import LivePoller, PageRequest, PeekError, Snapshot
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.protocol.keyspace import plant
@@ -113,17 +114,29 @@ async def test_a_socket_that_is_not_there(tmp_path: Path) -> None:
     await fails(f"unix://{tmp_path}/none", "no-socket", "does not exist")
 
 
-async def test_a_server_that_accepts_and_never_answers() -> None:
-    # Nobody accepts: the system does it for the backlog.
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        await fails(f"redis://127.0.0.1:{silent.getsockname()[1]}", "timeout", "does not answer", timeout_s=0.05)
+async def test_a_server_that_accepts_and_never_answers(list_server: ListServer) -> None:
+    with list_server.fault("stall"):
+        await fails(list_server.url, "timeout", "does not answer", timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        ("LOADING", "loading", "loading its data"),
+        ("NOAUTH", "noauth", "requires a password"),
+        ("cut", "closed", "closed the connection"),
+        ("drop-before", "closed", "closed the connection"),
+        ("drop-after", "closed", "closed the connection"),
+    ],
+)
+async def test_a_server_with_a_fault(list_server: ListServer, fault: str, kind: str, words: str) -> None:
+    with list_server.fault(fault):
+        await fails(list_server.url, kind, words)
 
 
 @pytest.mark.parametrize(
     ("line", "kind", "words"),
     [
-        (b"-LOADING Valkey is loading the dataset in memory", "loading", "loading its data"),
-        (b"-NOAUTH Authentication required.", "noauth", "requires a password"),
         (b"-NOPERM User x has no permissions to run the 'time' command", "noperm", "may not read"),
         (b"-READONLY You can't write against a read only replica.", "readonly", "read-only replica"),
         (b"-OOM command not allowed when used memory > 'maxmemory'.", "oom", "out of memory"),
@@ -132,7 +145,6 @@ async def test_a_server_that_accepts_and_never_answers() -> None:
         (b"-ERR something new", "error", "something new"),
         (b"-\x1b[31mhostile\x00", "error", "hostile"),
         (b"HTTP/1.1 400 Bad Request", "error", "rotocol"),
-        (b"", "closed", "closed the connection"),
     ],
 )
 async def test_a_server_that_answers_all_with(line: bytes, kind: str, words: str) -> None:
@@ -161,9 +173,9 @@ async def test_a_long_sentence_of_the_servers_is_cut() -> None:
     assert len(failure.sentence) == 300
 
 
-async def test_namespaces_cannot_be_looked_for_either() -> None:
-    with Responder(b"") as responder:
-        async with polling(responder.url) as poller:
+async def test_namespaces_cannot_be_looked_for_either(list_server: ListServer) -> None:
+    with list_server.fault("drop-before"):
+        async with polling(list_server.url) as poller:
             with pytest.raises(PeekError, match="closed the connection"):
                 await poller.namespaces()
 

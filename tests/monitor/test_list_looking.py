@@ -179,6 +179,13 @@ async def test_nobody_waits(reader: ListReader) -> None:
     assert await ListPoller(reader).blocked(QUEUE) == (0, 0, None)
 
 
+async def test_a_server_that_does_not_report_who_waits_is_asked_once(reader: ListReader, client: redis.Redis) -> None:
+    client.config_resetstat()
+    for _ in range(3):
+        assert not await reader.reports_waits()
+    assert client.info("commandstats")["cmdstat_info"]["calls"] == 1
+
+
 async def test_a_server_that_tells_it_says_who_waits_here_and_how_long(list_server: ListServer) -> None:
     list_server.stop_clock()
     clients = [redis.Redis(port=list_server.port) for _ in range(3)]

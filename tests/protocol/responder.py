@@ -42,12 +42,8 @@ class Responder(FakeServer):
     """Listens on a port of this machine; ``line`` without its end answers each command, an empty one hangs up."""
 
     def __init__(self, line: bytes) -> None:
-        self.connections = 0
-        counted = self
-
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                counted.connections += 1
                 while (data := self.request.recv(65_536)) and line:
                     commands = len(re.findall(rb"\*\d+\r\n", data)) or 1
                     self.request.sendall((line + b"\r\n") * commands)

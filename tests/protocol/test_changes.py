@@ -1,6 +1,5 @@
 """Only what changed is read again, and nothing that changes is missed, whoever tells: the server, or nobody."""
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
@@ -12,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
 from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.protocol.keyspace import now_ms, plant
@@ -323,29 +323,17 @@ class TestAServerThatDoesNotTell:
                     assert len(await read_all(reader, 1)) == number + 1
                 assert not is_told(reader)
 
-    async def test_for_a_proxy_hangs_up_on_the_command(self, client: redis.Redis, server: EmbeddedServer) -> None:
-        closed = asyncio.Semaphore(0)
-
-        async def forward(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            while (data := await source.read(65_536)) and b"HELLO" not in data:
-                sink.write(data)
-            sink.close()
-
-        async def connected(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            behind, before = await asyncio.open_connection("127.0.0.1", server.port)
-            await asyncio.gather(forward(source, before), forward(behind, sink))
-            await asyncio.gather(sink.wait_closed(), before.wait_closed())
-            closed.release()
-
-        async with await asyncio.start_server(connected, "127.0.0.1", 0) as proxy:
-            port = proxy.sockets[0].getsockname()[1]
-            async with aclosing(QueueReader(f"redis://127.0.0.1:{port}/0")) as reader:
+    async def test_for_a_proxy_hangs_up_on_the_command(self, list_server: ListServer) -> None:
+        with (
+            list_server.fault("drop-before", commands=["HELLO"]) as fault,
+            redis.Redis(port=list_server.port, protocol=2) as client,
+        ):
+            async with aclosing(QueueReader(list_server.url)) as reader:
                 for number in range(3):
                     client.sadd("rsmq:QUEUES", f"q{number}")
                     assert len(await read_all(reader, 1)) == number + 1
                 assert not is_told(reader)
-            for _ in range(2):
-                await closed.acquire()
+            assert fault.happened
 
     async def test_for_it_is_too_old_to_tell_what_scripts_read(
         self, client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch

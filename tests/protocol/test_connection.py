@@ -9,9 +9,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq, check_url, connect, connect_async, server_label
 from tests.protocol.either import Either
-from tests.protocol.responder import Responder
 
 LABELS = [
     ("redis://localhost:6379/0", "redis://localhost:6379/0"),
@@ -160,9 +160,9 @@ async def test_the_server_is_told_who_is_connected(use: Use, client: Redis, redi
     assert any("rsmq-tui" in entry["lib-name"] for entry in client.client_list())
 
 
-async def test_nothing_is_tried_twice(use: Use) -> None:
-    with Responder(b"") as responder:
+async def test_nothing_is_tried_twice(use: Use, list_server: ListServer) -> None:
+    with list_server.fault("drop-before") as fault:
         with pytest.raises(Exception, match=r"(?i)closed|reset|lost"):
-            await use(responder.url).list_queues()
+            await use(list_server.url).list_queues()
 
-        assert responder.connections == 1
+        assert fault.happened == 1

@@ -14,6 +14,7 @@ import trustme
 from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Rsmq, Tls, url_of
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Step, commands_for
 from tests.protocol.responder import Responder
@@ -123,9 +124,9 @@ async def test_a_port_that_swallows_everything(diagnosis: Diagnose) -> None:
     assert (step.name, step.failure and step.failure.kind) == ("tcp", "timeout")
 
 
-async def test_a_server_that_takes_connections_and_says_nothing(diagnosis: Diagnose) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        *_, step = await steps_of(diagnosis(f"redis://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2))
+async def test_a_server_that_takes_connections_and_says_nothing(diagnosis: Diagnose, list_server: ListServer) -> None:
+    with list_server.fault("stall"):
+        *_, step = await steps_of(diagnosis(list_server.url, timeout_s=0.2))
     assert (step.name, step.failure and step.failure.kind) == ("redis", "timeout")
 
 

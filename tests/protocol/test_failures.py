@@ -10,6 +10,7 @@ import pytest
 from redis import Redis, ResponseError
 
 from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, connect, connect_async, failure_of
 from tests.protocol.either import Either
 from tests.protocol.responder import Responder
@@ -253,16 +254,16 @@ async def test_a_unix_socket_that_nobody_listens_on(failure_at: FailureOf, tmp_p
     assert (await failure_at(f"unix://{tmp_path}/s")).kind == "refused"
 
 
-async def test_a_server_that_accepts_and_never_answers(failure_at: FailureOf) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        failure = await failure_at(f"redis://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.05)
+async def test_a_server_that_accepts_and_never_answers(failure_at: FailureOf, list_server: ListServer) -> None:
+    with list_server.fault("stall"):
+        failure = await failure_at(list_server.url, timeout_s=0.05)
 
     assert (failure.kind, failure.sentence) == ("timeout", "the server does not answer")
 
 
-async def test_a_server_that_hangs_up(failure_at: FailureOf) -> None:
-    with Responder(b"") as responder:
-        assert (await failure_at(responder.url)).kind == "closed"
+async def test_a_server_that_hangs_up(failure_at: FailureOf, list_server: ListServer) -> None:
+    with list_server.fault("drop-before"):
+        assert (await failure_at(list_server.url)).kind == "closed"
 
 
 async def test_a_port_that_does_not_speak_tls(failure_at: FailureOf) -> None:

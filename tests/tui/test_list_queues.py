@@ -1,5 +1,6 @@
 """List queues beside RSMQ's, on a real server: in one table, looked into and changed with the same keys."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from rsmq_tui.cli.dashboard import _sites
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, ListQueue, Rsmq
@@ -197,6 +199,29 @@ async def test_it_tells_who_waits(redis_url: str, thumbnails: ListQueue, tmp_pat
         await press(pilot, "B")
         words = "0 consumers blocked on lists"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "a toast says so")
+
+
+async def test_the_screen_of_a_list_shows_who_waits_if_the_server_tells_it(
+    list_server: ListServer, tmp_path: Path
+) -> None:
+    list_server.stop_clock()
+    clients = [redis.Redis(port=list_server.port) for _ in range(3)]
+    for queue in ("queue:one", "queue:two"):
+        clients[0].rpush(queue, "x")
+    async with watching(list_server.url, tmp_path) as pilot:
+        await _open(pilot, "queue:one")
+        assert "waiting:" not in text_of(app_of(pilot))
+        clients[0].delete("queue:one")
+        waits = [asyncio.create_task(asyncio.to_thread(client.blpop, ["queue:one"])) for client in clients]
+        while list_server.do(lambda: list_server.engine.blocking.clients) < len(waits):
+            await pilot.pause()
+        list_server.advance_clock(41)
+        await until(pilot, lambda: "waiting: 3, the first for 41 s" in text_of(app_of(pilot)), "who waits is shown")
+        with redis.Redis(port=list_server.port) as producer:
+            producer.rpush("queue:one", "a", "b", "c", "d")
+        await asyncio.gather(*waits)
+        list_server.advance_clock(1)
+        await until(pilot, lambda: "waiting:" not in text_of(app_of(pilot)), "nobody waits")
 
 
 async def _open_item(pilot: Pilot[None], steps: int, body: str, items: int = 6) -> MessageScreen:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -11,7 +12,8 @@ import click
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import namespace, read_only, screen
 from rsmq_tui.cli.parsing import Command, Options, at_least, option
-from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
+from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import ENDED, Address, Failure
@@ -46,20 +48,41 @@ def command(options: Options) -> int:
     if options.lists:
         raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
     try:
-        with EmbeddedServer() as server:
-            if options.headless:
-                return _headless(server.url, options)
-            return _with_dashboard(server, options)
+        with ExitStack() as stack:
+            server = _started(stack)
+            return _headless(server, options) if options.headless else _with_dashboard(server, options)
     except EmbeddedError as error:
         raise UsageError(str(error)) from error
 
 
-def _with_dashboard(server: EmbeddedServer, options: Options) -> int:
+Server = EmbeddedServer | ListServer
+
+
+def _started(stack: ExitStack) -> Server:
+    """Start Valkey or Redis until the end of ``stack``, or where there is neither, the list server of this package."""
+    try:
+        return stack.enter_context(EmbeddedServer())
+    except ServerNotFound:
+        server = stack.enter_context(ListServer())
+    missing = (
+        ""
+        if _runs_scripts(server)
+        else ", without RSMQ queues and leases: pip install 'rsmq-tui[listserver]' adds them"
+    )
+    print(f"no Valkey or Redis was found: the demo runs on the list server{missing}", file=sys.stderr)
+    return server
+
+
+def _runs_scripts(server: Server) -> bool:
+    return isinstance(server, EmbeddedServer) or server.runs_scripts
+
+
+def _with_dashboard(server: Server, options: Options) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
     # What is undone here is of no use once the server is gone.
     with (
-        WorkloadProcess(server.url, ns=_ns(options)) as workload,
+        WorkloadProcess(server.url, ns=_ns(options), scripts=_runs_scripts(server)) as workload,
         tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder,
     ):
         print("Filling the demo's queues …", file=sys.stderr)
@@ -77,22 +100,24 @@ def _with_dashboard(server: EmbeddedServer, options: Options) -> int:
         return open_dashboard(options, (profile,), Path(folder))
 
 
-def address_of(server: EmbeddedServer) -> Address:
+def address_of(server: Server) -> Address:
     """Return the address of the demo's server; a failed connection says that the server has ended, if it has."""
     ended = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
     return Address(server.url, ended=lambda: None if server.is_running else ended)
 
 
-def _headless(url: str, options: Options) -> int:
-    from rsmq_tui.embedded.workload import run_workload  # noqa: PLC0415 - with a screen it runs in its own process
+def _headless(server: Server, options: Options) -> int:
+    # With a screen it runs in its own process.
+    from rsmq_tui.embedded.workload import DEMO, DEMO_WITHOUT_SCRIPTS, run_workload  # noqa: PLC0415
 
     async def work() -> None:
         stop = asyncio.Event()
         if options.seconds is not None:
             asyncio.get_running_loop().call_later(options.seconds, stop.set)
-        await run_workload(url, ns=_ns(options), stop=stop)
+        scenarios = DEMO if _runs_scripts(server) else DEMO_WITHOUT_SCRIPTS
+        await run_workload(server.url, ns=_ns(options), stop=stop, scenarios=scenarios)
 
-    print(url, flush=True)
+    print(server.url, flush=True)
     asyncio.run(work())
     return 0
 

@@ -57,11 +57,8 @@ async def _serve(server: ListServer, options: Options) -> int:
 
 
 def _listening(server: ListServer, options: Options) -> str:
-    if options.unixsocket:
-        return f"listening, in memory only: unix://{printable(options.unixsocket)}"
-    only_here = " on this machine only" if options.host == _HOST else ""
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    return f"listening{only_here}, in memory only: redis://{printable(host)}:{server.port}"
+    only_here = " on this machine only" if options.host == _HOST and not options.unixsocket else ""
+    return f"listening{only_here}, in memory only: {printable(server.url)}"
 
 
 def _password_of(file: str | None) -> str:

@@ -532,6 +532,7 @@ class ListReader:
         self.pages = ListPages(self._runner, names)
         self.scan = ListScan(self._runner, names)
         self.leases = ListLeases(self._runner, names)
+        self._reports_waits = False if self._links.is_cluster else None
 
     async def worked_on(self) -> tuple[frozenset[str], str | None]:
         """Find all processing lists of the server; return their queues, and why some may be missing.
@@ -546,6 +547,13 @@ class ListReader:
     def scripts_refused(self) -> str | None:
         """Why the server refuses scripts; None until it does."""
         return self._runner.refused
+
+    async def reports_waits(self) -> bool:
+        """Return whether the server reports for which lists each client waits; it is asked once, by INFO."""
+        if self._reports_waits is None:
+            (reply,) = await self._runner.commands(("INFO", "waiting"))
+            self._reports_waits = isinstance(reply, bytes) and b"waiting_lists:" in reply
+        return self._reports_waits
 
     async def blocked(self) -> list[BlockedConsumer]:
         """Return the clients that wait for lists, from CLIENT LIST of the server, or of every node of a cluster.

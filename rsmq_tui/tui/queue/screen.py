@@ -31,7 +31,7 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
-from rsmq_tui.monitor.poller import KnowsWaiters
+from rsmq_tui.monitor.poller import KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
@@ -134,8 +134,11 @@ async def waiters_text(source: Source, queue: str) -> str:
         which = "Redis does not say which" if waiting.here is None and waiting.anywhere else "none on this one"
         return f"{plural(waiting.anywhere, 'consumer')} blocked on lists of this server; {which}"
     others = plural(waiting.anywhere - waiting.here, "other")
-    first = duration((waiting.longest_s or 0) * 1000)
-    return f"waiting: {waiting.here}, the first for {first}; {others} on other lists"
+    return f"{_waiting_text(waiting)}; {others} on other lists"
+
+
+def _waiting_text(waiting: Waiters) -> str:
+    return f"waiting: {waiting.here}, the first for {duration((waiting.longest_s or 0) * 1000)}"
 
 
 _CHART_STEP_MS = 5_000
@@ -163,6 +166,8 @@ class QueueScreen(ActingScreen):
         self._charts_at = 0
         self._due_for_ms: int | None = None
         self._is_counting = False
+        self._known_facts: list[Piece] = []
+        self._waiting: list[Piece] = []
 
     def compose(self) -> ComposeResult:
         """Status, title, charts, facts, messages, hints."""
@@ -184,9 +189,13 @@ class QueueScreen(ActingScreen):
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
-        self._facts.show([*recorded, *fact_pieces(state)])
+        self._known_facts = [*recorded, *fact_pieces(state)]
+        self._show_facts()
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
+
+    def _show_facts(self) -> None:
+        self._facts.show([*self._known_facts, *self._waiting])
 
     def rest(self) -> None:
         """Repeat the search, if there is one."""
@@ -344,13 +353,17 @@ class QueueScreen(ActingScreen):
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:
+        source = self.site.source
         try:
-            due = await self.site.source.due(self.queue, at_ms)
+            due = await source.due(self.queue, at_ms)
+            waiting = await source.waiting(self.queue) if isinstance(source, KnowsWaiters) else None
         except PeekError:
             self._due.add_class("-stale")
         else:
             self._due.remove_class("-stale")
             self._due.show(due)
+            self._waiting = [(f" · {_waiting_text(waiting)}", "muted")] if waiting and waiting.here else []
+            self._show_facts()
             self.messages.tell_unleased(dict(due).get("no lease"))
         finally:
             self._is_counting = False

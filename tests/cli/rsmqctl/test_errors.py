@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.rsmqctl.conftest import Ctl
 from tests.cli.running import state_of
@@ -189,15 +190,18 @@ def test_a_server_that_answers_otherwise(anywhere: Ctl, command: str, reply: byt
 
 
 @pytest.mark.parametrize(("command", "is_unsure"), [("message pop", True), ("queue describe", False)])
-def test_a_change_whose_reply_was_lost_says_so(anywhere: Ctl, command: str, is_unsure: bool) -> None:
-    with Responder(b"") as server:
-        line = sentence(anywhere, "-r", server.url, *ALL[command])
+def test_a_change_whose_reply_was_lost_says_so(
+    anywhere: Ctl, list_server: ListServer, command: str, is_unsure: bool
+) -> None:
+    with list_server.fault("drop-before"):
+        line = sentence(anywhere, "-r", list_server.url, *ALL[command])
     assert line.endswith(" It is not known whether the change was made.") is is_unsure
     assert ("; check whether it was restarted. It is not known" in line) is is_unsure
 
 
-def test_a_change_that_never_left_does_not_say_so(anywhere: Ctl, tmp_path: Path) -> None:
-    with Responder(b"") as sentinel:
+def test_a_change_that_never_left_does_not_say_so(anywhere: Ctl, list_server: ListServer, tmp_path: Path) -> None:
+    sentinel = list_server
+    with sentinel.fault("drop-before"):
         config = tmp_path / "config.toml"
         config.write_text(f'[profiles.ha]\nsentinels = ["127.0.0.1:{sentinel.port}"]\nsentinel_service = "mymaster"\n')
         line = sentence(anywhere, "--config", str(config), "--profile", "ha", *ALL["message pop"])

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import SECONDS_MAX, environment, run
 
@@ -113,17 +113,13 @@ def test_an_output_that_cannot_be_written(redis_url: str, rsmq: Rsmq, queue: str
 
 
 @pytest.mark.parametrize("command", [["queue", "list"], ["message", "pop", "-n", "q"], ["message", "peek", "-n", "q"]])
-def test_ctrl_c_ends_it_with_130_and_without_a_word(command: list[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(SECONDS_MAX)
-        process = started(*command, url=f"redis://127.0.0.1:{silent.getsockname()[1]}")
-        connection, _ = silent.accept()
-        with connection:
-            connection.settimeout(SECONDS_MAX)
-            # Its question has come, and will not be answered.
-            assert connection.recv(1)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=SECONDS_MAX)
+def test_ctrl_c_ends_it_with_130_and_without_a_word(list_server: ListServer, command: list[str]) -> None:
+    with list_server.fault("stall") as fault:
+        process = started(*command, url=list_server.url)
+        while not fault.happened:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS_MAX)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

@@ -1,7 +1,6 @@
 """Our clients waiting: what they send, how long they wait for the answer, and what happens when they are stopped."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import redis
 import redis.asyncio
 
+from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, Popped, RsmqError
 from rsmq_tui.protocol.lists.inspection import COMMANDS, BlockedConsumer, read_blocked
 from tests.cancelled import TURNS, cancelled_at_each_turn
@@ -133,14 +133,11 @@ async def test_whoever_came_first_is_served_first(
 
 
 async def test_a_server_that_does_not_answer_is_given_up(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+    make_client: MakeClient, list_server: ListServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rsmq_tui.protocol.lists.operations._LATENESS_S", 0.0)
-    # The system takes connections for whoever listens, who need not say anything.
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        queue = queue_on(
-            make_client(port=silent.getsockname()[1], socket_timeout=0.05, protocol=2, driver_info=None), b"queue"
-        )
+    with list_server.fault("stall", commands=["BRPOP"]):
+        queue = queue_on(make_client(port=list_server.port, socket_timeout=0.5), b"queue")
         with pytest.raises(redis.TimeoutError):
             await queue.pop_blocking(0.02)
 
