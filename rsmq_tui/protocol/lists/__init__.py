@@ -1,6 +1,6 @@
 """List queues: queues that are Redis Lists, with the reliable pattern of leases.
 
-client        ListQueue and AsyncListQueue
+client        ListQueue and AsyncListQueue, and loops that return items whose lease has expired
 edit_scripts  the Lua of guarded changes: delete, move, requeue and edit items
 editor        reads what a change needs, and applies guarded changes on one server
 edits         guarded changes as values, and their inverse
@@ -9,7 +9,6 @@ naming        the keys of a list queue, and the ids of its items
 operations    each operation as a value that both clients run, including the reliable pattern with leases
 pages         reads ranges, pages and single items
 reader        the read side of the list queues of one server, and their poll rows
-reaper        loops that return items whose lease has expired
 scan          reads every item of a list once, without blocking the server
 scripts       the Lua of operations, polls and reads
 """

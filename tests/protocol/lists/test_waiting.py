@@ -135,7 +135,7 @@ async def test_whoever_came_first_is_served_first(
 async def test_a_server_that_does_not_answer_is_given_up(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.lists.operations._LATENESS_S", 0.0)
+    monkeypatch.setattr("rsmq_tui.protocol.connections.script_runner._LATENESS_S", 0.0)
     # The system takes connections for whoever listens, who need not say anything.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         queue = queue_on(
