@@ -70,7 +70,7 @@ def _broken(*arguments: object) -> Any:
 
 
 def test_a_defect_in_what_builds_an_operation_is_no_reply(client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "get_queue_attributes", _broken)
+    monkeypatch.setattr("rsmq_tui.protocol.validation.queue_name", _broken)
     with pytest.raises(TypeError, match="a builder with a defect"):
         Rsmq(client).get_queue_attributes("q")
 
