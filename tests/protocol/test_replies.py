@@ -142,7 +142,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str) -> None:
             reader.ranges.now_ms,
             lambda: reader.ranges.sizes(["q"]),
             lambda: reader.ranges.can_split("q"),
-            lambda: reader.fronts.depth("q"),
+            lambda: reader.ranges.depth("q"),
             lambda: reader.bodies.messages("q", [b"a"], [b"b"]),
             reader.namespaces,
             lists.rows.index,

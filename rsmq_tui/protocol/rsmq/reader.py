@@ -25,7 +25,7 @@ from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scan import QueueScan
-from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, OrderedScan, QueueRanges
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
@@ -299,7 +299,6 @@ class QueueReader:
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
         self.ranges = QueueRanges(self._runner, Keys(ns))
-        self.fronts = OrderedScan(self._runner, Keys(ns))
         self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 

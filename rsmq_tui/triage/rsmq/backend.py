@@ -46,7 +46,7 @@ class RsmqBackend(Backend):
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Yield the batches of a previewed change."""
         action = preview.action
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
+        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, preview.ns)
         if isinstance(action, MessageAction):
             if preview.selection is None:
                 raise TypeError("a preview of messages without a selection")

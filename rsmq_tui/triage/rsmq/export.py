@@ -68,7 +68,7 @@ class MarkedExport(Exporting):
     async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
         for start in range(0, len(self._ids), _CHUNK_MESSAGES):
             ids = [name_bytes(id) for id in self._ids[start : start + _CHUNK_MESSAGES]]
-            _, seen = await self._editor.seen(self._queue, ids)
+            _, seen = await self._editor.messages(self._queue, ids, bodies=False)
             there = [message for message in seen if message is not None]
             short = [message for message in there if message.size <= BODY_BYTES_MAX]
             self.gone += len(seen) - len(there)

@@ -137,7 +137,7 @@ class Targets:
         if limit is None or all(message.size <= limit for message in messages):
             return list(messages)
         unsure = [message.id for message in messages if limit < message.size <= limit * _BYTES_PER_UNIT]
-        read = (await self._editor.values(queue, unsure))[1] if unsure else ()
+        read = await self._editor.values(queue, unsure)
         units = {id: validation.stored_size(body or b"") for id, (body, _, _) in zip(unsure, read, strict=True)}
         return [message for message in messages if units.get(message.id, message.size) <= limit]
 
@@ -369,7 +369,7 @@ async def removal_of(
 ) -> Step:
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
     unread = [message.id for message in seen if message.body is None]
-    read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
+    read = dict(zip(unread, await editor.values(queue, unread), strict=True))
     if seen and not read:
         whole_edits = tuple([_edit((message, None)) for message in seen])
         whole_batch = MessageBatch(
@@ -444,8 +444,8 @@ async def _copies(
 async def _redrive(
     editor: QueueEditor, queue: str, chunk: list[RawMessage], targets: Targets, origins: RedriveSources, guard: Guard
 ) -> AsyncGenerator[Step, None]:
-    read = editor.messages if origins.need_bodies else editor.seen
-    at_ms, whole = await read(queue, [message.id for message in chunk])
+    ids = [message.id for message in chunk]
+    at_ms, whole = await editor.messages(queue, ids, bodies=origins.need_bodies)
     left = Step()
     ways: dict[str, list[RawMessage]] = {}
     known = await origins.of([message for message in whole if message is not None])

@@ -65,7 +65,7 @@ async def select_marked(
     left = changed = 0
     rest = iter(messages)
     for chunk in _chunks(rest):
-        at_ms, found = await editor.seen(queue, [name_bytes(message.id) for message in chunk])
+        at_ms, found = await editor.messages(queue, [name_bytes(message.id) for message in chunk], bodies=False)
         there = [(shown, now) for shown, now in zip(chunk, found, strict=True) if now is not None]
         same = [now for shown, now in there if _is_same(shown, now)]
         changed += len(there) - len(same)
@@ -78,7 +78,7 @@ async def select_named(editor: QueueEditor, queue: str, ids: Sequence[str], sele
     """Select the messages with these ids; return how many of them do not exist."""
     left = 0
     for chunk in _chunks(iter(dict.fromkeys(ids))):
-        at_ms, found = await editor.seen(queue, [name_bytes(id) for id in chunk])
+        at_ms, found = await editor.messages(queue, [name_bytes(id) for id in chunk], bodies=False)
         there = [now for now in found if now is not None]
         left += len(chunk) - len(there)
         selection.add(there, at_ms)
@@ -130,7 +130,7 @@ async def select_due_first(
     wanted = scope.filter
     if hidden:
         wanted = replace(wanted, terms=(*wanted.terms, Term("state", ":", ("hidden",))))
-    if await reader.fronts.depth(queue) <= limit:
+    if await reader.ranges.depth(queue) <= limit:
         unsearched = await select_matching(search(reader, queue, wanted, bodies=bodies, sizes=sizes), selection, seeing)
         if selection.count <= limit:
             return selection.count, unsearched
@@ -176,7 +176,7 @@ async def _read(
 ) -> AsyncGenerator[ScanChunk, None]:
     """Read a queue from its front, with the fields that the filter needs, and bodies and sizes if requested."""
     needs = wanted.needs()
-    async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
+    async with aclosing(reader.ranges.chunks(queue, count=count)) as chunks:
         async for chunk in chunks:
             yield await reader.scan.read(
                 queue, chunk, counts=True, bodies=bodies or "body" in needs, sizes=sizes or "size" in needs
