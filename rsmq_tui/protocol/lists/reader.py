@@ -217,8 +217,8 @@ class ListRows(IncrementalPoll):
         shown_bytes: int = 0,
         in_cluster: bool = False,
     ) -> None:
-        layout = ClusterListRowCodec if in_cluster else ListRowCodec
-        super().__init__(connection, runner, layout(names, shown_bytes=shown_bytes))
+        codec = ClusterListRowCodec if in_cluster else ListRowCodec
+        super().__init__(connection, runner, codec(names, shown_bytes=shown_bytes))
         self._known_names = known
 
     async def index(self) -> Index:
