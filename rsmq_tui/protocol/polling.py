@@ -417,3 +417,8 @@ def as_data(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
+
+
+async def sum_of(runner: ScriptRunner, *counts: Sequence[bytes | str | int]) -> int:
+    """Return the sum of several counts, such as those of the units in which scores may be; errors count nothing."""
+    return sum(reply for reply in await runner.commands(*counts) if isinstance(reply, int))

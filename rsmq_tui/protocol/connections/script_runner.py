@@ -255,6 +255,14 @@ class CommandRunner(Generic[C]):
             self._pool.release(connection)
 
 
+async def evaluate(command: Callable[..., Any], operation: Operation[Any]) -> Any:
+    """Send an operation by the ``execute_command`` of an asyncio client, and return the reply as it came."""
+    try:
+        return await command(*operation.by_sha, **RAW)
+    except NoScriptError:
+        return await command(*operation.by_text, **RAW)
+
+
 class AsyncCommandRunner(Generic[C]):
     """``CommandRunner`` for a ``redis.asyncio.Redis`` or ``RedisCluster``; cancelling a wait closes its connection."""
 
@@ -267,17 +275,11 @@ class AsyncCommandRunner(Generic[C]):
         if not isinstance(step, (Operation, Waiting)):
             return await self._follow(step)
         try:
-            reply = await (self._wait(step) if isinstance(step, Waiting) else self._call(step))
+            reply = await (self._wait(step) if isinstance(step, Waiting) else evaluate(self._command, step))
         except ResponseError as error:
             raise_refusal(error)
         result: T = decoded(step.read, reply)
         return result
-
-    async def _call(self, operation: Operation[Any]) -> Any:
-        try:
-            return await self._command(*operation.by_sha, **RAW)
-        except NoScriptError:
-            return await self._command(*operation.by_text, **RAW)
 
     async def _follow(self, flow: Flow[T]) -> T:
         before, result = cancels(), None

@@ -18,7 +18,7 @@ from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.errors import failure_of
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
-from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.inspection import QueueInspection
@@ -103,7 +103,12 @@ class RsmqRowCodec:
                 rows.append([fields, 0])
                 continue
             if not SECONDS_BELOW <= float(head[1]) < MICROSECONDS_FROM:
-                hidden = await _hidden_in_other_units(runner, zset, now_ms)
+                hidden = await sum_of(
+                    runner,
+                    ("ZCOUNT", zset, f"({now_ms // 1000}", f"({SECONDS_BELOW}"),
+                    ("ZCOUNT", zset, f"({now_ms}", f"({MICROSECONDS_FROM}"),
+                    ("ZCOUNT", zset, f"({now_ms}000", "+inf"),
+                )
             rows.append([fields, depth, head[0], head[1], min(hidden, depth), 0])
         heads = [(number, row[2]) for number, row in enumerate(rows) if len(row) > 2 and isinstance(row[0], list)]
         bodiless = await _without_body(runner, [(*keys[number], id) for number, id in heads])
@@ -253,15 +258,6 @@ async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, byte
     replies = await runner.commands(*commands)
     pairs = zip(wanted, replies[::2], replies[1::2], strict=True)
     return {(zset, id) for (zset, _, id), has_body, score in pairs if has_body == 0 and isinstance(score, bytes)}
-
-
-async def _hidden_in_other_units(runner: ScriptRunner, zset: bytes, now_ms: int) -> int:
-    counts = await runner.commands(
-        ("ZCOUNT", zset, f"({now_ms // 1000}", f"({SECONDS_BELOW}"),
-        ("ZCOUNT", zset, f"({now_ms}", f"({MICROSECONDS_FROM}"),
-        ("ZCOUNT", zset, f"({now_ms}000", "+inf"),
-    )
-    return sum(count for count in counts if isinstance(count, int))
 
 
 _SCAN_COUNT = 1000
