@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import wraps
 from math import inf
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.client import NEVER_DECODE
@@ -314,25 +314,38 @@ class AsyncCommandRunner(Generic[C]):
             await self._pool.release(connection)
 
 
-def method(
-    operation: Callable[Concatenate[C, P], Operation[T] | Waiting[T] | Flow[T]],
-) -> Callable[Concatenate[CommandRunner[C], P], T]:
-    """Make a method of a client that runs an operation on the client's target."""
+class Method(Generic[P, T]):
+    """A method of both clients that runs an operation on the client's target: a coroutine of the asyncio client.
 
-    @wraps(operation)
-    def run(self: CommandRunner[C], /, *arguments: P.args, **keywords: P.kwargs) -> T:
-        return self._run(operation(self._target, *arguments, **keywords))
+    It has the signature and the docstring of the function that returns the operation.
+    """
 
-    return run
+    def __init__(self, operation: Callable[Concatenate[Any, P], Operation[T] | Waiting[T] | Flow[T]]) -> None:
+        @wraps(operation)
+        def run(client: CommandRunner[Any], /, *arguments: P.args, **keywords: P.kwargs) -> T:
+            return client._run(operation(client._target, *arguments, **keywords))
 
+        @wraps(operation)
+        async def run_async(client: AsyncCommandRunner[Any], /, *arguments: P.args, **keywords: P.kwargs) -> T:
+            return await client._run(operation(client._target, *arguments, **keywords))
 
-def coroutine(
-    operation: Callable[Concatenate[C, P], Operation[T] | Waiting[T] | Flow[T]],
-) -> Callable[Concatenate[AsyncCommandRunner[C], P], Coroutine[Any, Any, T]]:
-    """Make a coroutine of an asyncio client, as ``method``."""
+        self._run, self._run_async = run, run_async
 
-    @wraps(operation)
-    async def run(self: AsyncCommandRunner[C], /, *arguments: P.args, **keywords: P.kwargs) -> T:
-        return await self._run(operation(self._target, *arguments, **keywords))
+    @overload
+    def __get__(self, client: None, owner: type[CommandRunner[Any]]) -> Callable[Concatenate[Any, P], T]: ...
 
-    return run
+    @overload
+    def __get__(
+        self, client: None, owner: type[AsyncCommandRunner[Any]]
+    ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __get__(self, client: CommandRunner[Any], owner: type) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, client: AsyncCommandRunner[Any], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, client: Any, owner: type) -> Callable[..., Any]:
+        run: Any = self._run_async if issubclass(owner, AsyncCommandRunner) else self._run
+        bound: Callable[..., Any] = run.__get__(client, owner)
+        return bound

@@ -10,7 +10,7 @@ from redis import Redis, RedisCluster
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, coroutine, method
+from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, Method
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -19,7 +19,45 @@ from rsmq_tui.protocol.lists.operations import GRACE_MS, Location, Reaped
 USUAL_NAMES = ListNames()
 
 
-class ListQueue(CommandRunner[Location]):
+class _Operations:
+    """The operations, as methods of both clients, and what both know of their queue."""
+
+    _target: Location
+
+    push = Method(operations.push)
+    push_front = Method(operations.push_front)
+    push_existing = Method(operations.push_existing)
+    pop = Method(operations.pop)
+    pop_many = Method(operations.pop_many)
+    pop_blocking = Method(operations.pop_blocking)
+    move = Method(operations.move)
+    move_blocking = Method(operations.move_blocking)
+    rpoplpush = Method(operations.rpoplpush)
+    brpoplpush = Method(operations.brpoplpush)
+    length = Method(operations.length)
+    remove = Method(operations.remove)
+    trim = Method(operations.trim)
+    peek = Method(operations.peek)
+    item_at = Method(operations.item_at)
+    take = Method(operations.take)
+    take_blocking = Method(operations.take_blocking)
+    ack = Method(operations.ack)
+    extend = Method(operations.extend)
+    nack = Method(operations.nack)
+    reap = Method(operations.reap)
+
+    @property
+    def key(self) -> str:
+        """The queue's whole key: its name on screens and in commands."""
+        return self._target.name
+
+    @property
+    def names(self) -> ListNames:
+        """How its keys are named."""
+        return self._target.names
+
+
+class ListQueue(_Operations, CommandRunner[Location]):
     """A queue that is a Redis List, over a redis-py client, which the caller owns, configures and closes.
 
     Producers push at one end, the back; consumers pop at the other, the front. With the usual names they are LPUSH and
@@ -42,40 +80,8 @@ class ListQueue(CommandRunner[Location]):
     def __init__(self, client: Redis | RedisCluster, name: str | bytes, *, names: ListNames = USUAL_NAMES) -> None:
         super().__init__(client, Location.of(name, names))
 
-    @property
-    def key(self) -> str:
-        """The queue's whole key: its name on screens and in commands."""
-        return self._target.name
 
-    @property
-    def names(self) -> ListNames:
-        """How its keys are named."""
-        return self._target.names
-
-    push = method(operations.push)
-    push_front = method(operations.push_front)
-    push_existing = method(operations.push_existing)
-    pop = method(operations.pop)
-    pop_many = method(operations.pop_many)
-    pop_blocking = method(operations.pop_blocking)
-    move = method(operations.move)
-    move_blocking = method(operations.move_blocking)
-    rpoplpush = method(operations.rpoplpush)
-    brpoplpush = method(operations.brpoplpush)
-    length = method(operations.length)
-    remove = method(operations.remove)
-    trim = method(operations.trim)
-    peek = method(operations.peek)
-    item_at = method(operations.item_at)
-    take = method(operations.take)
-    take_blocking = method(operations.take_blocking)
-    ack = method(operations.ack)
-    extend = method(operations.extend)
-    nack = method(operations.nack)
-    reap = method(operations.reap)
-
-
-class AsyncListQueue(AsyncCommandRunner[Location]):
+class AsyncListQueue(_Operations, AsyncCommandRunner[Location]):
     """``ListQueue`` for asyncio: the same methods, arguments and errors, as coroutines.
 
     Cancelling a wait closes its connection, so that the server ends the wait too. An item that was just being popped is
@@ -86,38 +92,6 @@ class AsyncListQueue(AsyncCommandRunner[Location]):
         self, client: AsyncRedis | AsyncRedisCluster, name: str | bytes, *, names: ListNames = USUAL_NAMES
     ) -> None:
         super().__init__(client, Location.of(name, names))
-
-    @property
-    def key(self) -> str:
-        """As ``ListQueue.key``."""
-        return self._target.name
-
-    @property
-    def names(self) -> ListNames:
-        """As ``ListQueue.names``."""
-        return self._target.names
-
-    push = coroutine(operations.push)
-    push_front = coroutine(operations.push_front)
-    push_existing = coroutine(operations.push_existing)
-    pop = coroutine(operations.pop)
-    pop_many = coroutine(operations.pop_many)
-    pop_blocking = coroutine(operations.pop_blocking)
-    move = coroutine(operations.move)
-    move_blocking = coroutine(operations.move_blocking)
-    rpoplpush = coroutine(operations.rpoplpush)
-    brpoplpush = coroutine(operations.brpoplpush)
-    length = coroutine(operations.length)
-    remove = coroutine(operations.remove)
-    trim = coroutine(operations.trim)
-    peek = coroutine(operations.peek)
-    item_at = coroutine(operations.item_at)
-    take = coroutine(operations.take)
-    take_blocking = coroutine(operations.take_blocking)
-    ack = coroutine(operations.ack)
-    extend = coroutine(operations.extend)
-    nack = coroutine(operations.nack)
-    reap = coroutine(operations.reap)
 
 
 Q = TypeVar("Q")

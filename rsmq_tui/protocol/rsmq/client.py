@@ -12,7 +12,7 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 from rsmq_tui.protocol import validation
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, coroutine, method
+from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, Method
 from rsmq_tui.protocol.keys import Keys, random_suffix
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import operations
@@ -20,7 +20,27 @@ from rsmq_tui.protocol.rsmq.operations import Flow, Operation, chunked, optional
 from rsmq_tui.protocol.rsmq.scripts import SEND_ONCE
 
 
-class Rsmq(CommandRunner[Keys]):
+class _Operations:
+    """The operations, as methods of both clients."""
+
+    list_queues = Method(operations.list_queues)
+    create_queue = Method(operations.create_queue)
+    delete_queue = Method(operations.delete_queue)
+    get_queue_attributes = Method(operations.get_queue_attributes)
+    set_queue_attributes = Method(operations.set_queue_attributes)
+    send_message = Method(operations.send_message)
+    send_messages = Method(operations.send_messages)
+    receive_message = Method(operations.receive_message)
+    receive_messages = Method(operations.receive_messages)
+    pop_message = Method(operations.pop_message)
+    delete_message = Method(operations.delete_message)
+    delete_messages = Method(operations.delete_messages)
+    change_message_visibility = Method(operations.change_message_visibility)
+    change_visibility_of = Method(operations.change_visibility_of)
+    restore_messages = Method(operations.restore_messages)
+
+
+class Rsmq(_Operations, CommandRunner[Keys]):
     """RSMQ over a redis-py client, which the caller owns, configures and closes.
 
     ``ns`` is the key prefix without its colon. A hash tag (``{rsmq}``) makes it work on Redis Cluster. ``realtime``
@@ -34,22 +54,6 @@ class Rsmq(CommandRunner[Keys]):
         super().__init__(client, Keys(ns, realtime))
         self.ns = ns
         self.realtime = realtime
-
-    list_queues = method(operations.list_queues)
-    create_queue = method(operations.create_queue)
-    delete_queue = method(operations.delete_queue)
-    get_queue_attributes = method(operations.get_queue_attributes)
-    set_queue_attributes = method(operations.set_queue_attributes)
-    send_message = method(operations.send_message)
-    send_messages = method(operations.send_messages)
-    receive_message = method(operations.receive_message)
-    receive_messages = method(operations.receive_messages)
-    pop_message = method(operations.pop_message)
-    delete_message = method(operations.delete_message)
-    delete_messages = method(operations.delete_messages)
-    change_message_visibility = method(operations.change_message_visibility)
-    change_visibility_of = method(operations.change_visibility_of)
-    restore_messages = method(operations.restore_messages)
 
 
 class Marked(NamedTuple):
@@ -93,31 +97,15 @@ def _now_ms(_keys: Keys) -> Operation[int]:
 class FencedRsmq(Rsmq):
     """A client that also sends idempotently: a fence is the set of marks of what was sent."""
 
-    send_once = method(_send_once)
-    forget_fence = method(_forget_fence)
-    now_ms = method(_now_ms)
+    send_once = Method(_send_once)
+    forget_fence = Method(_forget_fence)
+    now_ms = Method(_now_ms)
 
 
-class AsyncRsmq(AsyncCommandRunner[Keys]):
+class AsyncRsmq(_Operations, AsyncCommandRunner[Keys]):
     """``Rsmq`` for asyncio: the same methods, arguments and errors, as coroutines."""
 
     def __init__(self, client: AsyncRedis | AsyncRedisCluster, ns: str = "rsmq", realtime: bool = False) -> None:
         super().__init__(client, Keys(ns, realtime))
         self.ns = ns
         self.realtime = realtime
-
-    list_queues = coroutine(operations.list_queues)
-    create_queue = coroutine(operations.create_queue)
-    delete_queue = coroutine(operations.delete_queue)
-    get_queue_attributes = coroutine(operations.get_queue_attributes)
-    set_queue_attributes = coroutine(operations.set_queue_attributes)
-    send_message = coroutine(operations.send_message)
-    send_messages = coroutine(operations.send_messages)
-    receive_message = coroutine(operations.receive_message)
-    receive_messages = coroutine(operations.receive_messages)
-    pop_message = coroutine(operations.pop_message)
-    delete_message = coroutine(operations.delete_message)
-    delete_messages = coroutine(operations.delete_messages)
-    change_message_visibility = coroutine(operations.change_message_visibility)
-    change_visibility_of = coroutine(operations.change_visibility_of)
-    restore_messages = coroutine(operations.restore_messages)

@@ -1,7 +1,8 @@
 """Each operation of RSMQ as a value that a client runs, and the types of arguments and results. No I/O.
 
 An ``Operation`` says which script or command to send, with which keys and arguments, and how to decode the reply. The
-functions here validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them.
+functions here validate and build them. ``Rsmq`` and ``AsyncRsmq`` have each as a method, without ``keys``, that returns
+the result of the operation: the docstrings are those of the methods.
 """
 
 import re
