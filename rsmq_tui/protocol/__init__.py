@@ -62,8 +62,7 @@ from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
 if TYPE_CHECKING:
-    from rsmq_tui.protocol.lists.client import AsyncListQueue, ListQueue
-    from rsmq_tui.protocol.lists.reaper import AsyncReaper, Reaper
+    from rsmq_tui.protocol.lists.client import AsyncListQueue, AsyncReaper, ListQueue, Reaper
 
 __all__ = [
     "ENDED",
@@ -130,17 +129,12 @@ __all__ = [
 ]
 
 # Imported on first use, so that programs that only read queues start faster.
-_LATER = {
-    "AsyncListQueue": "rsmq_tui.protocol.lists.client",
-    "AsyncReaper": "rsmq_tui.protocol.lists.reaper",
-    "ListQueue": "rsmq_tui.protocol.lists.client",
-    "Reaper": "rsmq_tui.protocol.lists.reaper",
-}
+_OF_LISTS = ("AsyncListQueue", "AsyncReaper", "ListQueue", "Reaper")
 
 
 def __getattr__(name: str) -> Any:
     """Import a client or a reaper of list queues when it is first asked for."""
-    if name not in _LATER:
+    if name not in _OF_LISTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(import_module("rsmq_tui.protocol.lists.client"), name)
     return value

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.crc import key_slot
-from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseError
+from redis.exceptions import MovedError, ReadOnlyError, ResponseError
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
-from rsmq_tui.protocol.connections.script_runner import RAW, exchange, raise_first
+from rsmq_tui.protocol.connections.script_runner import evaluate, exchange, raise_first
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
@@ -132,10 +132,10 @@ class EditExecutor(ABC):
         client, _ = self._place(token)
         try:
             try:
-                reply = await _run(client, operation)
+                reply = await evaluate(client.execute_command, operation)
             except (MovedError, ReadOnlyError):
                 # Nothing was done. The next connection may lead to another server.
-                reply = await _run(client, operation)
+                reply = await evaluate(client.execute_command, operation)
         except ResponseError as error:
             if "RSMQ voided" in str(error):
                 raise VoidedError(token) from None
@@ -229,11 +229,3 @@ def editor_of(editor: EditExecutor, ns: str) -> EditExecutor:
 def _witness(marker: bytes) -> bytes:
     """Return the key of the witness of a marker, in the same cluster slot."""
     return marker + b"announced"
-
-
-async def _run(client: AsyncRedis, operation: Operation[str]) -> Any:
-    command: Callable[..., Any] = client.execute_command
-    try:
-        return await command(*operation.by_sha, **RAW)
-    except NoScriptError:
-        return await command(*operation.by_text, **RAW)

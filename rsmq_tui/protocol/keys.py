@@ -27,9 +27,13 @@ def name_bytes(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of one namespace; ``ns`` is used unchanged, as by the canonical client."""
+    """The keys of one namespace; ``ns`` is used unchanged, as by the canonical client.
+
+    With ``realtime``, clients publish the depth after each send.
+    """
 
     ns: str
+    realtime: bool = False
 
     @property
     def index(self) -> bytes:
@@ -45,8 +49,8 @@ class Keys:
         return name_bytes(f"{self.ns}:{queue}:Q")
 
     def channel(self, queue: str) -> bytes:
-        """The pub/sub channel that ``realtime`` senders publish the depth on."""
-        return name_bytes(f"{self.ns}:rt:{queue}")
+        """The pub/sub channel to publish the depth on; empty unless ``realtime``."""
+        return name_bytes(f"{self.ns}:rt:{queue}") if self.realtime else b""
 
     def marker(self, token: str) -> bytes:
         """The key for the outcome of a guarded change; no queue has this name, because of its colon."""

@@ -76,10 +76,10 @@ class RowCodec(Protocol):
 class RowCache:
     """The queues of one kind, sorted by name, and their rows as last read."""
 
-    def __init__(self, layout: RowCodec) -> None:
+    def __init__(self, codec: RowCodec) -> None:
         self.names: tuple[str, ...] = ()
         self.rows: list[Row] = []
-        self._layout = layout
+        self._codec = codec
         self._raw_names: frozenset[bytes] = frozenset()
         self._keys: list[QueueKeys] = []
         # One dict per key position, because the same key may be the zset of ``a:Q`` and the hash of ``a``.
@@ -105,7 +105,7 @@ class RowCache:
         known = [before.get(name, unknown) for name in self.names]
         self.rows = [row for row, _ in known]
         self._from_ms = [from_ms for _, from_ms in known]
-        self._keys = [self._layout.keys(name) for name in self.names]
+        self._keys = [self._codec.keys(name) for name in self.names]
         columns = zip(*self._keys, strict=True)
         self._by_key = [{key: position for position, key in enumerate(column)} for column in columns]
 
@@ -150,13 +150,13 @@ class RowCache:
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
-        rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._layout.settle
+        rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._codec.settle
         untold: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
             due_ms = settle(names[position], row, before, now_ms)
             if row != before:
-                if not self._layout.is_row(row):
+                if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
                 if from_ms[position] > now_ms:
                     untold += self._keys[position]
@@ -344,11 +344,11 @@ class Index:
 class IncrementalPoll:
     """Reads the rows of the known queues: first which of them changed, then their rows. Polls must not overlap."""
 
-    def __init__(self, connection: TrackedConnection, runner: ScriptRunner, layout: RowCodec) -> None:
+    def __init__(self, connection: TrackedConnection, runner: ScriptRunner, codec: RowCodec) -> None:
         self._connection = connection
         self._runner = runner
-        self._layout = layout
-        self._known = RowCache(layout)
+        self._codec = codec
+        self._known = RowCache(codec)
         self._epoch: int | None = None
 
     async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
@@ -396,12 +396,12 @@ class IncrementalPoll:
         return None if all_may_have else changed
 
     async def _read(self, asked: list[int], now_ms: int) -> list[Row]:
-        layout, names, keys = self._layout, self._known.names_of(asked), self._known.keys_of(asked)
+        codec, names, keys = self._codec, self._known.names_of(asked), self._known.keys_of(asked)
         try:
-            calls = layout.calls(names, keys, now_ms)
-            replies = await self._runner.run_many(layout.script, calls, self._connection.commands)
+            calls = codec.calls(names, keys, now_ms)
+            replies = await self._runner.run_many(codec.script, calls, self._connection.commands)
         except ScriptsRefusedError:
-            return await layout.read_plainly(self._runner, names, keys, now_ms)
+            return await codec.read_plainly(self._runner, names, keys, now_ms)
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
@@ -417,3 +417,8 @@ def as_data(reply: Any) -> Any:
     if isinstance(reply, Exception):
         raise reply
     return reply
+
+
+async def sum_of(runner: ScriptRunner, *counts: Sequence[bytes | str | int]) -> int:
+    """Return the sum of several counts, such as those of the units in which scores may be; errors count nothing."""
+    return sum(reply for reply in await runner.commands(*counts) if isinstance(reply, int))

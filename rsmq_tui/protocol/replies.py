@@ -248,7 +248,7 @@ _COMMANDS: dict[str, Callable[[Command], Shape]] = {
     **dict.fromkeys(("GET", "HGET", "LINDEX", "LMOVE", "LPOP", "RPOP"), _always(optional(blob))),
     **dict.fromkeys(("SMEMBERS", "LRANGE"), _always(blobs)),
     **dict.fromkeys(("SCAN", "SSCAN"), _always(_step(blobs))),
-    **dict.fromkeys(("ZRANGE", "ZRANGEBYSCORE"), _of_range),
+    "ZRANGE": _of_range,
     "HMGET": lambda command: optional_blobs(len(command) - 2),
     "HSCAN": _of_hscan,
     "CLIENT": _always(blob),

@@ -115,7 +115,7 @@ def _send_against_bare(run: Run) -> Measured:
     with _scene() as scene:
 
         def theirs(count: int) -> Sequence[Call]:
-            return [scene.bare(operations.send_message(Keys(NS), _OTHER, body, None, False)) for body in bodies(count)]
+            return [scene.bare(operations.send_message(Keys(NS), _OTHER, body)) for body in bodies(count)]
 
         return _one_by_one(run, partial(_send_ours, scene), theirs)
 
@@ -125,7 +125,7 @@ def _receive_against_bare(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             scene.rsmq.send_messages(_OTHER, bodies(count))
-            return [scene.bare(operations.receive_message(Keys(NS), _OTHER, None))] * count
+            return [scene.bare(operations.receive_message(Keys(NS), _OTHER))] * count
 
         return _one_by_one(run, partial(_receive_ours, scene), theirs)
 

@@ -82,19 +82,20 @@ class Backlog:
         changed = islice(self._turns, max(1, round(share * len(self.names))))
         self._run(self._step(self._rng.randrange(4), name) for name in changed)
 
-    def _queue(self, name: str) -> Iterable[Operation[Any]]:
+    def _queue(self, name: str) -> Iterable[Any]:
         keys, texts = self._keys, self._rng.sample(self._bodies, _READY + _IN_FLIGHT + _DELAYED)
-        yield operations.create_queue(keys, name, _HOUR_S, 0, 65536)
-        yield from operations.send_messages(keys, name, texts[_DELAYED:], None, False)
-        yield from operations.send_messages(keys, name, texts[:_DELAYED], _HOUR_S, False)
-        yield operations.receive_messages(keys, name, _IN_FLIGHT, None)
+        yield operations.create_queue(keys, name, vt=_HOUR_S)
+        # Each is one chunk.
+        yield next(operations.send_messages(keys, name, texts[_DELAYED:]))
+        yield next(operations.send_messages(keys, name, texts[:_DELAYED], delay=_HOUR_S))
+        yield operations.receive_messages(keys, name, _IN_FLIGHT)
 
     def _step(self, kind: int, name: str) -> Operation[Any]:
         if kind == 0:
-            return operations.receive_message(self._keys, name, None)
+            return operations.receive_message(self._keys, name)
         if kind == 1:
             return operations.pop_message(self._keys, name)
-        return operations.send_message(self._keys, name, self._rng.choice(self._bodies), None, False)
+        return operations.send_message(self._keys, name, self._rng.choice(self._bodies))
 
     def _run(self, todo: Iterable[Operation[Any]]) -> None:
         batch: list[Sequence[Any]] = []

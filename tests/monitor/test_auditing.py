@@ -246,7 +246,7 @@ class TestManyQueues:
         assert (progress[-1].queues, progress[-1].found) == (self.COUNT + 20, self.COUNT)
         # Two looks at each ghost and one at each queue, which is empty: nothing in it is walked through.
         stats = client.info("commandstats")
-        assert stats["cmdstat_evalsha"]["calls"] < 3 * self.COUNT / 50
+        assert stats["cmdstat_type"]["calls"] <= 2 * (2 * self.COUNT + 20)
         assert not {"cmdstat_zscan", "cmdstat_hscan"} & set(stats)
 
     async def test_it_says_how_far_it_is(self, ghosts: None, reader: QueueReader) -> None:

@@ -64,7 +64,7 @@ async def test_chunks_tell_what_was_read(
     assert all(chunk.read == expected for chunk in found)
     more = await reader.scan.read("q", found[0], counts=False, bodies=True, sizes=False)
     assert more.read == {"size", "body"} | ({"counts"} if counts else set())
-    fronts = [chunk async for chunk in reader.fronts.chunks("q")]
+    fronts = [chunk async for chunk in reader.ranges.chunks("q")]
     assert all(not chunk.read for chunk in fronts)
 
 

@@ -45,7 +45,7 @@ def test_what_is_not_hidden_can_be_received_in_the_same_millisecond(client: Redi
     Rsmq(client).create_queue("orders")
     client.hset("rsmq:orders:Q", "m" * 32, "body")
 
-    received = counted(client, offset_ms, operations.receive_message(Keys("rsmq"), "orders", None))
+    received = counted(client, offset_ms, operations.receive_message(Keys("rsmq"), "orders"))
 
     assert (received is not None) == ready
 

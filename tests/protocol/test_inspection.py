@@ -9,7 +9,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
 from rsmq_tui.protocol.rsmq.inspection import Belonging, MemberNow, QueueInspection, QueueLook
-from tests.protocol.keyspace import everything, plant, scripts_run
+from tests.protocol.keyspace import everything, plant
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 
@@ -162,8 +162,3 @@ async def test_keys_are_found_by_their_names(client: Redis, redis_url: str) -> N
         client.set(key, "x")
     async with aclosing(QueueReader(redis_url, "a*b")) as reader:
         assert [names async for _, names in reader.inspection.keyed()] == [["QUEUES", "q", "z"]]
-
-
-async def test_scripts_are_used_where_they_may_be(looking: QueueInspection, client: Redis) -> None:
-    await looking.looks(["q"])
-    assert scripts_run(client) == (0 if looking._runner.refused else 2)

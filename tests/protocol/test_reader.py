@@ -101,10 +101,10 @@ async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: Qu
 async def test_commands_are_counted_as_they_are_sent(client: redis.Redis, reader: QueueReader) -> None:
     await reader.rows.index()
     assert reader.traffic.commands == 2
-    await reader.pages.message("q", "x")
+    await reader.pages.page("q", count=1)
     # The server did not know the script: it was named once and sent once.
     assert reader.traffic.commands == 4
-    await reader.pages.message("q", "x")
+    await reader.pages.page("q", count=1)
     assert reader.traffic.commands == 5
 
 

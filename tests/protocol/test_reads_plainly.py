@@ -1,4 +1,4 @@
-"""Where scripts are refused, plain commands read the same rows, counts, pages and messages."""
+"""Where scripts are refused, plain commands read the same rows, counts and pages."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -174,24 +174,6 @@ async def test_a_page_of_long_bodies(client: redis.Redis, readers: tuple[QueueRe
         *(b"A", b"B", b"C", b"D", b"E"),
         *(b"",) * 4,
     ]
-
-
-async def test_messages(client: redis.Redis, readers: tuple[QueueReader, QueueReader], odd_queues: list[str]) -> None:
-    for queue in odd_queues:
-        name = queue.encode("utf-8", "surrogateescape")
-        ids = client.zrange(b"rsmq:" + name, 0, -1) if client.type(b"rsmq:" + name) == b"zset" else []
-        for identity in (*(raw.decode() for raw in ids), "gone"):
-            scripted, plain = await by_both(
-                readers,
-                lambda reader: reader.pages.message(queue, identity),  # noqa: B023 - called at once
-            )
-            if not isinstance(scripted, tuple):
-                assert plain.at_ms >= scripted.at_ms
-                scripted, plain = (
-                    (found.id, found.score, found.rc, found.fr_ms, found.size, found.body)
-                    for found in (scripted, plain)
-                )
-            assert plain == scripted
 
 
 async def test_due_counts(readers: tuple[QueueReader, QueueReader], odd_queues: list[str]) -> None:

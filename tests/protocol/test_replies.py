@@ -70,7 +70,7 @@ def _broken(*arguments: object) -> Any:
 
 
 def test_a_defect_in_what_builds_an_operation_is_no_reply(client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "get_queue_attributes", _broken)
+    monkeypatch.setattr("rsmq_tui.protocol.validation.queue_name", _broken)
     with pytest.raises(TypeError, match="a builder with a defect"):
         Rsmq(client).get_queue_attributes("q")
 
@@ -144,7 +144,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
             reader.ranges.now_ms,
             lambda: reader.ranges.sizes(["q"]),
             lambda: reader.ranges.can_split("q"),
-            lambda: reader.fronts.depth("q"),
+            lambda: reader.ranges.depth("q"),
             lambda: reader.bodies.messages("q", [b"a"], [b"b"]),
             reader.namespaces,
             lists.rows.index,

@@ -8,7 +8,7 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.rsmq import scan_strategies
-from rsmq_tui.protocol.rsmq.scan_strategies import OrderedScan
+from rsmq_tui.protocol.rsmq.scan_strategies import QueueRanges
 from rsmq_tui.triage.actions import Delete, Hide, Move, Release
 from rsmq_tui.triage.rsmq.backend import what_is_due_first
 from rsmq_tui.triage.scope import Matching, Seeing
@@ -147,13 +147,13 @@ async def test_many_take_few_calls_and_no_bodies(
 def paged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many messages each page of a front asks for, as they are asked."""
     asked: list[int] = []
-    honest = OrderedScan._page
+    honest = QueueRanges._page
 
-    async def counting(self: OrderedScan, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+    async def counting(self: QueueRanges, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         asked.append(stop + 1 - start)
         return await honest(self, zset, start, stop)
 
-    monkeypatch.setattr(OrderedScan, "_page", counting)
+    monkeypatch.setattr(QueueRanges, "_page", counting)
     return asked
 
 
@@ -169,9 +169,9 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever stays where it is comes once, although ranks shift by more than a page."""
-    honest, moved = OrderedScan._page, set[str]()
+    honest, moved = QueueRanges._page, set[str]()
 
-    async def beside(self: OrderedScan, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
+    async def beside(self: QueueRanges, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         if start and not moved:
             moved.update(ids[:taken])
             if how == "receive":
@@ -183,7 +183,7 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
                 client.zadd("rsmq:a", {f"before {number}": 5 for number in range(taken)})
         return await honest(self, zset, start, stop)
 
-    monkeypatch.setattr(OrderedScan, "_page", beside)
+    monkeypatch.setattr(QueueRanges, "_page", beside)
     preview = await triage.preview(Hide(queue="a", seconds=1), Matching(parse_filter(""), 1_200))
     chosen = [message.id.decode() for message in preview.selection or ()]
     assert len(chosen) == len(set(chosen))
@@ -198,7 +198,7 @@ async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
 ) -> None:
     monkeypatch.setattr(scan_strategies, "_RECENT_IDS", 100)
     found: list[bytes] = []
-    async for chunk in reader.fronts.chunks("a", 60):
+    async for chunk in reader.ranges.chunks("a", count=60):
         if not found:
             client.zadd("rsmq:a", dict.fromkeys(ids[:30], AT_MS + 10**9))
         found += chunk.columns[0]
@@ -208,14 +208,14 @@ async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
 async def test_more_that_come_in_while_all_are_read_are_not_chosen(
     triage: ChangeService, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = OrderedScan.depth
+    honest = QueueRanges.depth
 
-    async def filling(self: OrderedScan, queue: str) -> int:
+    async def filling(self: QueueRanges, queue: str) -> int:
         depth = await honest(self, queue)
         queues.send_messages("a", ["late"] * 300)
         return depth
 
-    monkeypatch.setattr(OrderedScan, "depth", filling)
+    monkeypatch.setattr(QueueRanges, "depth", filling)
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(""), 1_300))
     assert [message.id.decode() for message in preview.selection or ()] == ids
     assert preview.what == "the 1,300 due first of 1,600 messages of the queue"

@@ -142,7 +142,7 @@ async def due_first(
     needs = wanted.needs()
     # If all match, the queue is read no further than the limit.
     count = min(limit, _FRONT_MESSAGES) if wanted.is_empty else _FRONT_MESSAGES
-    async with aclosing(reader.fronts.chunks(queue, count)) as chunks:
+    async with aclosing(reader.ranges.chunks(queue, count=count)) as chunks:
         async for chunk in chunks:
             yield await reader.scan.read(
                 queue, chunk, counts=True, bodies=bodies or "body" in needs, sizes=sizes or "size" in needs

@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -425,26 +426,14 @@ def approaching_async(
         return base
 
     class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
-        credential_provider: Any
-
         async def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
             if self.is_connected:
                 return
             _check_files(address.tls)
-            if route is not None:
-                found = await search_async(address, route.find(), timeout_s, traffic)
-                self.host, self.port = found.host, found.port
-            if address.password is not None:
-                self.credential_provider = _credentials(address.user, await fetched(address.password))
-            try:
+            found = None if route is None else await search_async(address, route.find(), timeout_s, traffic)
+            password = None if address.password is None else await fetched(address.password)
+            with _explaining(self, address, found, password):
                 await super().connect_check_health(check_health, retry_socket_connect)
-            except _LOST as error:
-                explained = _explained(error, address, None if route is None else found)
-                if explained is None:
-                    raise
-                raise explained from error
-            finally:
-                self.credential_provider = None
 
     return Approaching if route is None else _leaving_async(Approaching)
 
@@ -455,26 +444,14 @@ def approaching(base: type[Any], address: Address, route: Topology | None, timeo
         return base
 
     class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
-        credential_provider: Any
-
         def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
             if self.is_connected:
                 return
             _check_files(address.tls)
-            if route is not None:
-                found = answered(route.find(), lambda question: _ask(address, question, timeout_s))
-                self.host, self.port = found.host, found.port
-            if address.password is not None:
-                self.credential_provider = _credentials(address.user, address.password())
-            try:
+            found = None if route is None else answered(route.find(), partial(_ask, address, timeout_s=timeout_s))
+            password = None if address.password is None else address.password()
+            with _explaining(self, address, found, password):
                 super().connect_check_health(check_health, retry_socket_connect)
-            except _LOST as error:
-                explained = _explained(error, address, None if route is None else found)
-                if explained is None:
-                    raise
-                raise explained from error
-            finally:
-                self.credential_provider = None
 
         def read_response(self, *args: Any, **options: Any) -> Any:
             try:
@@ -485,6 +462,24 @@ def approaching(base: type[Any], address: Address, route: Topology | None, timeo
                 raise
 
     return Approaching
+
+
+@contextmanager
+def _explaining(connection: Any, address: Address, found: Node | None, password: str | None) -> Iterator[None]:
+    """Let a connection connect to the server that was found, with a password that is not kept; explain its errors."""
+    if found is not None:
+        connection.host, connection.port = found.host, found.port
+    if password is not None:
+        connection.credential_provider = _credentials(address.user, password)
+    try:
+        yield
+    except _LOST as error:
+        explained = _explained(error, address, found)
+        if explained is None:
+            raise
+        raise explained from error
+    finally:
+        connection.credential_provider = None
 
 
 def _is_plain(address: Address) -> bool:

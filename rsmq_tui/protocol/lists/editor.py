@@ -121,7 +121,7 @@ class ListEditor(EditExecutor):
     async def look(self, batch: Batch) -> str:
         """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         if not isinstance(batch, ListBatch):
-            return await QueueEditor.beside(self, self.ns).look(batch)
+            return await QueueEditor.sharing(self, self.ns).look(batch)
         try:
             home = self._home_of(batch)
             return batch.traces(await are_there(partial(self._ask, home), self._link_of(home).runner, batch))

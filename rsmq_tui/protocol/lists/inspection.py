@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
-from rsmq_tui.protocol.lists.pages import ask, list_keys
+from rsmq_tui.protocol.lists.pages import list_keys
 from rsmq_tui.protocol.replies import clock_ms, decoded
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
 
@@ -60,12 +60,12 @@ class ListLeases:
     async def types(self, queue: str) -> KeyTypes:
         """Return the types of the three keys."""
         # In a cluster each may be on another node.
-        found = [(await ask(self._runner, ("TYPE", key)))[0] for key in list_keys(self._names, queue)]
+        found = [(await self._runner.ask(("TYPE", key)))[0] for key in list_keys(self._names, queue)]
         return KeyTypes(*(bytes(each).decode("latin-1") for each in found))
 
     async def processing(self, queue: str) -> int:
         """Return how many items are in processing."""
-        (found,) = await ask(self._runner, ("LLEN", list_keys(self._names, queue)[1]))
+        (found,) = await self._runner.ask(("LLEN", list_keys(self._names, queue)[1]))
         return int(found)
 
     async def pages(self, queue: str) -> AsyncGenerator[LeasePage, None]:
@@ -73,7 +73,7 @@ class ListLeases:
         key = list_keys(self._names, queue)[2]
         cursor, count = b"0", CHUNK_MESSAGES_MIN
         while True:
-            (cursor, found), clock = await ask(self._runner, ("ZSCAN", key, cursor, "COUNT", count), ("TIME",))
+            (cursor, found), clock = await self._runner.ask(("ZSCAN", key, cursor, "COUNT", count), ("TIME",))
             scores = zip(found[::2], found[1::2], strict=True)
             yield LeasePage(clock_ms(clock), tuple(_member(member, score) for member, score in scores))
             if int(cursor) == 0:

@@ -1,31 +1,21 @@
 """Each operation on a list queue as a value that a client runs, and the types of arguments and results. No I/O.
 
-An ``end`` of None is the one that ``ListNames`` defines.
-
-A blocking command uses a connection of its own, on which the socket timeout begins only when the command's own timeout
-has passed. redis-py would send it again after an error; here it is sent once, because what the first one popped would
-be lost.
+The functions are methods of ``ListQueue`` and of ``AsyncListQueue``, as those of RSMQ are of its clients. An ``end`` of
+None is the one that ``ListNames`` defines.
 """
 
-import asyncio
 import os
-import time
-from collections.abc import Callable, Generator, Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import inf
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from redis.exceptions import ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
-
-from rsmq_tui.protocol.connections.connect import cancels, end_if_cancelled
-from rsmq_tui.protocol.connections.script_runner import RAW, AsyncCommandRunner, CommandRunner
+from rsmq_tui.protocol.connections.script_runner import SHORTEST_S, Deadline
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import name_of, random_suffix
 from rsmq_tui.protocol.lists import scripts
 from rsmq_tui.protocol.lists.naming import End, ListNames, other_end
-from rsmq_tui.protocol.replies import decoded
-from rsmq_tui.protocol.rsmq.operations import Argument, Operation, raise_refusal
+from rsmq_tui.protocol.rsmq.operations import Argument, Flow, Operation, Waiting
 from rsmq_tui.protocol.validation import SECONDS_MAX, body_bytes
 
 
@@ -68,151 +58,11 @@ class Reaped(NamedTuple):
     unexamined: int = 0
 
 
-T = TypeVar("T")
-
-# Servers round the timeout of a command to milliseconds, some of them down; 0 is for ever.
-_SHORTEST_S = 0.001
-# How long a cluster client waits at a time: shorter than its socket timeout.
-_SLICE_S = 1.0
-# Servers check for expired timeouts ten times a second by default, and at least once a second.
-_LATENESS_S = 2.0
-_LATE = "the server did not answer a blocking command after its timeout"
-
-
-class Waiting(NamedTuple, Generic[T]):
-    """A blocking command: ``command`` without the timeout at its end, which is ``wait_s`` seconds, 0 for ever."""
-
-    command: tuple[Argument, ...]
-    wait_s: float
-    read: Any
-
-    def timed(self, wait_s: float) -> tuple[Argument, ...]:
-        """Return the command with a timeout."""
-        return (*self.command, f"{wait_s:.3f}".rstrip("0").rstrip("."))
-
-
-Flow = Generator[Operation[Any] | Waiting[Any], Any, T]
-"""An operation of several round trips: it yields each of them, is sent the result, and returns the final result."""
-
-
 def checked_timeout(timeout_s: object) -> float:
     """Return a timeout in seconds, 0 for ever; raise ``invalidValue``."""
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 <= timeout_s <= SECONDS_MAX:
         raise rsmq_error("invalidValue", item="timeout_s", low=0, high=SECONDS_MAX)
-    return max(timeout_s, _SHORTEST_S) if timeout_s else 0
-
-
-class Deadline:
-    """The deadline of a wait that takes several commands; ``timeout_s`` is 0 for ever."""
-
-    def __init__(self, timeout_s: float) -> None:
-        self._ends_s = time.monotonic() + timeout_s if timeout_s else inf
-
-    def rest_s(self, at_most_s: float = inf) -> float | None:
-        """Return how long the next command may wait, 0 for ever; None after the deadline."""
-        rest_s = min(self._ends_s - time.monotonic(), at_most_s)
-        if rest_s == inf:
-            return 0
-        return rest_s if rest_s >= _SHORTEST_S else None
-
-
-def _patience_s(wait_s: float, connection: Any) -> float | None:
-    if not wait_s or connection.socket_timeout is None:
-        return None
-    return wait_s + _LATENESS_S + float(connection.socket_timeout)
-
-
-class WaitingRunner(CommandRunner):
-    """A ``CommandRunner`` that also runs blocking commands and flows."""
-
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        # A client of a cluster has none.
-        self._pool: Any = getattr(client, "connection_pool", None)
-
-    def _wait(self, waiting: Waiting[T]) -> T:
-        try:
-            reply = self._wait_in_slices(waiting) if self._pool is None else self._wait_once(waiting)
-        except ResponseError as error:
-            raise_refusal(error)
-        result: T = decoded(waiting.read, reply)
-        return result
-
-    def _wait_once(self, waiting: Waiting[Any]) -> Any:
-        connection = self._pool.get_connection()
-        try:
-            connection.send_command(*waiting.timed(waiting.wait_s))
-            return connection.read_response(disable_decoding=True, timeout=_patience_s(waiting.wait_s, connection))
-        finally:
-            self._pool.release(connection)
-
-    def _wait_in_slices(self, waiting: Waiting[Any]) -> Any:
-        deadline = Deadline(waiting.wait_s)
-        reply = None
-        while reply is None and (slice_s := deadline.rest_s(_SLICE_S)):
-            reply = self._command(*waiting.timed(slice_s), **RAW)
-        return reply
-
-    def _follow(self, flow: Flow[T]) -> T:
-        result: Any = None
-        try:
-            while True:
-                step = flow.send(result)
-                result = self._wait(step) if isinstance(step, Waiting) else self._run(step)
-        except StopIteration as end:
-            final: T = end.value
-            return final
-
-
-class AsyncWaitingRunner(AsyncCommandRunner):
-    """``WaitingRunner`` for asyncio; cancelling a wait closes its connection."""
-
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        self._pool: Any = getattr(client, "connection_pool", None)
-
-    async def _wait(self, waiting: Waiting[T]) -> T:
-        try:
-            reply = await (self._wait_in_slices(waiting) if self._pool is None else self._wait_once(waiting))
-        except ResponseError as error:
-            raise_refusal(error)
-        result: T = decoded(waiting.read, reply)
-        return result
-
-    async def _wait_once(self, waiting: Waiting[Any]) -> Any:
-        # If a cancellation were lost while the command is sent, this would wait on, perhaps for ever.
-        before = cancels()
-        connection = await self._pool.get_connection()
-        try:
-            await connection.send_command(*waiting.timed(waiting.wait_s))
-            await end_if_cancelled(connection, before)
-            # A timeout of read_response would look like a reply, and leave the connection in use with one to come.
-            async with asyncio.timeout(_patience_s(waiting.wait_s, connection)):
-                return await connection.read_response(disable_decoding=True, timeout=inf)
-        except TimeoutError as error:
-            raise RedisTimeoutError(_LATE) from error
-        finally:
-            await self._pool.release(connection)
-
-    async def _wait_in_slices(self, waiting: Waiting[Any]) -> Any:
-        deadline = Deadline(waiting.wait_s)
-        reply = None
-        while reply is None and (slice_s := deadline.rest_s(_SLICE_S)):
-            reply = await self._command(*waiting.timed(slice_s), **RAW)
-        return reply
-
-    async def _follow(self, flow: Flow[T]) -> T:
-        before, result = cancels(), None
-        try:
-            while True:
-                step = flow.send(result)
-                result = await (self._wait(step) if isinstance(step, Waiting) else self._run(step))
-                # The cancellation was lost while a step was sent, as in ``_wait_once``.
-                if cancels() > before:
-                    raise asyncio.CancelledError
-        except StopIteration as end:
-            final: T = end.value
-            return final
+    return max(timeout_s, SHORTEST_S) if timeout_s else 0
 
 
 _PUSH = {"left": "LPUSH", "right": "RPUSH"}
@@ -251,72 +101,114 @@ class Location:
         return _PUSH[end]
 
 
-def push(location: Location, items: tuple[str | bytes, ...], end: End | None) -> Operation[int]:
-    """LPUSH or RPUSH."""
+def push(location: Location, *items: str | bytes, end: End | None = None) -> Operation[int]:
+    """Push items, each behind the one before, and return the new length (LPUSH, or RPUSH for the other end).
+
+    They go to the back unless ``end`` is given. Raises ``messageNotString`` for what is not ``str`` or ``bytes``.
+    """
     return _plain(_PUSH[end or location.back], location.key, *_encoded(items), read=int)
 
 
-def push_existing(location: Location, items: tuple[str | bytes, ...], end: End | None) -> Operation[int]:
-    """LPUSHX or RPUSHX."""
+def push_front(location: Location, *items: str | bytes) -> Operation[int]:
+    """Push items at the front, where the last of them is taken next; returns the new length."""
+    return push(location, *items, end=location.front)
+
+
+def push_existing(location: Location, *items: str | bytes, end: End | None = None) -> Operation[int]:
+    """As ``push``, but only to a queue that has items; returns 0 if it has none (LPUSHX or RPUSHX)."""
     return _plain(_PUSH_EXISTING[end or location.back], location.key, *_encoded(items), read=int)
 
 
-def pop(location: Location, end: End | None) -> Operation[bytes | None]:
-    """LPOP or RPOP."""
+def pop(location: Location, end: End | None = None) -> Operation[bytes | None]:
+    """Remove and return the next item, or the one at ``end``; None if there is none (RPOP or LPOP)."""
     return _plain(_POP[end or location.front], location.key)
 
 
-def pop_many(location: Location, count: int, end: End | None) -> Operation[list[bytes] | None]:
-    """LPOP or RPOP with a count."""
+def pop_many(location: Location, count: int, end: End | None = None) -> Operation[list[bytes] | None]:
+    """Remove and return up to ``count`` items; None if there is no queue (RPOP or LPOP with a count)."""
     if count < 0:
         raise ValueError("count must be at least 0")
     return _plain(_POP[end or location.front], location.key, count)
 
 
 def pop_blocking(
-    location: Location, timeout_s: float, others: Iterable[str | bytes], end: End | None
+    location: Location, timeout_s: float = 0, *, others: Iterable[str | bytes] = (), end: End | None = None
 ) -> Waiting[Popped | None]:
-    """BLPOP or BRPOP."""
+    """Pop from this queue, else from the first of the ``others`` that has items, else wait (BRPOP or BLPOP).
+
+    Returns the queue's key and the item, or None after the timeout. Clients are served in the order in which they began
+    to wait. If the connection breaks before the item arrives, the item is lost: see ``take_blocking``.
+    """
     if isinstance(others, str | bytes):
         raise TypeError("others must be a list of queues")
     keys = (location.key, *(_key(other, location.names) for other in others))
     return Waiting((_POP_BLOCKING[end or location.front], *keys), checked_timeout(timeout_s), _read_popped)
 
 
-def move(location: Location, to: str | bytes, from_end: End | None, to_end: End | None) -> Operation[bytes | None]:
-    """LMOVE."""
+def move(
+    location: Location, to: str | bytes, *, from_end: End | None = None, to_end: End | None = None
+) -> Operation[bytes | None]:
+    """Move the next item to the back of another queue and return it, or None if there is none (LMOVE)."""
     return _plain(*_move("LMOVE", location, to, from_end, to_end))
 
 
 def move_blocking(
-    location: Location, to: str | bytes, timeout_s: float, from_end: End | None, to_end: End | None
+    location: Location,
+    to: str | bytes,
+    timeout_s: float = 0,
+    *,
+    from_end: End | None = None,
+    to_end: End | None = None,
 ) -> Waiting[bytes | None]:
-    """BLMOVE."""
+    """As ``move``, but wait for an item; None after the timeout (BLMOVE)."""
     return Waiting(_move("BLMOVE", location, to, from_end, to_end), checked_timeout(timeout_s), _as_it_is)
 
 
+def rpoplpush(location: Location, to: str | bytes) -> Operation[bytes | None]:
+    """Deprecated by Redis, as RPOPLPUSH is: ``move`` from the right end to the left one."""
+    _warn_deprecated("rpoplpush", "move")
+    return move(location, to, from_end="right", to_end="left")
+
+
+def brpoplpush(location: Location, to: str | bytes, timeout_s: float = 0) -> Waiting[bytes | None]:
+    """Deprecated by Redis, as BRPOPLPUSH is: ``move_blocking`` from the right end to the left one."""
+    _warn_deprecated("brpoplpush", "move_blocking")
+    return move_blocking(location, to, timeout_s, from_end="right", to_end="left")
+
+
+def _warn_deprecated(old: str, new: str) -> None:
+    # Names the line that calls the client's method.
+    warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=4)
+
+
 def length(location: Location) -> Operation[int]:
-    """LLEN."""
+    """Return how many items are ready (LLEN)."""
     return _plain("LLEN", location.key, read=int)
 
 
-def remove(location: Location, item: str | bytes, count: int) -> Operation[int]:
-    """LREM."""
+def remove(location: Location, item: str | bytes, count: int = 1) -> Operation[int]:
+    """Remove items equal to this one, and return how many (LREM).
+
+    The first ``count`` from the left, from the right if it is negative, all if it is 0.
+    """
     return _plain("LREM", location.key, count, *_encoded((item,)), read=int)
 
 
 def trim(location: Location, start: int, stop: int) -> Operation[None]:
-    """LTRIM."""
+    """Keep the items from index ``start`` to ``stop``, both included, and remove all others (LTRIM).
+
+    Index 0 is the left end and -1 the right one.
+    """
     return _plain("LTRIM", location.key, start, stop, read=lambda _reply: None)
 
 
-def peek(location: Location, start: int, stop: int) -> Operation[list[bytes]]:
-    """LRANGE."""
+def peek(location: Location, start: int = 0, stop: int = -1) -> Operation[list[bytes]]:
+    """Return the items from index ``start`` to ``stop``, both included, left to right (LRANGE)."""
     return _plain("LRANGE", location.key, start, stop)
 
 
 def item_at(location: Location, index: int) -> Operation[bytes | None]:
-    """LINDEX."""
+    """Return the item at an index, or None (LINDEX); index 0 is the left end and -1 the right one."""
     return _plain("LINDEX", location.key, index)
 
 
@@ -361,8 +253,11 @@ _TOKEN_BYTES = 11
 _SEED_LENGTH = 16
 
 
-def take(location: Location, vt_ms: int) -> Operation[Lease | None]:
-    """Move the next item to processing and lease it."""
+def take(location: Location, vt_ms: int = VT_MS) -> Operation[Lease | None]:
+    """Atomically move the next item to processing and lease it for ``vt_ms`` ms; None if there is none.
+
+    Raises ``invalidValue`` for a time below 0.
+    """
     token = _new_token()
 
     def read(reply: Any) -> Lease | None:
@@ -371,16 +266,17 @@ def take(location: Location, vt_ms: int) -> Operation[Lease | None]:
     return Operation(scripts.TAKE, location.keys, (location.take_end, token, _checked_ms("vt_ms", vt_ms)), read)
 
 
-def take_blocking(location: Location, timeout_s: float, vt_ms: int) -> Flow[Lease | None]:
-    """Take an item at once, or wait for one to be moved, and lease it.
+def take_blocking(location: Location, timeout_s: float = 0, vt_ms: int = VT_MS) -> Flow[Lease | None]:
+    """As ``take``, but wait for an item; None after the timeout.
 
-    If a reaper returns the item before it is leased, the wait goes on.
+    An item that arrives during the wait is moved first (BLMOVE) and then leased. If this client fails in between, a
+    reaper returns the item after a grace period. If that period ends before the lease begins, the wait goes on.
     """
     deadline = Deadline(checked_timeout(timeout_s))
     lease: Lease | None = yield take(location, vt_ms)
     while lease is None and (rest_s := deadline.rest_s()) is not None:
         move = ("BLMOVE", *location.keys[:2], location.take_end, "LEFT")
-        item: bytes | None = yield Waiting(move, rest_s, lambda reply: reply)
+        item: bytes | None = yield Waiting(move, rest_s, _as_it_is)
         if item is None:
             return None
         lease = yield adopt(location, item, vt_ms)
@@ -395,24 +291,38 @@ def adopt(location: Location, item: bytes, vt_ms: int) -> Operation[Lease | None
 
 
 def ack(location: Location, lease: Lease) -> Operation[bool]:
-    """Remove the item."""
+    """Remove an item that is done; False if its lease was reaped, or acknowledged before."""
     return Operation(scripts.ACK, location.keys, (_member(location, lease),), bool)
 
 
-def extend(location: Location, lease: Lease, vt_ms: int) -> Operation[Lease | None]:
-    """Set the deadline to ``vt_ms`` ms from now."""
+def extend(location: Location, lease: Lease, vt_ms: int = VT_MS) -> Operation[Lease | None]:
+    """Make a lease end ``vt_ms`` ms from now; return it with its new deadline, or None if it is no longer held."""
     read = _reader(lambda deadline_ms: Lease(lease.queue, lease.item, lease.token, deadline_ms))
     return Operation(scripts.EXTEND, location.keys, (_member(location, lease), _checked_ms("vt_ms", vt_ms)), read)
 
 
-def nack(location: Location, lease: Lease, to_back: bool) -> Operation[bool]:
-    """Put the item back."""
+def nack(location: Location, lease: Lease, *, to_back: bool = False) -> Operation[bool]:
+    """Return an item to the front of the queue, or ``to_back``; False if its lease is no longer held."""
     push = location.push_at(location.back if to_back else location.front)
     return Operation(scripts.NACK, location.keys, (_member(location, lease), push), bool)
 
 
-def reap(location: Location, grace_ms: int, limit: int, examine: int, examine_bytes: int) -> Flow[Reaped]:
-    """Return expired items and adopt items without a lease, in calls that block the server for a few ms each."""
+def reap(
+    location: Location,
+    *,
+    grace_ms: int = GRACE_MS,
+    limit: int = LIMIT,
+    examine: int = EXAMINED_ITEMS,
+    examine_bytes: int = EXAMINED_BYTES,
+) -> Flow[Reaped]:
+    """Return items whose lease has ended, and adopt items without a lease; at most ``limit`` items in all.
+
+    An item has no lease if its consumer failed before leasing it, or does not use leases; if adopted, it returns after
+    ``grace_ms``. Any number of reapers may run at once. To find such items, the server compares the processing list
+    with the leases, in one call. If both together exceed ``examine`` entries or ``examine_bytes``, only expired leases
+    are handled, and ``unexamined`` is set. The defaults allow 5,000 items or 8 MB in processing, which block the server
+    for some 20 ms at a time.
+    """
     _checked_ms("grace_ms", grace_ms)
     if limit < 1:
         raise ValueError("limit must be at least 1")

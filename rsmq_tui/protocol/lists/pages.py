@@ -6,11 +6,9 @@ nodes of 8 KiB each to find an index, so it is faster the nearer the index is to
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from redis.exceptions import ResponseError
-
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
@@ -45,13 +43,6 @@ _FIRST_ITEMS, _GROWTH = 1, 16
 def list_keys(names: ListNames, queue: str) -> tuple[bytes, bytes, bytes]:
     """Return the keys of a list queue: the queue, the processing list and the leases."""
     return name_bytes(queue), names.processing_key(queue), names.leases_key(queue)
-
-
-async def ask(runner: ScriptRunner, *commands: Sequence[bytes | str | int]) -> list[Any]:
-    """Send plain commands; raises the first error among the replies."""
-    replies = await runner.commands(*commands)
-    raise_first(replies)
-    return replies
 
 
 class CutItem(NamedTuple):
@@ -149,9 +140,6 @@ class ListRanges:
             now, ready, hidden, *found = await self.runner.run(RANGES, self.keys[:2], arguments)
         except ScriptsRefusedError:
             return await self._read_plainly(ranges, most_bytes, whole_bytes, start_bytes)
-        except ResponseError as error:
-            raise_first((error,))
-            raise
         items = tuple([item if isinstance(item, bytes) else CutItem(*item) for item in part] for part in found)
         return Moment(int(now), ready, hidden, ranges, items)
 
@@ -162,8 +150,8 @@ class ListRanges:
         while True:
             most_items = min(self._most_items, 1 + most_bytes // max(1, self._longest))
             cut = [each.cut(most_items, self._lengths[each.place]) for each in ranges]
-            clock, ready, hidden, *replies = await ask(
-                self.runner, ("TIME",), *(("LLEN", key) for key in self.keys[:2]), *map(self._command, cut)
+            clock, ready, hidden, *replies = await self.runner.ask(
+                ("TIME",), *(("LLEN", key) for key in self.keys[:2]), *map(self._command, cut)
             )
             self._lengths = {"queue": ready, "processing": hidden}
             longest = max((len(item) for items in replies for item in items), default=0)
@@ -311,7 +299,7 @@ class ListPages:
         """Count the leases that end by each bound, then all leases, then the items in processing."""
         _, processing, leases = list_keys(self._names, queue)
         bounds = [("ZCOUNT", leases, "-inf", bound) for bound in bounds_ms]
-        return tuple(await ask(self._runner, *bounds, ("ZCARD", leases), ("LLEN", processing)))
+        return tuple(await self._runner.ask(*bounds, ("ZCARD", leases), ("LLEN", processing)))
 
     async def _scores(self, ranges: ListRanges, rows: Sequence[Located], hidden: int) -> list[str]:
         """Return the score of each item: for one in processing, the deadline of its lease."""
@@ -432,12 +420,12 @@ class _Deadlines:
 async def _leases_near(ranges: ListRanges, share: float) -> _Deadlines:
     """Read leases: if there are many, those at about the ``share`` (0 to 1) of all, ordered by deadline."""
     key, found, longest = ranges.keys[2], list[bytes](), 0
-    (card,) = await ask(ranges.runner, ("ZCARD", key))
+    (card,) = await ranges.runner.ask(("ZCARD", key))
     first = 0 if card <= LEASES_MAX else max(0, min(card - LEASES_MAX, int(share * card) - LEASES_MAX // 2))
     stop, budget, step = min(card, first + LEASES_MAX), PAGE_BYTES, _FIRST_ITEMS
     at = first
     while at < stop and budget > 0:
-        (part,) = await ask(ranges.runner, ("ZRANGE", key, at, min(stop, at + step) - 1, "WITHSCORES"))
+        (part,) = await ranges.runner.ask(("ZRANGE", key, at, min(stop, at + step) - 1, "WITHSCORES"))
         if not part:
             break
         found += part

@@ -18,7 +18,7 @@ from redis.exceptions import MovedError, ResponseError
 from rsmq_tui.protocol.address import Address, Node
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
-from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner, raise_first
+from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import SERVER_ERRORS, failure_of
 from rsmq_tui.protocol.keys import name_bytes, name_of
@@ -27,7 +27,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.pages import ListPages
 from rsmq_tui.protocol.lists.scan import ListScan
 from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
-from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
@@ -144,7 +144,12 @@ class ListRowCodec:
             lease = None
             if isinstance(first, list) and isinstance(expired, int) and first:
                 if not SECONDS_BELOW <= float(first[1]) < MICROSECONDS_FROM:
-                    expired = await _expired_in_other_units(runner, leases, now_ms)
+                    expired = await sum_of(
+                        runner,
+                        ("ZCOUNT", leases, "-inf", now_ms // 1000),
+                        ("ZCOUNT", leases, SECONDS_BELOW, now_ms),
+                        ("ZCOUNT", leases, MICROSECONDS_FROM, f"{now_ms}000"),
+                    )
                 lease = [expired, first[1]]
             rows.append([ready, hidden, first if isinstance(first, bytes) else int(lease is not None), None, lease])
         filled = [number for number, row in enumerate(rows) if isinstance(row[0], int) and row[0] > 0]
@@ -217,8 +222,8 @@ class ListRows(IncrementalPoll):
         shown_bytes: int = 0,
         in_cluster: bool = False,
     ) -> None:
-        layout = ClusterListRowCodec if in_cluster else ListRowCodec
-        super().__init__(connection, runner, layout(names, shown_bytes=shown_bytes))
+        codec = ClusterListRowCodec if in_cluster else ListRowCodec
+        super().__init__(connection, runner, codec(names, shown_bytes=shown_bytes))
         self._known_names = known
 
     async def index(self) -> Index:
@@ -228,15 +233,6 @@ class ListRows(IncrementalPoll):
         self._learn_what_changed()
         self._known.keep(self._known_names())
         return Index(at_ms, self._known.names)
-
-
-async def _expired_in_other_units(runner: ScriptRunner, leases: bytes, now_ms: int) -> int:
-    counts = await runner.commands(
-        ("ZCOUNT", leases, "-inf", now_ms // 1000),
-        ("ZCOUNT", leases, SECONDS_BELOW, now_ms),
-        ("ZCOUNT", leases, MICROSECONDS_FROM, f"{now_ms}000"),
-    )
-    return sum(count for count in counts if isinstance(count, int))
 
 
 class ClusterListRows:
@@ -562,9 +558,7 @@ class ListReader:
         """
         found: list[BlockedConsumer] = []
         for link in await self._links.everywhere():
-            replies = await link.runner.commands(*COMMANDS)
-            raise_first(replies)
-            found += read_blocked(*replies)
+            found += read_blocked(*await link.runner.ask(*COMMANDS))
         return found
 
     async def aclose(self) -> None:

@@ -27,7 +27,6 @@ from rsmq_tui.protocol.lists.pages import (
     ListRanges,
     Moment,
     Range,
-    ask,
     sha_of,
     size_of,
 )
@@ -51,7 +50,7 @@ class LeaseBook:
         """Read all leases that were not read before."""
         cursor, count = b"0", CHUNK_MESSAGES_MIN
         while True:
-            ((cursor, found),) = await ask(self._runner, ("ZSCAN", self._key, cursor, "COUNT", count))
+            ((cursor, found),) = await self._runner.ask(("ZSCAN", self._key, cursor, "COUNT", count))
             self._add(found)
             if int(cursor) == 0:
                 break

@@ -52,15 +52,10 @@ class QueueEditor(EditExecutor):
 
     def within(self, ns: str) -> "QueueEditor":
         """Return an editor for another namespace that shares the connections of this one."""
-        return QueueEditor.beside(self, ns)
+        return QueueEditor.sharing(self, ns)
 
     @classmethod
     def sharing(cls, other: EditExecutor, ns: str) -> "QueueEditor":
-        """Return an editor of a namespace that shares the connections of another editor."""
-        return cls.beside(other, ns)
-
-    @classmethod
-    def beside(cls, other: EditExecutor, ns: str) -> "QueueEditor":
         """Return an editor of a namespace that shares the connections of another editor."""
         editor = object.__new__(cls)
         editor.share(other, ns)
@@ -76,50 +71,39 @@ class QueueEditor(EditExecutor):
         there = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
         return QueueFields(there, bool(listed), depth)
 
-    async def messages(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
-        """Read the server's clock in ms and these messages whole, None for those that are not in the queue.
+    async def messages(
+        self, queue: str, ids: Sequence[bytes], *, bodies: bool = True
+    ) -> tuple[int, list[RawMessage | None]]:
+        """Read the server's clock in ms and these messages, None for those that are not in the queue.
 
-        All bodies come in one reply: ask for no more at a time than the server can copy in a moment.
+        All ``bodies`` come in one reply: ask for no more at a time than the server can copy in a moment.
         """
         if not ids:
             return await self.clock_us() // 1000, []
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
-        clock, values, *scores = await self._read(
-            ("TIME",), ("HMGET", attributes, *names), *(("ZSCORE", zset, id) for id in ids)
-        )
-        found: list[RawMessage | None] = []
-        for number, (id, score) in enumerate(zip(ids, scores, strict=True)):
-            body, rc, fr = values[3 * number : 3 * number + 3]
-            found.append(None if score is None else RawMessage(id, score, rc, fr, len(body or b""), body))
-        return clock_ms(clock), found
-
-    async def seen(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[RawMessage | None]]:
-        """Read the server's clock in ms and these messages as ``messages``, but without their bodies."""
-        if not ids:
-            return await self.clock_us() // 1000, []
-        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        names = [name for id in ids for name in (id + b":rc", id + b":fr")]
+        suffixes = (b":rc", b":fr", b"") if bodies else (b":rc", b":fr")
+        lengths = () if bodies else (("HSTRLEN", attributes, id) for id in ids)
         clock, values, *rest = await self._read(
             ("TIME",),
-            ("HMGET", attributes, *names),
+            ("HMGET", attributes, *(id + suffix for id in ids for suffix in suffixes)),
             *(("ZSCORE", zset, id) for id in ids),
-            *(("HSTRLEN", attributes, id) for id in ids),
+            *lengths,
         )
         found: list[RawMessage | None] = []
-        for number, id in enumerate(ids):
-            score, size = rest[number], rest[len(ids) + number]
-            rc, fr = values[2 * number : 2 * number + 2]
-            found.append(None if score is None else RawMessage(id, score, rc, fr, size, None))
+        for number, (id, score) in enumerate(zip(ids, rest, strict=False)):
+            rc, fr, *whole = values[len(suffixes) * number : len(suffixes) * (number + 1)]
+            body = whole[0] if bodies else None
+            size = len(body or b"") if bodies else rest[len(ids) + number]
+            found.append(None if score is None else RawMessage(id, score, rc, fr, size, body))
         return clock_ms(clock), found
 
-    async def values(self, queue: str, ids: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any]]]:
-        """Read the server's clock in ms and each id's raw body, rc and fr."""
+    async def values(self, queue: str, ids: Sequence[bytes]) -> list[tuple[Any, Any, Any]]:
+        """Read each id's raw body, rc and fr, whether it is in the queue or not."""
         if not ids:
-            return await self.clock_us() // 1000, []
+            return []
         names = [name for id in ids for name in (id, id + b":rc", id + b":fr")]
-        clock, values = await self._read(("TIME",), ("HMGET", self._keys.attributes(queue), *names))
-        return clock_ms(clock), list(zip(values[::3], values[1::3], values[2::3], strict=True))
+        (values,) = await self._read(("HMGET", self._keys.attributes(queue), *names))
+        return list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
     async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
         """Read the sizes of some fields that are no attributes; the cursor is 0 at the start and at the end."""

@@ -1,8 +1,8 @@
 """Checks whether the keys of a namespace agree, without changing anything or blocking the server for long.
 
-Clients change a message's zset entry and its fields in one step, so a comparison of both must read them in one step
-too: by a script, if the server allows it. Otherwise the zset is read before and after the fields: an id is used only
-once, so one that both reads show was there in between.
+Clients change a message's zset entry and its fields in one step, and other clients work between the commands sent here.
+So what is compared is read before and after: an id is used only once, and one that both reads show was there in
+between.
 """
 
 import re
@@ -18,16 +18,10 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRef
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, QUEUE_FIELDS, Keys, name_bytes, name_of
 from rsmq_tui.protocol.replies import (
-    array,
-    ascii_text,
-    blob,
     blobs,
     clock_ms,
     count,
     cursor,
-    either,
-    number,
-    optional_blobs,
     record,
 )
 from rsmq_tui.protocol.rsmq.operations import chunked
@@ -96,11 +90,6 @@ class Belonging(IntEnum):
     """A counter of nothing."""
 
 
-_FIELDS_LUA = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
-
-_HEAD = either(lambda reply: reply == [], record(blob, number))
-_LOOK = record(ascii_text, ascii_text, count, count, count, _HEAD, optional_blobs(len(ATTRIBUTE_FIELDS)))
-
 # KEYS hash; ARGV cursor, count. A step of HSCAN without the values, which only later servers can leave out themselves
 # (NOVALUES: Redis 7.4, Valkey 8): the next cursor, the names of fields, the length of the longest value, and how many
 # fields there are.
@@ -116,68 +105,6 @@ return {step[1], names, longest, redis.call('HLEN', KEYS[1])}
 """,
     reply=lambda keys, arguments: record(cursor, blobs, count, count),
 )
-
-# KEYS index, then (zset, hash)*; ARGV the names of these queues. For each: the types of its keys, whether the index
-# names it, how many messages and fields it holds, first id and score, and the raw attributes.
-LOOKS = Script(
-    f"""
-local call = redis.call
-local function type_of(key)
-  local reply = call('TYPE', key)
-  return type(reply) == 'table' and reply.ok or reply
-end
-local is_index = type_of(KEYS[1]) == 'set'
-local out = {{}}
-for n = 1, #ARGV do
-  local zset, hash = KEYS[2 * n], KEYS[2 * n + 1]
-  local zset_type, hash_type = type_of(zset), type_of(hash)
-  local row = {{zset_type, hash_type, is_index and call('SISMEMBER', KEYS[1], ARGV[n]) or 0, 0, 0, {{}}, {{}}}}
-  if zset_type == 'zset' then
-    row[4], row[6] = call('ZCARD', zset), call('ZRANGE', zset, 0, 0, 'WITHSCORES')
-  end
-  if hash_type == 'hash' then
-    row[5], row[7] = call('HLEN', hash), call('HMGET', hash, {_FIELDS_LUA})
-  else
-    for field = 1, {len(ATTRIBUTE_FIELDS)} do row[7][field] = false end
-  end
-  out[n] = row
-end
-return out
-""",
-    reply=lambda keys, arguments: array(_LOOK, len(arguments)),
-)
-
-# KEYS zset, hash; ARGV names of fields. For each: 0 it is a message's or not there, 1 a body without a message, 2 a
-# counter of such a body, 3 a counter of nothing. The id of a message may look like another's counter.
-BELONGINGS = Script(
-    """
-local call = redis.call
-local function stem_of(name)
-  local last = string.sub(name, -3)
-  if last == ':rc' or last == ':fr' then return string.sub(name, 1, -4) end
-  if string.sub(name, -5) == ':meta' then return string.sub(name, 1, -6) end
-end
-local out = {}
-for n = 1, #ARGV do
-  local name = ARGV[n]
-  local stem = stem_of(name)
-  local whose = 0
-  if not call('ZSCORE', KEYS[1], name) and not (stem and call('ZSCORE', KEYS[1], stem)) then
-    if call('HEXISTS', KEYS[2], name) == 0 then
-      whose = 0
-    elseif not stem then
-      whose = 1
-    else
-      whose = call('HEXISTS', KEYS[2], stem) == 1 and 2 or 3
-    end
-  end
-  out[n] = whose
-end
-return out
-""",
-    reply=lambda keys, arguments: array(lambda whose: type(whose) is int and 0 <= whose <= 3, len(arguments)),
-)
-
 
 INDEX_NAME = "QUEUES"
 # Per call, on two cores over loopback: 1,000 keys or names 0.3 ms, 125 members 0.2 ms, 150 fields 0.2 ms; a busy
@@ -238,7 +165,7 @@ class QueueInspection:
             yield _SCAN_COUNT, sorted(names)
 
     async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
-        """Read the keys of queues; those of one queue are read atomically."""
+        """Read the keys of queues, all that there are of one queue in one round trip."""
         found: list[QueueLook] = []
         for part in chunked(queues, _LOOKS_PER_CALL):
             found += await self._looks(part)
@@ -275,7 +202,7 @@ class QueueInspection:
             yield [name for name in names if name not in QUEUE_FIELDS]
 
     async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
-        """Return the owner of each field, each read atomically."""
+        """Return the owner of each field."""
         found: list[Belonging] = []
         for part in chunked(names, _FIELDS_PER_CALL):
             found += await self._belongings(queue, part)
@@ -286,40 +213,24 @@ class QueueInspection:
         return await bounded_values(self._runner, self._keys.attributes(queue), names)
 
     async def _looks(self, queues: Sequence[str]) -> list[QueueLook]:
-        keys = [(self._keys.messages(queue), self._keys.attributes(queue)) for queue in queues]
-        names = [name_bytes(queue) for queue in queues]
-        try:
-            flat = [self._keys.index, *(key for pair in keys for key in pair)]
-            rows = await self._runner.run(LOOKS, flat, names)
-        except ScriptsRefusedError:
-            rows = await self._looks_plainly(keys, names)
-        return [_look_of(queue, row) for queue, row in zip(queues, rows, strict=True)]
-
-    async def _looks_plainly(self, keys: Sequence[tuple[bytes, bytes]], names: Sequence[bytes]) -> list[Any]:
         commands: list[Sequence[bytes | str | int]] = []
-        for (zset, attributes), name in zip(keys, names, strict=True):
-            commands += [("TYPE", zset), ("TYPE", attributes), ("SISMEMBER", self._keys.index, name), ("ZCARD", zset)]
-            commands += [("HLEN", attributes), ("ZRANGE", zset, 0, 0, "WITHSCORES"), ("HMGET", attributes, *_FIELDS)]
-        replies = await self._ask(*commands, wrong_type=None)
-        rows = []
-        for start in range(0, len(replies), 7):
-            zset_type, hash_type, listed, depth, count, head, values = replies[start : start + 7]
-            values = values or [None] * len(_FIELDS)
-            rows.append([zset_type, hash_type, listed or 0, depth or 0, count or 0, head or [], values])
-        return rows
+        for queue in queues:
+            zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+            listed = ("SISMEMBER", self._keys.index, name_bytes(queue))
+            commands += [("TYPE", zset), ("TYPE", attributes), listed, ("ZCARD", zset), ("HLEN", attributes)]
+            commands += [("ZRANGE", zset, 0, 0, "WITHSCORES"), ("HMGET", attributes, *_FIELDS)]
+        # A key of another type holds nothing.
+        rows = chunked(await self._ask(*commands, wrong_type=None), 7)
+        return [_look_of(queue, *row) for queue, row in zip(queues, rows, strict=True)]
 
     async def _belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        try:
-            found = await self._runner.run(BELONGINGS, (zset, attributes), names)
-        except ScriptsRefusedError:
-            return await self._belongings_plainly(zset, attributes, names)
-        return [Belonging(number) for number in found]
-
-    async def _belongings_plainly(self, zset: bytes, attributes: bytes, names: Sequence[bytes]) -> list[Belonging]:
         stems = [name if (stem := stem_of(name)) is None else stem for name in names]
         # Nearly all belong to a message, which one command shows.
-        owners = await self._ask(*(("ZSCORE", zset, stem) for stem in stems))
+        (owners,) = await self._runner.commands(("ZMSCORE", zset, *stems))
+        if isinstance(owners, ResponseError):
+            # Redis before 6.2, or no permission, or another type.
+            owners = await self._ask(*(("ZSCORE", zset, stem) for stem in stems))
         doubtful = [pair for pair, owner in zip(zip(names, stems, strict=True), owners, strict=True) if owner is None]
         there = [("HEXISTS", attributes, name) for name, _ in doubtful]
         members = [("ZSCORE", zset, name) for name, _ in doubtful]
@@ -372,11 +283,20 @@ class QueueInspection:
         return replies
 
 
-def _look_of(queue: str, row: list[Any]) -> QueueLook:
-    zset_type, hash_type, listed, depth, count, head, values = row
-    attributes = {name: value for name, value in zip(_FIELDS, values, strict=True) if value is not None}
+def _look_of(
+    queue: str,
+    zset_type: bytes,
+    hash_type: bytes,
+    listed: int | None,
+    depth: int | None,
+    count: int | None,
+    head: list[bytes] | None,
+    values: list[bytes | None] | None,
+) -> QueueLook:
+    attributes = {name: value for name, value in zip(_FIELDS, values or (), strict=False) if value is not None}
     first = (head[0], head[1]) if head else None
-    return QueueLook(queue, zset_type.decode(), hash_type.decode(), bool(listed), depth, count, first, attributes)
+    types = zset_type.decode(), hash_type.decode()
+    return QueueLook(queue, *types, bool(listed), depth or 0, count or 0, first, attributes)
 
 
 def _belonging(name: bytes, there: int, member: Any, owner: Any, body: int, still: int) -> Belonging:

@@ -1,11 +1,12 @@
 """Each operation of RSMQ as a value that a client runs, and the types of arguments and results. No I/O.
 
 An ``Operation`` says which script or command to send, with which keys and arguments, and how to decode the reply. The
-functions here validate and build them; ``Rsmq`` and ``AsyncRsmq`` run them.
+functions here validate and build them. ``Rsmq`` and ``AsyncRsmq`` have each as a method, without ``keys``, that returns
+the result of the operation: the docstrings are those of the methods.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -127,6 +128,22 @@ class Operation(NamedTuple, Generic[T]):
         return ("EVAL", self.script.text, len(self.keys), *self.keys, *self.arguments)
 
 
+class Waiting(NamedTuple, Generic[T]):
+    """A blocking command: ``command`` without the timeout at its end, which is ``wait_s`` seconds, 0 for ever."""
+
+    command: tuple[Argument, ...]
+    wait_s: float
+    read: Callable[[Any], T]
+
+    def timed(self, wait_s: float) -> tuple[Argument, ...]:
+        """Return the command with a timeout."""
+        return (*self.command, f"{wait_s:.3f}".rstrip("0").rstrip("."))
+
+
+Flow = Generator[Operation[Any] | Waiting[Any], Any, T]
+"""An operation of several round trips: it yields each of them, is sent the result, and returns the final result."""
+
+
 def raise_refusal(error: ResponseError) -> NoReturn:
     """Raise the ``RsmqError`` of a script's error reply or of WRONGTYPE, or else the error itself."""
     refusal = re.match(r"RSMQ (\w+) ?(\w*)", str(error))
@@ -138,33 +155,53 @@ def raise_refusal(error: ResponseError) -> NoReturn:
 
 
 def list_queues(keys: Keys) -> Operation[list[str]]:
-    """SMEMBERS of the index, sorted (the server keeps no order)."""
+    """Return the names in the index, sorted; names that are listed need not have keys."""
     return Operation(None, (), ("SMEMBERS", keys.index), lambda reply: sorted(name_of(name) for name in reply))
 
 
-def create_queue(keys: Keys, queue: str, vt: int, delay: int, maxsize: int) -> Operation[None]:
-    """HSET of the five fields in the canonical order, and SADD to the index, atomically."""
+def create_queue(
+    keys: Keys, queue: str, *, vt: int = 30, delay: int = 0, maxsize: int = validation.MAXSIZE_MAX
+) -> Operation[None]:
+    """Create a queue.
+
+    ``vt`` and ``delay`` are seconds, 0 to 9,999,999; ``maxsize`` is 1,024 to 65,536, or -1 for unlimited. Raises
+    ``queueExists``, ``missingParameter``, ``invalidFormat``, ``invalidValue``. If a partial hash has a ``vt``, the
+    canonical client adds the missing fields and says ``queueExists``; this client changes nothing. A hash without
+    ``vt`` is no queue to any client; its fields are kept.
+    """
     validation.queue_name(queue)
     arguments = (queue, validation.seconds("vt", vt), validation.seconds("delay", delay), validation.maxsize(maxsize))
     return Operation(scripts.CREATE_QUEUE, (keys.attributes(queue), keys.index), arguments, _nothing)
 
 
 def delete_queue(keys: Keys, queue: str) -> Operation[None]:
-    """DEL of both keys and SREM from the index, atomically."""
+    """Delete a queue and all its messages.
+
+    Raises ``queueNotFound`` if it had no keys; its name is removed from the index all the same, as by the canonical
+    client. Raises ``wrongType``, before anything is removed, if one of its keys has another type.
+    """
     validation.queue_name(queue)
     return Operation(scripts.DELETE_QUEUE, (*_of(keys, queue), keys.index), (queue,), _nothing)
 
 
 def get_queue_attributes(keys: Keys, queue: str) -> Operation[QueueAttributes]:
-    """The attributes, the totals, ZCARD and ZCOUNT."""
+    """Return the attributes, totals and counts of a queue; raises ``queueNotFound``.
+
+    ``hiddenmsgs`` counts scores after the server's time, to the millisecond. The canonical client counts from the start
+    of the current second, inclusive, so that a message shows as hidden there for up to a second after it was sent or
+    became visible.
+    """
     validation.queue_name(queue)
     return Operation(scripts.ATTRIBUTES, _of(keys, queue), (), _read_attributes)
 
 
 def set_queue_attributes(
-    keys: Keys, queue: str, vt: int | None, delay: int | None, maxsize: int | None
+    keys: Keys, queue: str, *, vt: int | None = None, delay: int | None = None, maxsize: int | None = None
 ) -> Operation[QueueAttributes]:
-    """HSET of ``modified`` and the given attributes; the reply is that of ``get_queue_attributes``."""
+    """Change attributes for later sends and receives, and return them all.
+
+    Raises ``noAttributeSupplied`` before anything else, ``queueNotFound``, ``invalidValue``.
+    """
     if vt is None and delay is None and maxsize is None:
         raise rsmq_error("noAttributeSupplied")
     validation.queue_name(queue)
@@ -178,93 +215,120 @@ def set_queue_attributes(
     return Operation(scripts.ATTRIBUTES, _of(keys, queue), tuple(arguments), _read_attributes)
 
 
-def send_messages(
-    keys: Keys, queue: str, bodies: Iterable[str | bytes], delay: int | None, realtime: bool
-) -> Iterator[Operation[list[str]]]:
-    """Send in chunks; each chunk has the size of the longest body of all, so that the first refuses them all."""
-    if isinstance(bodies, str | bytes):
-        raise TypeError("send_messages takes many bodies; send_message sends one")
-    validation.queue_name(queue)
-    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
-    encoded = [validation.body_bytes(body) for body in bodies]
-    longest = max((size for _, size in encoded), default=0)
-    channel = keys.channel(queue) if realtime else b""
-    for chunk in chunked(encoded, weight=lambda item: len(item[0])):
-        pairs = (part for body, _ in chunk for part in (random_suffix(), body))
-        yield Operation(scripts.SEND, _of(keys, queue), (given_delay, longest, channel, *pairs), _read_ids)
+def send_message(keys: Keys, queue: str, body: str | bytes, *, delay: int | None = None) -> Operation[str]:
+    """Send one message and return its id; ``delay`` in seconds, the queue's own by default.
 
-
-def send_message(keys: Keys, queue: str, body: str | bytes, delay: int | None, realtime: bool) -> Operation[str]:
-    """Send one message."""
+    Raises ``queueNotFound``, ``messageNotString``, and ``messageTooLong`` when the body is longer than ``maxsize``: a
+    ``str`` is measured in UTF-16 code units, because that is what the canonical client compares (JavaScript's
+    ``length``), so that both refuse the same texts; ``bytes`` have no code units and are measured in bytes.
+    """
     validation.queue_name(queue)
-    given_delay: Argument = "" if delay is None else validation.seconds("delay", delay)
+    given_delay = optional_seconds("delay", delay)
     encoded, size = validation.body_bytes(body)
-    channel = keys.channel(queue) if realtime else b""
-    arguments = (given_delay, size, channel, random_suffix(), encoded)
+    arguments = (given_delay, size, keys.channel(queue), random_suffix(), encoded)
     return Operation(scripts.SEND, _of(keys, queue), arguments, lambda reply: reply[0].decode())
 
 
-def receive_message(keys: Keys, queue: str, vt: int | None) -> Operation[Message | None]:
-    """The first ready message, hidden for ``vt`` seconds from now."""
+def send_messages(
+    keys: Keys, queue: str, bodies: Iterable[str | bytes], *, delay: int | None = None
+) -> Flow[list[str]]:
+    """Send many messages in order and return their ids.
+
+    They go in chunks, each atomic. One body longer than ``maxsize`` refuses them all (``messageTooLong``). With
+    ``realtime`` the depth is published once a chunk.
+    """
+    if isinstance(bodies, str | bytes):
+        raise TypeError("send_messages takes many bodies; send_message sends one")
+    validation.queue_name(queue)
+    given_delay = optional_seconds("delay", delay)
+    encoded = [validation.body_bytes(body) for body in bodies]
+    # Each chunk has the size of the longest body of all, so that the first refuses them all.
+    longest = max((size for _, size in encoded), default=0)
+    head = (given_delay, longest, keys.channel(queue))
+    return in_chunks(
+        Operation(scripts.SEND, _of(keys, queue), (*head, *_suffixed(chunk)), _read_ids)
+        for chunk in chunked(encoded, weight=lambda item: len(item[0]))
+    )
+
+
+def receive_message(keys: Keys, queue: str, *, vt: int | None = None) -> Operation[Message | None]:
+    """Receive the first ready message, or None; it stays hidden for ``vt`` seconds, the queue's own by default.
+
+    An id without a body is hidden like a received message and skipped, so that it never blocks the messages behind it.
+    Raises ``queueNotFound``, ``invalidValue``.
+    """
     return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, 1, vt), _read_first)
 
 
-def receive_messages(keys: Keys, queue: str, count: int, vt: int | None) -> Operation[list[Message]]:
-    """Up to ``count`` ready messages, hidden for ``vt`` seconds from now."""
+def receive_messages(keys: Keys, queue: str, count: int, *, vt: int | None = None) -> Operation[list[Message]]:
+    """Receive up to ``count`` ready messages at once; see ``receive_message``."""
     return Operation(scripts.RECEIVE, _of(keys, queue), _to_receive(queue, count, vt), _read_messages)
 
 
 def pop_message(keys: Keys, queue: str) -> Operation[Message | None]:
-    """The first ready message, removed."""
+    """Receive the first ready message and delete it, or None; ids without a body are removed as well."""
     validation.queue_name(queue)
     return Operation(scripts.POP, _of(keys, queue), (1,), _read_first)
 
 
-def delete_message(keys: Keys, queue: str, value: str) -> Operation[bool]:
-    """Delete one message."""
+def delete_message(keys: Keys, queue: str, id: str) -> Operation[bool]:
+    """Delete a message, with an id of any client; False if it was not there.
+
+    Raises ``missingParameter`` for an empty id, and ``invalidFormat`` for the name of a field of the queue, such as
+    ``vt``, or more than 65,536 bytes. Only what belongs to this message is removed.
+    """
     validation.queue_name(queue)
-    return Operation(scripts.DELETE, _of(keys, queue), (validation.message_id(value),), _read_flag)
+    return Operation(scripts.DELETE, _of(keys, queue), (validation.message_id(id),), _read_flag)
 
 
-def change_message_visibility(keys: Keys, queue: str, value: str, vt: int) -> Operation[bool]:
-    """Change the visibility of one message."""
+def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Flow[list[bool]]:
+    """Delete many messages, in chunks, each atomic; returns for each id whether it was there."""
     validation.queue_name(queue)
-    identity, given_vt = validation.message_id(value), validation.seconds("vt", vt)
+    checked = [validation.message_id(id) for id in ids]
+    return in_chunks(
+        Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags) for chunk in chunked(checked)
+    )
+
+
+def change_message_visibility(keys: Keys, queue: str, id: str, vt: int) -> Operation[bool]:
+    """Make a message visible ``vt`` seconds from now, hidden or not; False if it is not there.
+
+    Takes the ids that ``delete_message`` takes. Raises ``queueNotFound``, ``invalidFormat``, ``invalidValue``. ``rc``
+    and ``fr`` stay as they are.
+    """
+    validation.queue_name(queue)
+    identity, given_vt = validation.message_id(id), validation.seconds("vt", vt)
     return Operation(scripts.VISIBILITY, _of(keys, queue), (given_vt, identity), _read_flag)
 
 
-def delete_messages(keys: Keys, queue: str, ids: Iterable[str]) -> Iterator[Operation[list[bool]]]:
-    """Delete in chunks."""
+def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) -> Flow[list[bool]]:
+    """Change the visibility of many messages, in chunks, each atomic; see ``change_message_visibility``."""
     validation.queue_name(queue)
-    for chunk in chunked([validation.message_id(value) for value in ids]):
-        yield Operation(scripts.DELETE, _of(keys, queue), tuple(chunk), _read_flags)
+    checked, given_vt = [validation.message_id(id) for id in ids], validation.seconds("vt", vt)
+    return in_chunks(
+        Operation(scripts.VISIBILITY, _of(keys, queue), (given_vt, *chunk), _read_flags) for chunk in chunked(checked)
+    )
 
 
-def change_visibility_of(keys: Keys, queue: str, ids: Iterable[str], vt: int) -> Iterator[Operation[list[bool]]]:
-    """Change visibility in chunks."""
+def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Flow[list[bool]]:
+    """Write messages exactly as given: id, body, score, rc and fr; False for an id that was already there.
+
+    Raises ``invalidFormat`` for the ids that ``delete_message`` refuses; a message whose fields belong to another one
+    is left out as well. Totals stay as they are: a restored message was counted when it was first sent.
+    """
     validation.queue_name(queue)
-    checked = [validation.message_id(value) for value in ids]
-    checked_vt = validation.seconds("vt", vt)
-    for chunk in chunked(checked):
-        yield Operation(scripts.VISIBILITY, _of(keys, queue), (checked_vt, *chunk), _read_flags)
+    return in_chunks(
+        Operation(scripts.RESTORE, _of(keys, queue), tuple(_restored(chunk)), _read_flags)
+        for chunk in chunked(messages, weight=lambda message: len(message.body))
+    )
 
 
-def restore_messages(keys: Keys, queue: str, messages: Iterable[StoredMessage]) -> Iterator[Operation[list[bool]]]:
-    """Write messages exactly, in chunks; an id that is already in the queue is left alone."""
-    validation.queue_name(queue)
-    for chunk in chunked(list(messages), weight=lambda message: len(message.body)):
-        fields = (
-            part
-            for message in chunk
-            for part in (
-                validation.message_id(message.id),
-                message.body,
-                message.due_ms,
-                message.rc,
-                "" if message.fr_ms is None else message.fr_ms,
-            )
-        )
-        yield Operation(scripts.RESTORE, _of(keys, queue), tuple(fields), _read_flags)
+def in_chunks(operations: Iterable[Operation[list[T]]]) -> Flow[list[T]]:
+    """Return the flow of these operations, whose results are joined."""
+    found: list[T] = []
+    for operation in operations:
+        found += yield operation
+    return found
 
 
 def leading_int(raw: bytes | None) -> int | None:
@@ -297,7 +361,23 @@ def _to_receive(queue: str, count: int, vt: int | None) -> tuple[Argument, Argum
     validation.queue_name(queue)
     if count < 1:
         raise ValueError("count must be at least 1")
-    return "" if vt is None else validation.seconds("vt", vt), count
+    return optional_seconds("vt", vt), count
+
+
+def optional_seconds(item: str, value: int | None) -> Argument:
+    """Return ``vt`` or ``delay`` as the scripts read it: empty for the queue's own; raise ``invalidValue``."""
+    return "" if value is None else validation.seconds(item, value)
+
+
+def _suffixed(chunk: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
+    for body, _ in chunk:
+        yield from (random_suffix(), body)
+
+
+def _restored(chunk: Iterable[StoredMessage]) -> Iterator[Argument]:
+    for message in chunk:
+        yield from (validation.message_id(message.id), message.body, message.due_ms, message.rc)
+        yield "" if message.fr_ms is None else message.fr_ms
 
 
 def chunked(

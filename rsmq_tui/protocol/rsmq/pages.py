@@ -6,7 +6,7 @@ not at all if they are very long.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from redis.exceptions import ResponseError
 
@@ -111,16 +111,18 @@ class QueuePages:
 
     async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
         """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
-        identity, longest = name_bytes(id), BODY_BYTES_MAX if with_body else -1
-        try:
-            now, score, rc, fr, size, body = await self._runner.run(
-                scripts.MESSAGE, self._of(queue), (identity, longest)
-            )
-        except ScriptsRefusedError:
-            now, score, rc, fr, size, body = await self._message_plainly(queue, identity, longest)
-        return WholeMessage(
-            int(now), id, None if score is None else score.decode(), leading_int(rc) or 0, leading_int(fr), size, body
+        (zset, attributes), identity = self._of(queue), name_bytes(id)
+        (size,) = await self._runner.ask(("HSTRLEN", attributes, identity))
+        names = [identity + b":rc", identity + b":fr"]
+        if with_body and size <= BODY_BYTES_MAX:
+            names.append(identity)
+        # The score comes last: if there is one, the message was there when its fields were read.
+        clock, (rc, fr, *body), score = await self._runner.ask(
+            ("TIME",), ("HMGET", attributes, *names), ("ZSCORE", zset, identity)
         )
+        found = None if score is None else score.decode()
+        whole = body[0] if body else None
+        return WholeMessage(clock_ms(clock), id, found, leading_int(rc) or 0, leading_int(fr), size, whole)
 
     async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
         """Return the server's time and the state of messages, in one round trip; None for one that has left."""
@@ -196,19 +198,6 @@ class QueuePages:
                 short.append(identity)
         bodies = await self._runner.ask(*(("HGET", attributes, identity) for identity in short))
         return dict(zip(short, bodies, strict=True))
-
-    async def _message_plainly(self, queue: str, identity: bytes, longest: int) -> tuple[Any, ...]:
-        zset, attributes = self._of(queue)
-        clock, score, (rc, fr), size = await self._runner.ask(
-            ("TIME",),
-            ("ZSCORE", zset, identity),
-            ("HMGET", attributes, identity + b":rc", identity + b":fr"),
-            ("HSTRLEN", attributes, identity),
-        )
-        body = None
-        if size <= longest:
-            (body,) = await self._runner.ask(("HGET", attributes, identity))
-        return clock_ms(clock), score, rc, fr, size, body
 
 
 async def scores_and_counts(

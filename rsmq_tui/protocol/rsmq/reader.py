@@ -15,17 +15,17 @@ from redis.exceptions import ResponseError
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
-from rsmq_tui.protocol.connections.script_runner import Call, ScriptCall, ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.errors import failure_of
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
-from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data
+from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scan import QueueScan
-from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, OrderedScan, QueueRanges
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
@@ -33,18 +33,23 @@ _SHORT_INDEX = 250
 
 
 class MessagePage(NamedTuple):
-    """A page of a queue's messages, sorted by score: the ``size`` messages after a score and an id, if given."""
+    """A page of a queue's messages, sorted by score: the ``size`` messages after a score and an id, if given.
+
+    With ``around_ms``, up to that many around the first message that is hidden at that time.
+    """
 
     queue: str
     behind: tuple[bytes, bytes] | None
     size: int
+    around_ms: int | None = None
 
 
 class PageLook(NamedTuple):
     """What was found on a page.
 
-    ``poison`` are the ids that were received too often, ``missing`` those without a body, ``last`` is the score and the
-    id after which the next page begins, and ``is_last`` says that there is none.
+    ``poison`` are the ids that were received too often, ``missing`` those without a body (not looked for with
+    ``around_ms``), ``last`` is the score and the id after which the next page begins, and ``is_last`` says that there
+    is none.
     """
 
     looked: int
@@ -98,7 +103,12 @@ class RsmqRowCodec:
                 rows.append([fields, 0])
                 continue
             if not SECONDS_BELOW <= float(head[1]) < MICROSECONDS_FROM:
-                hidden = await _hidden_in_other_units(runner, zset, now_ms)
+                hidden = await sum_of(
+                    runner,
+                    ("ZCOUNT", zset, f"({now_ms // 1000}", f"({SECONDS_BELOW}"),
+                    ("ZCOUNT", zset, f"({now_ms}", f"({MICROSECONDS_FROM}"),
+                    ("ZCOUNT", zset, f"({now_ms}000", "+inf"),
+                )
             rows.append([fields, depth, head[0], head[1], min(hidden, depth), 0])
         heads = [(number, row[2]) for number, row in enumerate(rows) if len(row) > 2 and isinstance(row[0], list)]
         bodiless = await _without_body(runner, [(*keys[number], id) for number, id in heads])
@@ -178,61 +188,55 @@ class QueueRows(IncrementalPoll):
 
         For a page it returns the receive counts, and which messages have no body.
         """
-        calls: list[ScriptCall] = []
-        if names:
-            calls.append((scripts.RECEIVE_COUNTS, self._keys_of(names), (now_ms, threshold, span)))
-        if pages:
-            wanted = [value for page in pages for value in (*(page.behind or (b"", b"")), page.size)]
-            keys = self._keys_of([page.queue for page in pages])
-            calls.append((scripts.MESSAGE_PAGES, keys, (threshold, *wanted)))
+        quick = [MessagePage(name, None, 2 * span, now_ms) for name in names]
+        asked = [part for part in (quick, pages) if part]
         try:
-            replies = await self._runner.run_all(calls) if calls else []
+            replies = await self._runner.run_many(
+                scripts.MESSAGE_PAGES, [self._call_of(part, threshold) for part in asked]
+            )
+            found = [_page_look(*row) for reply in replies for row in reply]
         except ScriptsRefusedError:
-            counts = [await self._receive_counts_plainly(name, now_ms, threshold, span) for name in names]
-            return counts, [await self._page_plainly(page, threshold) for page in pages]
-        return replies[0] if names else [], [_page_look(*found) for found in replies[-1]] if pages else []
+            found = [await self._page_plainly(page, threshold) for part in asked for page in part]
+        counts = [[look.looked, len(look.poison), look.highest_rc] for look in found[: len(quick)]]
+        return counts, found[len(quick) :]
 
-    def _keys_of(self, names: Sequence[str]) -> list[bytes]:
-        return [key for name in names for key in (self._keys.messages(name), self._keys.attributes(name))]
+    def _call_of(self, pages: Sequence[MessagePage], threshold: int) -> Call:
+        keys = [key(page.queue) for page in pages for key in (self._keys.messages, self._keys.attributes)]
+        arguments: list[bytes | str | int] = [threshold]
+        for page in pages:
+            arguments += (*(page.behind or (b"", b"")), page.size, "" if page.around_ms is None else page.around_ms)
+        return keys, arguments
 
     async def _page_plainly(self, page: MessagePage, threshold: int) -> PageLook:
         zset, attributes = self._keys.messages(page.queue), self._keys.attributes(page.queue)
-        start = 0
-        if page.behind is not None:
+        nothing = PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+        start, stop = 0, page.size - 1
+        if page.around_ms is not None:
+            (ready,) = await self._runner.commands(("ZCOUNT", zset, "-inf", page.around_ms))
+            if not isinstance(ready, int):
+                return nothing
+            start, stop = max(0, ready - page.size // 2), ready + page.size // 2 - 1
+        elif page.behind is not None:
             score, id = page.behind
             now_at, rank, before = await self._runner.commands(
                 ("ZSCORE", zset, id), ("ZRANK", zset, id), ("ZCOUNT", zset, "-inf", b"(" + score)
             )
             is_there = isinstance(now_at, bytes) and float(now_at) == float(score) and isinstance(rank, int)
             start = rank + 1 if is_there else before if isinstance(before, int) else 0
-        found, depth = await self._runner.commands(
-            ("ZRANGE", zset, start, start + page.size - 1, "WITHSCORES"), ("ZCARD", zset)
-        )
+            stop = start + page.size - 1
+        found, depth = await self._runner.commands(("ZRANGE", zset, start, stop, "WITHSCORES"), ("ZCARD", zset))
         if not isinstance(found, list) or not found:
-            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+            return nothing
         ids = found[::2]
         (raw,) = await self._runner.commands(("HMGET", attributes, *(id + b":rc" for id in ids)))
         if isinstance(raw, Exception):
-            return PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
+            return nothing
         counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
-        bodiless = await _without_body(self._runner, [(zset, attributes, id) for id in ids])
+        looked_for = ids if page.around_ms is None else ()
+        bodiless = await _without_body(self._runner, [(zset, attributes, id) for id in looked_for])
         poison = tuple(id for id, count in zip(ids, counts, strict=True) if count >= threshold)
         missing = tuple(id for id in ids if (zset, id) in bodiless)
         return PageLook(len(ids), max(0, *counts), poison, missing, (found[-1], ids[-1]), start + len(ids) >= depth)
-
-    async def _receive_counts_plainly(self, name: str, now_ms: int, threshold: int, span: int) -> list[int]:
-        zset, attributes = self._keys.messages(name), self._keys.attributes(name)
-        (ready,) = await self._runner.commands(("ZCOUNT", zset, "-inf", now_ms))
-        if not isinstance(ready, int):
-            return [0, 0, 0]
-        (ids,) = await self._runner.commands(("ZRANGE", zset, max(0, ready - span), ready + span - 1))
-        if not isinstance(ids, list) or not ids:
-            return [0, 0, 0]
-        (raw,) = await self._runner.commands(("HMGET", attributes, *(value + b":rc" for value in ids)))
-        if isinstance(raw, Exception):
-            return [0, 0, 0]
-        counts = [min(leading_int(value) or 0, RC_MAX) for value in raw]
-        return [len(ids), sum(1 for count in counts if count >= threshold), max(0, *counts)]
 
 
 def _page_look(
@@ -254,15 +258,6 @@ async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, byte
     replies = await runner.commands(*commands)
     pairs = zip(wanted, replies[::2], replies[1::2], strict=True)
     return {(zset, id) for (zset, _, id), has_body, score in pairs if has_body == 0 and isinstance(score, bytes)}
-
-
-async def _hidden_in_other_units(runner: ScriptRunner, zset: bytes, now_ms: int) -> int:
-    counts = await runner.commands(
-        ("ZCOUNT", zset, f"({now_ms // 1000}", f"({SECONDS_BELOW}"),
-        ("ZCOUNT", zset, f"({now_ms}", f"({MICROSECONDS_FROM}"),
-        ("ZCOUNT", zset, f"({now_ms}000", "+inf"),
-    )
-    return sum(count for count in counts if isinstance(count, int))
 
 
 _SCAN_COUNT = 1000
@@ -300,7 +295,6 @@ class QueueReader:
         self.pages = QueuePages(self._runner, Keys(ns))
         self.scan = QueueScan(self._runner, Keys(ns))
         self.ranges = QueueRanges(self._runner, Keys(ns))
-        self.fronts = OrderedScan(self._runner, Keys(ns))
         self.bodies = BodyScan(self._runner, Keys(ns))
         self.inspection = QueueInspection(self._runner, Keys(ns))
 

@@ -1,4 +1,4 @@
-"""Scans in other orders: from the front, by a range of scores, and by bodies.
+"""Scans in other orders: by scores, and by bodies.
 
 The scan by bodies reads the hash that holds them. For a search in bodies it takes the server half the time of a scan
 of the messages, because bodies are not fetched separately. If ``maxsize`` says that bodies are short, they are read
@@ -9,7 +9,7 @@ repeated without the long bodies.
 import asyncio
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -41,53 +41,6 @@ _OVERLAP = 50
 _RECENT_IDS = 65_536
 
 
-class OrderedScan:
-    """Scans queues from the front; raises ``wrongType`` if a key of the queue has another type."""
-
-    def __init__(self, runner: ScriptRunner, keys: Keys) -> None:
-        self._runner = runner
-        self._keys = keys
-
-    async def depth(self, queue: str) -> int:
-        """Return how many messages a queue holds."""
-        (depth,) = await self._runner.ask(("ZCARD", self._keys.messages(queue)))
-        return int(depth)
-
-    async def chunks(self, queue: str, count: int = CHUNK_MESSAGES) -> AsyncGenerator[ScanChunk, None]:
-        """Yield ids and scores in order of scores, about ``count`` at a time.
-
-        A message whose score does not change comes once; one whose score rises meanwhile comes at most once.
-        ``QueueScan.read`` reads more of them. It remembers 8 bytes of each, and up to 65,536 ids.
-        """
-        zset, met = self._keys.messages(queue), _Met()
-        start, last = 0, (float("-inf"), b"")
-        while True:
-            asked = count + _OVERLAP if start else count
-            at_ms, depth, found = await self._page(zset, start, start + asked - 1)
-            ids, scores = found[::2], found[1::2]
-            places = list(zip(map(float, scores), ids, strict=True))
-            if start and (not places or places[0] > last):
-                # Messages in between may have been skipped.
-                start = max(0, min(start, depth) - count)
-                continue
-            is_last = len(ids) < asked
-            first = bisect_right(places, last)
-            fresh = [place for place in range(first, len(ids)) if met.is_new(ids[place])]
-            if fresh:
-                chosen = [ids[place] for place in fresh], [scores[place] for place in fresh]
-                yield ScanChunk.unread(at_ms, depth, *chosen)
-            if is_last:
-                return
-            last = max(last, places[-1])
-            start = max(start + len(ids) - _OVERLAP, 1)
-
-    async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
-        time, depth, found = await self._runner.ask(
-            ("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES")
-        )
-        return clock_ms(time), depth, found
-
-
 class _Met:
     """The ids that have come, in little memory: a message that is received during the scan comes again later."""
 
@@ -116,6 +69,7 @@ def _is_in(value: int, runs: Iterable["array[int]"]) -> bool:
 
 
 _QUEUES_PER_TRIP = 250
+_Cut = Callable[[Sequence[float], float], int]
 
 
 class ScoreRange(NamedTuple):
@@ -123,6 +77,9 @@ class ScoreRange(NamedTuple):
 
     low: bytes = b"-inf"
     high: bytes = b"+inf"
+
+
+EVERY_SCORE = ScoreRange()
 
 
 class QueueSize(NamedTuple):
@@ -181,40 +138,57 @@ class QueueRanges:
             return False
         return not part.has_reached_end(following)
 
-    async def _page(self, zset: bytes, low: bytes, high: bytes, count: int) -> tuple[int, int, list[bytes]]:
+    async def depth(self, queue: str) -> int:
+        """Return how many messages a queue holds."""
+        (depth,) = await self._runner.ask(("ZCARD", self._keys.messages(queue)))
+        return int(depth)
+
+    async def chunks(
+        self, queue: str, bounds: ScoreRange = EVERY_SCORE, *, remember: bool = True, count: int = CHUNK_MESSAGES
+    ) -> AsyncGenerator[ScanChunk, None]:
+        """Yield every message whose score stays in the range, in order of scores, about ``count`` at a time.
+
+        Only ids and scores are read: ``QueueScan.read`` reads more. A message whose score does not change comes once;
+        one whose score rises meanwhile comes at most once with ``remember``, which takes 8 bytes of each and up to
+        65,536 ids.
+        """
+        zset, met = self._keys.messages(queue), _Met() if remember else None
+        low, cut_low = _bound(bounds.low, bisect_left, bisect_right)
+        high, cut_high = _bound(bounds.high, bisect_right, bisect_left)
+        start, last = 0, (low, b"")
+        if low > float("-inf"):
+            (before,) = await self._runner.ask(("ZCOUNT", zset, "-inf", _below(bounds.low)))
+            start = max(0, before - _OVERLAP)
+        while True:
+            asked = count + _OVERLAP if start else count
+            at_ms, depth, found = await self._page(zset, start, start + asked - 1)
+            ids, scores = found[::2], found[1::2]
+            values = list(map(float, scores))
+            places = list(zip(values, ids, strict=True))
+            if start and (not places or places[0] > last):
+                # Messages in between may have been skipped.
+                start = max(0, min(start, depth) - count)
+                continue
+            first, stop = max(bisect_right(places, last), cut_low(values, low)), cut_high(values, high)
+            fresh = [place for place in range(first, stop) if met is None or met.is_new(ids[place])]
+            if fresh:
+                chosen = [ids[place] for place in fresh], [scores[place] for place in fresh]
+                yield ScanChunk.unread(at_ms, depth, *chosen)
+            if stop < len(ids) or len(ids) < asked:
+                return
+            last = max(last, places[-1])
+            start = max(start + len(ids) - _OVERLAP, 1)
+
+    async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
         time, depth, found = await self._runner.ask(
-            ("TIME",), ("ZCARD", zset), ("ZRANGEBYSCORE", zset, low, high, "WITHSCORES", "LIMIT", 0, count)
+            ("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES")
         )
         return clock_ms(time), depth, found
 
-    async def chunks(
-        self, queue: str, bounds: ScoreRange, *, remember: bool, count: int = CHUNK_MESSAGES
-    ) -> AsyncGenerator[ScanChunk, None]:
-        """Yield every message whose score stays in the range, in order of scores; a few at a time.
 
-        Only ids and scores are read: ``QueueScan.read`` reads more. With ``remember`` a message whose score rises
-        within the range comes once too; that takes some 100 bytes for each. A round trip takes about ``count``
-        messages, and all those that have the same score.
-        """
-        zset, low, wanted = self._keys.messages(queue), bounds.low, count
-        # The ids that have come: all of them, or those with the score from which the next page begins.
-        seen: set[int] = set()
-        while True:
-            at_ms, depth, found = await self._page(zset, low, bounds.high, wanted)
-            ids, scores = found[::2], found[1::2]
-            fresh = [hash(id) not in seen for id in ids] if seen else [True] * len(ids)
-            if any(fresh):
-                yield ScanChunk.unread(at_ms, depth, list(compress(ids, fresh)), list(compress(scores, fresh)))
-            if len(ids) < wanted:
-                return
-            if remember:
-                seen.update(map(hash, ids))
-            else:
-                seen = {hash(id) for id, score in zip(ids, scores, strict=True) if score == scores[-1]}
-            # Messages with the last score are read again, because more of them may follow. If the whole page has the
-            # same score, the next one must be larger.
-            wanted = wanted * 4 if scores[0] == scores[-1] else count
-            low = scores[-1]
+def _bound(raw: bytes, inclusive: _Cut, exclusive: _Cut) -> tuple[float, _Cut]:
+    """Return the score of a bound, and the function that finds its place among sorted scores."""
+    return float(raw.lstrip(b"(")), exclusive if raw.startswith(b"(") else inclusive
 
 
 def _size(replies: Sequence[Any]) -> QueueSize:

@@ -414,39 +414,11 @@ return out
     reply=lambda keys, arguments: array(lambda row: type(row) is list, len(keys) // 2),
 )
 
-# KEYS as above; ARGV now ms, threshold, span. Reads the receive counts of up to 2 * span messages around the first
-# hidden one, where messages that are received again and again are found, in flight or just visible again.
-# For each queue: how many were read, how many of them reach the threshold, the highest count.
-RECEIVE_COUNTS = Script(
-    f"""
-local now, threshold, span = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local out = {{}}
-for i = 1, #KEYS, 2 do
-  local row = {{0, 0, 0}}
-  local ready = redis.pcall('ZCOUNT', KEYS[i], '-inf', now)
-  if type(ready) == 'number' then
-    local ids = redis.call('ZRANGE', KEYS[i], math.max(0, ready - span), ready + span - 1)
-    for n = 1, #ids do ids[n] = ids[n] .. ':rc' end
-    local counts = #ids > 0 and redis.pcall('HMGET', KEYS[i + 1], unpack(ids)) or {{}}
-    if not counts.err then
-      row[1] = #ids
-      for n = 1, #ids do
-        local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
-        if rc >= threshold then row[2] = row[2] + 1 end
-        if rc > row[3] then row[3] = rc end
-      end
-    end
-  end
-  out[#out + 1] = row
-end
-return out
-""",
-    reply=lambda keys, arguments: array(record(count, count, integer), len(keys) // 2),
-)
-
 # KEYS as above; ARGV threshold, then for each queue: score and id of the message before the page, '' and '' for none,
-# and how many to read. A message that has left keeps its place. Scores only rise when messages are received, so pages
-# in order of scores skip nothing that stays in the queue.
+# how many to read, and ''. A message that has left keeps its place. Scores only rise when messages are received, so
+# pages in order of scores skip nothing that stays in the queue.
+# With a time in ms in place of the last '', the page is that around the first message that is hidden then, where
+# messages that are received again and again are found, in flight or just visible again; bodies are not looked for.
 # For each queue: how many were read, the highest count, the ids that reach the threshold, those without a body,
 # the last score and id, and 1 if no message follows them, else 0.
 MESSAGE_PAGES = Script(
@@ -458,27 +430,37 @@ local function rank_behind(zset, score, id)
   if now_at and tonumber(now_at) == tonumber(score) then return call('ZRANK', zset, id) + 1 end
   return call('ZCOUNT', zset, '-inf', '(' .. score)
 end
-local function page_of(zset, attributes, score, id, size)
-  local depth = pcall('ZCARD', zset)
-  local start = type(depth) == 'number' and rank_behind(zset, score, id) or 0
-  local found = type(depth) == 'number' and call('ZRANGE', zset, start, start + size - 1, 'WITHSCORES') or {{}}
-  local names = {{}}
-  for n = 1, #found, 2 do names[#names + 1] = found[n] .. ':rc' end
-  local counts = #names > 0 and pcall('HMGET', attributes, unpack(names)) or {{}}
-  if #names == 0 or counts.err then return {{0, 0, {{}}, {{}}, score, id, 1}} end
+local function page_of(zset, attributes, score, id, size, now)
+  local depth, ids, names = pcall('ZCARD', zset), {{}}, {{}}
+  if type(depth) == 'number' then
+    local start, stop
+    if now == '' then
+      start = rank_behind(zset, score, id)
+      stop = start + size - 1
+    else
+      local ready = call('ZCOUNT', zset, '-inf', now)
+      start, stop = math.max(0, ready - size / 2), ready + size / 2 - 1
+    end
+    ids = call('ZRANGE', zset, start, stop)
+    depth = depth - start
+  end
+  for n = 1, #ids do names[n] = ids[n] .. ':rc' end
+  local counts = #ids > 0 and pcall('HMGET', attributes, unpack(names)) or {{}}
+  if #ids == 0 or counts.err then return {{0, 0, {{}}, {{}}, score, id, 1}} end
   local highest, poison, missing = 0, {{}}, {{}}
-  for n = 1, #names do
-    local one = found[2 * n - 1]
+  for n = 1, #ids do
     local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
     if rc > highest then highest = rc end
-    if rc >= threshold then poison[#poison + 1] = one end
-    if call('HEXISTS', attributes, one) == 0 then missing[#missing + 1] = one end
+    if rc >= threshold then poison[#poison + 1] = ids[n] end
+    if now == '' and call('HEXISTS', attributes, ids[n]) == 0 then missing[#missing + 1] = ids[n] end
   end
-  return {{#names, highest, poison, missing, found[#found], found[#found - 1], start + #names >= depth and 1 or 0}}
+  local last = ids[#ids]
+  return {{#ids, highest, poison, missing, call('ZSCORE', zset, last), last, #ids >= depth and 1 or 0}}
 end
 local out = {{}}
 for n = 1, #KEYS / 2 do
-  out[n] = page_of(KEYS[2 * n - 1], KEYS[2 * n], ARGV[3 * n - 1], ARGV[3 * n], tonumber(ARGV[3 * n + 1]))
+  local at = 4 * n
+  out[n] = page_of(KEYS[2 * n - 1], KEYS[2 * n], ARGV[at - 2], ARGV[at - 1], tonumber(ARGV[at]), ARGV[at + 1])
 end
 return out
 """,
@@ -551,21 +533,6 @@ end
 return {now, depth, ready, start, rows}
 """,
     reply=lambda keys, arguments: record(moment, count, count, count, array(_PEEKED)),
-)
-
-# KEYS[1] zset, KEYS[2] attributes hash; ARGV id, the longest body to return.
-MESSAGE = Script(
-    """
-local time = redis.call('TIME')
-local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
-local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
-local meta = redis.call('HMGET', KEYS[2], ARGV[1] .. ':rc', ARGV[1] .. ':fr')
-local size = redis.call('HSTRLEN', KEYS[2], ARGV[1])
-local body = false
-if size <= tonumber(ARGV[2]) then body = redis.call('HGET', KEYS[2], ARGV[1]) end
-return {now, score, meta[1], meta[2], size, body}
-""",
-    reply=lambda keys, arguments: record(moment, optional(number), _MAYBE, _MAYBE, count, _MAYBE),
 )
 
 # KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.

@@ -235,7 +235,7 @@ async def _target_notes(editor: ListEditor, action: actions.Action, ns: str) -> 
 async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Target) -> list[str]:
     refuse_other_slots(editor, editor.names, [action.queue], [to])
     try:
-        exists = (await QueueEditor.beside(editor, to.ns or "").fields(to.queue)).exists
+        exists = (await QueueEditor.sharing(editor, to.ns or "").fields(to.queue)).exists
     except RsmqError as error:
         raise TriageError(f"{to.text}: {error}") from error
     if not exists:

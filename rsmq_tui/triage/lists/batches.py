@@ -152,7 +152,7 @@ def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
 
 async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
     """Return the removal of messages from an RSMQ queue; their bodies are read, so that the undo can be undone."""
-    queues = QueueEditor.beside(lists, inverse.ns or "")
+    queues = QueueEditor.sharing(lists, inverse.ns or "")
     _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
     prepared, edits = Step(), []
     for before, now in zip(inverse.befores, whole, strict=True):

@@ -28,7 +28,7 @@ class Outgoing:
     def __init__(self, editor: ListEditor, to: Target) -> None:
         self._editor = editor
         self._to = to
-        self._rsmq = None if to.ns is None else QueueEditor.beside(editor, to.ns)
+        self._rsmq = None if to.ns is None else QueueEditor.sharing(editor, to.ns)
         self._maxsize: int | None = None
         self._exists: bool | None = None
 

@@ -126,7 +126,7 @@ class RsmqBackend(Backend):
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Yield the batches of a previewed change."""
         action = preview.action
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, preview.ns)
+        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, preview.ns)
         if isinstance(action, actions.Move) and (to := actions.target_of_rsmq(action.target, preview.ns)).ns is None:
             return prepare_to_list(queues, self._names, action, to, preview)
         if isinstance(action, actions.MessageAction):
@@ -189,7 +189,7 @@ async def select_shown(
     left = changed = 0
     rest = iter(messages.items())
     while chunk := list(islice(rest, _CHUNK_MESSAGES)):
-        at_ms, found = await editor.seen(queue, [name_bytes(id) for id, _ in chunk])
+        at_ms, found = await editor.messages(queue, [name_bytes(id) for id, _ in chunk], bodies=False)
         there = [(shown, now) for (_, shown), now in zip(chunk, found, strict=True) if now is not None]
         same = [now for shown, now in there if shown is None or _is_same(shown, now)]
         changed += len(there) - len(same)
@@ -239,7 +239,7 @@ async def select_due_first(
     if isinstance(action, actions.Release):
         # A release has no effect on visible messages.
         wanted = replace(wanted, terms=(*wanted.terms, Term("state", ":", ("hidden",))))
-    if await reader.fronts.depth(queue) <= limit:
+    if await reader.ranges.depth(queue) <= limit:
         unsearched = await select_matching(search(reader, queue, wanted, **_needs(action)), selection, seeing)
         if selection.count <= limit:
             return selection.count, unsearched
@@ -361,7 +361,7 @@ class MarkedExport(Exporting):
     async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
         for start in range(0, len(self._ids), _CHUNK_MESSAGES):
             ids = [name_bytes(id) for id in self._ids[start : start + _CHUNK_MESSAGES]]
-            _, seen = await self._editor.seen(self._queue, ids)
+            _, seen = await self._editor.messages(self._queue, ids, bodies=False)
             there = [message for message in seen if message is not None]
             short = [message for message in there if message.size <= BODY_BYTES_MAX]
             self.gone += len(seen) - len(there)

@@ -63,7 +63,7 @@ class RsmqUndo(BatchUndo):
         inverse = entry.batch.inverse(outcome) if outcome else None
         if inverse is None:
             return
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.beside(editor, editor.ns)
+        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, editor.ns)
         if isinstance(inverse, FieldBatch):
             # A queue must exist before its messages, and be empty before it is deleted.
             heard: list[str] = []

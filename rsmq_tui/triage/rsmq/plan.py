@@ -97,7 +97,7 @@ class Targets:
         if limit is None or all(message.size <= limit for message in messages):
             return list(messages)
         unsure = [message.id for message in messages if limit < message.size <= limit * _BYTES_PER_UNIT]
-        read = (await self._editor.values(queue, unsure))[1] if unsure else ()
+        read = await self._editor.values(queue, unsure)
         units = {id: validation.stored_size(body or b"") for id, (body, _, _) in zip(unsure, read, strict=True)}
         return [message for message in messages if units.get(message.id, message.size) <= limit]
 
@@ -364,8 +364,8 @@ class _Preparing:
 
     async def _redrive(self, chunk: list[RawMessage], origins: RedriveSources) -> AsyncGenerator[Step, None]:
         queue = self._action.queue
-        read = self._editor.messages if origins.need_bodies else self._editor.seen
-        at_ms, whole = await read(queue, [message.id for message in chunk])
+        ids = [message.id for message in chunk]
+        at_ms, whole = await self._editor.messages(queue, ids, bodies=origins.need_bodies)
         left = Step()
         ways: dict[str, list[RawMessage]] = {}
         known = await origins.of([message for message in whole if message is not None])
@@ -424,7 +424,7 @@ async def removal_of(
 ) -> Step:
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
     unread = [message.id for message in seen if message.body is None]
-    read = dict(zip(unread, (await editor.values(queue, unread))[1], strict=True)) if unread else {}
+    read = dict(zip(unread, await editor.values(queue, unread), strict=True))
     prepared = Step()
     if read:
         edits = []

@@ -9,7 +9,8 @@ import redis
 
 from rsmq_tui.protocol import Lease, ListNames, ListQueue, RsmqError
 from rsmq_tui.protocol.lists import operations
-from rsmq_tui.protocol.lists.operations import Location, Waiting
+from rsmq_tui.protocol.lists.operations import Location
+from rsmq_tui.protocol.rsmq.operations import Waiting
 from tests.protocol.either import Either
 from tests.protocol.keyspace import everything, now_ms
 from tests.protocol.lists.conftest import MakeQueue, each_once
@@ -246,7 +247,7 @@ def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.
     queue = ListQueue(db, "orders")
     flow = operations.take_blocking(PLACE, 50, LATE_MS)
     first = next(flow)
-    assert queue._run(first) is None  # type: ignore[arg-type]
+    assert queue._run(first) is None
     waiting = flow.send(None)
     assert isinstance(waiting, Waiting)
     assert (waiting.command[0], 0 < waiting.wait_s <= 50) == ("BLMOVE", True)
@@ -258,7 +259,7 @@ def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.
     other = queue.take()
 
     adopt = flow.send(item)
-    assert queue._run(adopt) is None  # type: ignore[arg-type]
+    assert queue._run(adopt) is None
     again = flow.send(None)
     assert isinstance(again, Waiting)
     assert 0 < again.wait_s <= waiting.wait_s
@@ -271,7 +272,9 @@ def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.
 
 def test_a_wait_goes_on_for_the_rest_of_its_time_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock_s = [100.0]
-    monkeypatch.setattr("rsmq_tui.protocol.lists.operations.time", SimpleNamespace(monotonic=lambda: clock_s[0]))
+    monkeypatch.setattr(
+        "rsmq_tui.protocol.connections.script_runner.time", SimpleNamespace(monotonic=lambda: clock_s[0])
+    )
     flow = operations.take_blocking(PLACE, 5, LATE_MS)
     next(flow)
     waits = []

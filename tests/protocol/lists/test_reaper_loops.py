@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, Reaped
-from rsmq_tui.protocol.lists.reaper import AsyncReaper, Reaper
+from rsmq_tui.protocol.lists.client import AsyncReaper, Reaper
 
 QUEUE = "queue:orders"
 
