@@ -8,6 +8,8 @@ from tests.hostile.proxy import Proxy
 from tests.hostile.using import choose_tab
 from tests.hostile.watching import Dashboard, dashboard, is_dimmed, is_fresh, open_queue, press, until
 
+pytestmark = pytest.mark.slow
+
 REFUSALS = {
     b"-LOADING Redis is loading the dataset in memory": "the server is loading its data into memory",
     b"-NOAUTH Authentication required.": "the server requires a password",

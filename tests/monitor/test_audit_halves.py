@@ -12,6 +12,8 @@ from tests.monitor.halves import Halves
 from tests.monitor.trouble import K
 from tests.protocol.keyspace import now_ms
 
+pytestmark = pytest.mark.slow
+
 
 async def test_messages_that_come_in_two_steps_are_no_trouble(
     either: QueueReader, redis_url: str, queues: Rsmq, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,8 @@ from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
 from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.monitor.rows import Flow, Scripted
 
+pytestmark = pytest.mark.slow
+
 # 2096 and 1985: hidden and ready whenever these tests run.
 LATER_MS = 4_000_000_000_000
 EARLIER_MS = 500_000_000_000

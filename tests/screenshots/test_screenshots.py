@@ -7,6 +7,8 @@ import pytest
 from tests.screenshots.__main__ import FOLDER
 from tests.screenshots.scenes import SCENES, Scene, picture
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 async def test_picture_is_up_to_date(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

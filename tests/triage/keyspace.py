@@ -19,7 +19,13 @@ _READ: dict[bytes, Callable[[Redis, bytes], Any]] = {
 
 def contents(client: Redis) -> dict[bytes, Any]:
     """Every key with its value; no encodings, which nobody can put back."""
-    return {key: _READ[client.type(key)](client, key) for key in client.scan_iter()}
+    keys = list(client.scan_iter())
+    with client.pipeline(transaction=False) as asked:
+        for key in keys:
+            asked.type(key)
+        for key, kind in zip(keys, asked.execute(), strict=True):
+            _READ[kind](asked, key)
+        return dict(zip(keys, asked.execute(), strict=True))
 
 
 def unordered(found: dict[bytes, Any]) -> dict[bytes, Any]:
@@ -60,11 +66,13 @@ def message(
 
 def lay(client: Redis, queue: str, *messages: RawMessage, ns: str = "rsmq") -> None:
     """Put messages into a queue as they are."""
-    for id, score, rc, fr, _, body in messages:
-        client.execute_command("ZADD", f"{ns}:{queue}", score, id)
-        for name, value in ((id, body), (id + b":rc", rc), (id + b":fr", fr)):
-            if value is not None:
-                client.hset(f"{ns}:{queue}:Q", name, value)
+    with client.pipeline(transaction=False) as asked:
+        for id, score, rc, fr, _, body in messages:
+            asked.execute_command("ZADD", f"{ns}:{queue}", score, id)
+            for name, value in ((id, body), (id + b":rc", rc), (id + b":fr", fr)):
+                if value is not None:
+                    asked.hset(f"{ns}:{queue}:Q", name, value)
+        asked.execute()
 
 
 # Messages as other clients, and nobody in his right mind, write them.

@@ -21,6 +21,8 @@ from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.operations import Location
 from tests.protocol.lists.conftest import each_once
 
+pytestmark = pytest.mark.slow
+
 QUEUE, PROCESSING, LEASES = b"queue:orders", b"queue:orders:processing", b"queue:orders:leases"
 # A lease has ended as soon as it is given, or no test sees its end: nothing depends on how fast the test runs.
 LATE_MS = 1_000_000_000
