@@ -32,6 +32,7 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
+from rsmq_tui.protocol.server_info import ServerInfo
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -282,6 +283,11 @@ class ListPoller(Polling):
     async def blocked(self, queue: str) -> Waiters:
         """Count the consumers blocked on lists of this server; raises ``PeekError``."""
         return await count_blocked(self._reader, queue)
+
+    async def server_info(self) -> ServerInfo | None:
+        """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
+        with _explained():
+            return await self._reader.server_info()
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""

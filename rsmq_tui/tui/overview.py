@@ -14,8 +14,8 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
-from rsmq_tui.monitor.text import compact, duration, printable, rate
-from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, passes, sort_queues, spark_pieces
+from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
+from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server

@@ -101,7 +101,11 @@ class Shell:
             if called[0] == "pipeline":
                 self._generate(words[1:], called[1])
                 return
-            if called[0] in ("record", "listserver") or (called[0] == "exporter" and ">" not in words):
+            if (
+                called[0] in ("record", "listserver")
+                or "--follow" in words
+                or (called[0] == "exporter" and ">" not in words)
+            ):
                 self._begin(command)
                 return
         done = subprocess.run(
@@ -144,7 +148,7 @@ class Shell:
             try:
                 assert process.stderr is not None
                 line = process.stderr.readline()
-                assert re.match(r"rsmq-tui: (recording \d+ places? into|listening)", line), (command, line)
+                assert re.match(r"rsmq-tui: (recording \d+ places? into|listening|following)", line), (command, line)
                 process.send_signal(signal.SIGINT)
                 assert process.wait(SECONDS_MAX) == 130, command
             finally:
