@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from operator import is_not
+from operator import is_not, itemgetter
 from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -37,6 +37,7 @@ _SEVERITIES = {
     Verdict.POISONED: Severity.WARNING,
     Verdict.AGED: Severity.WARNING,
 }
+_lasting = itemgetter(*map(QueueState._fields.index, ("name", "verdict", "vt_s", "delay_s", "maxsize", "created_ms")))
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
 # Makes an event from its time, kind, severity and text.
@@ -131,7 +132,13 @@ class QueueDetector:
         self, last: Sequence[QueueState], queues: Sequence[QueueState], at_ms: int, found: list[Event]
     ) -> None:
         if len(last) == len(queues):
-            news = list(compress(zip(last, queues, strict=True), map(is_not, last, queues)))
+            changed = compress(zip(last, queues, strict=True), map(is_not, last, queues))
+            # Most of those that changed have other counts only. Depth: whether it is 0.
+            news = [
+                (before, after)
+                for before, after in changed
+                if _lasting(before) != _lasting(after) or (not before.depth) is not (not after.depth)
+            ]
             if all(before.name == after.name for before, after in news):
                 for before, after in news:
                     self._compare_queue(before, after, at_ms, found)

@@ -32,6 +32,7 @@ from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.events import EventsScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
@@ -50,6 +51,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "queue": (QueueScreen,),
     "message": (MessageScreen,),
     "audit": (AuditScreen,),
+    "events": (EventsScreen,),
     "history": (HistoryScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
@@ -82,6 +84,7 @@ RESERVED = {
         "queue.clear",
         "message.back",
         "audit.back",
+        "events.clear",
         "history.clear",
         "modal.close",
         "diff.back",
@@ -92,7 +95,7 @@ RESERVED = {
     "question_mark": {"app.help"},
     "colon": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "slash": {"overview.filter", "queue.filter", "history.filter"},
+    "slash": {"overview.filter", "queue.filter", "events.filter", "history.filter"},
     "left_square_bracket": {"queue.previous_page", "replay.previous"},
     "right_square_bracket": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body"},
