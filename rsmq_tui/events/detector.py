@@ -45,7 +45,10 @@ _Make = Callable[..., Event]
 
 
 class Hysteresis:
-    """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the one last told."""
+    """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
+
+    ``told_ms`` is when the value that was told last began, None if an earlier run told it.
+    """
 
     __slots__ = ("_changed_ms", "changes", "is_flapping", "told", "told_ms", "value")
 
@@ -76,10 +79,10 @@ class Hysteresis:
         """Return whether the value has lasted long enough to be told."""
         return at_ms - self.changed_ms >= (FLAP_SPAN_MS if self.is_flapping else hold_ms)
 
-    def tell(self, at_ms: int) -> int:
+    def tell(self) -> int:
         """Note that the value is told now, and return how often it changed since the last time."""
         changes, self.changes = self.changes, 0
-        self.told, self.told_ms, self.is_flapping = self.value, at_ms, False
+        self.told, self.told_ms, self.is_flapping = self.value, self.changed_ms, False
         return changes
 
 
@@ -238,7 +241,7 @@ class QueueDetector:
             details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
         if not known.is_flapping and verdict.rank < known.told.rank:
-            self._tell(queue, known, at_ms, found)
+            self._tell(queue, known, found)
         elif known.is_flapping or verdict is not known.told:
             self._held[queue.name] = queue
         else:
@@ -248,11 +251,11 @@ class QueueDetector:
         for name, queue in list(self._held.items()):
             known = self._verdicts[name]
             if known.is_settled(at_ms, HOLD_MS):
-                self._tell(queue, known, at_ms, found)
+                self._tell(queue, known, found)
 
-    def _tell(self, queue: QueueState, known: Hysteresis, at_ms: int, found: list[Event]) -> None:
+    def _tell(self, queue: QueueState, known: Hysteresis, found: list[Event]) -> None:
         before, told_ms, changed_ms = known.told, known.told_ms, known.changed_ms
-        changes = known.tell(at_ms)
+        changes = known.tell()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
@@ -344,7 +347,7 @@ class ServerDetector:
         was_flapping = link.is_flapping
         if link.changes and (link.told is not link.value or was_flapping) and link.is_settled(at_ms, 0):
             lost_ms, changed_ms = link.told_ms, link.changed_ms
-            changes = link.tell(at_ms)
+            changes = link.tell()
             often = f" ({count(changes)} changes since it was told)" if changes > 2 else ""
             if is_lost:
                 why = "no answer" if failure is None else failure.sentence

@@ -25,8 +25,9 @@ from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import JournalReading
 from rsmq_tui.triage.journal_db import JournalError
 
-# How often the server is asked who it is, and what it evicted; and how often after an error, such as NOPERM.
-INFO_EVERY_S, INFO_AGAIN_S = 10.0, 60.0
+# How often a server is asked who it is and what it evicted, and how long after a refusal, which its ACL LOG notes.
+# After an outage it is asked at once.
+INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 # Events that can be shown without reading the file again.
 RECENT = 2_000
 # Events in memory that could not be written; the oldest are lost beyond.

@@ -17,8 +17,16 @@ from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.triage.journal_db import SqliteFile
 
 LIMIT = 100_000
-# Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls.
+# Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls. They try a
+# lost server again after up to 30 s, read INFO every 10 s, and tell evictions once a minute.
 _SAME_MS = 5_000
+_SAME_OF_KIND_MS = {
+    EventKind.BACK: 35_000,
+    EventKind.RESTARTED: 45_000,
+    EventKind.FAILOVER: 45_000,
+    EventKind.ROLE: 45_000,
+    EventKind.EVICTED: 60_000,
+}
 _TIME_MAX = 1 << 62
 FILE_NAME = "events.sqlite"
 
@@ -105,7 +113,7 @@ class EventStore:
         return written
 
     def _write(self, event: Event, uid: str | None) -> bool:
-        begin_ms = _time(event.begin_ms)
+        begin_ms, within_ms = _time(event.begin_ms), _SAME_OF_KIND_MS.get(event.kind, _SAME_MS)
         values = (
             _time(event.at_ms), name_bytes(event.server), event.run_id, name_bytes(event.ns),
             None if event.queue is None else name_bytes(event.queue), event.kind.value, event.severity.value,
@@ -116,7 +124,7 @@ class EventStore:
             f"INSERT OR IGNORE INTO events ({', '.join(_COLUMNS[1:])}) SELECT {', '.join('?' * (len(_COLUMNS) - 1))}"
             " WHERE NOT EXISTS (SELECT 1 FROM events WHERE begin_ms BETWEEN ? AND ? AND writer != ? AND kind = ?"
             " AND same = ? AND queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?)))",
-            (*values, begin_ms - _SAME_MS, begin_ms + _SAME_MS, writer, kind, same, queue, ns, server, run_id),
+            (*values, begin_ms - within_ms, begin_ms + within_ms, writer, kind, same, queue, ns, server, run_id),
         )
         return inserted.rowcount > 0
 

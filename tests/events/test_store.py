@@ -83,6 +83,13 @@ def test_the_same_event_of_two_dashboards_is_written_once(store: EventStore, oth
     assert store.write([event()]) == 1
 
 
+def test_two_dashboards_notice_at_different_times_that_a_server_is_back(store: EventStore, other: EventStore) -> None:
+    store.write([event(0, None, kind=EventKind.BACK)])
+
+    assert other.write([event(31, None, kind=EventKind.BACK)]) == 0
+    assert other.write([event(40, None, kind=EventKind.BACK)]) == 1
+
+
 def test_two_names_of_one_server_are_known_by_its_run_id(store: EventStore, other: EventStore) -> None:
     store.write([event(run_id="a" * 40)])
 
