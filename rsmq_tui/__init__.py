@@ -6,6 +6,7 @@ charts           charts as styled text, drawn from numbers
 cli              the commands `rsmq-tui` and `rsmqctl`
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 embedded         a private Valkey server and the demo's workload
+events           a log of events: what happened to queues and servers between two polls
 exporter         Prometheus metrics over HTTP
 files            small files read with a limit, files written as a whole, file locks, the user's folders
 history          what polls said, recorded as Parquet files, and replayed

@@ -12,11 +12,13 @@ from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, places_of
 from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.files import state_folder
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
+    from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
@@ -38,7 +40,14 @@ def open_dashboard(options: Options, profiles: Sequence[Profile], folder: Path |
         return 2
     with _recording(options.record) as recording:
         past = _past(options.analysis)
-        app = RsmqApp(sites, recording=recording, past=past, ascii_only=options.ascii, theme=options.theme)
+        app = RsmqApp(
+            sites,
+            recording=recording,
+            events=partial(_events, folder),
+            past=past,
+            ascii_only=options.ascii,
+            theme=options.theme,
+        )
         app.run()
     return app.return_code or 0
 
@@ -105,6 +114,14 @@ def _name(place: Place, *, is_one: bool) -> str:
         return part or profile.ns
     name = profile.name or profile.address.label
     return f"{name} {part}" if part else name
+
+
+def _events(folder: Path | None) -> "EventRecorder":
+    from rsmq_tui.events.recorder import EventRecorder  # noqa: PLC0415 - after the first numbers are on the screen
+
+    recorder = EventRecorder(folder or state_folder())
+    recorder.start()
+    return recorder
 
 
 def _service(place: Place, folder: Path | None) -> "ChangeService":

@@ -31,6 +31,7 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
+from rsmq_tui.protocol.server_info import ServerInfo
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -252,6 +253,11 @@ class ListPoller(Polling):
         with in_words():
             is_reported = await self.reader.reports_waits()
         return await self.blocked(queue) if is_reported else None
+
+    async def server_info(self) -> ServerInfo | None:
+        """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.server_info()
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 UNKNOWN = "–"
@@ -120,6 +120,13 @@ def plural(number: float, noun: str) -> str:
 def matches(number: int | None) -> str:
     """Format a number of matches: 1 match, 27 matches."""
     return f"{count(number)} {'match' if number == 1 else 'matches'}"
+
+
+def passes(typed: str, holds: Callable[[str], bool]) -> bool:
+    """Return whether ``holds`` is true of each word that was typed, and of none that begins with !."""
+    # A lone ! is the start of a word that is still being typed.
+    words = (word for word in typed.lower().split() if word != "!")
+    return all(holds(word.removeprefix("!")) != word.startswith("!") for word in words)
 
 
 def printable(text: str, limit: int | None = None) -> str:

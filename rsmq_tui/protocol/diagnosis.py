@@ -21,6 +21,7 @@ from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, fai
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
 from rsmq_tui.protocol.replies import decode_clock
+from rsmq_tui.protocol.server_info import info_fields
 
 # The name of a queue that does not exist, for commands that are checked and not run.
 _NOBODYS = "rsmq-tui-doctor"
@@ -174,9 +175,7 @@ class Diagnosis:
         (reply,) = await self._ask(("INFO",))
         if isinstance(reply, Exception):
             raise reply
-        lines = name_of(reply if isinstance(reply, bytes) else b"").splitlines()
-        fields = (line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
-        return {name: value.strip() for name, value in fields}
+        return info_fields(reply)
 
     async def saves(self) -> str | None:
         """Return the server's ``save`` setting, empty for never; None if it may not be read."""

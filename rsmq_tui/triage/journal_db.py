@@ -8,10 +8,11 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 from rsmq_tui.triage.batches import DamageError
 
@@ -182,7 +183,7 @@ _REASONS = {
     sqlite3.SQLITE_CANTOPEN: "it, or its folder, cannot be opened for writing",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_CORRUPT: f"it is damaged; {_MOVE_AWAY}",
-    sqlite3.SQLITE_NOTADB: f"it is not a journal of rsmq-tui, or it is damaged; {_MOVE_AWAY}",
+    sqlite3.SQLITE_NOTADB: f"it is not one of rsmq-tui, or it is damaged; {_MOVE_AWAY}",
 }
 
 
@@ -194,11 +195,23 @@ class JournalGoneError(JournalError):
     """The change is no longer in the journal, so it could not be undone."""
 
 
-class JournalFile:
-    """The SQLite file ``path``, created if needed; raises ``JournalError``. Close it with ``close``.
+class SqliteFile:
+    """The SQLite file ``path``, created if needed; raises ``error_type``. Close it with ``close``.
 
-    It may be used by several threads and processes at once.
+    It may be used by several threads and processes at once. A subclass has its form: ``columns`` are those of each
+    table of ``schema``, ``brought`` those that each version added, ``migrations`` the statements that lead to it.
+    ``what`` names the file in sentences. ``synchronous`` is SQLite's setting.
     """
+
+    what: ClassVar[str]
+    error_type: ClassVar[type[Exception]]
+    version: ClassVar[int]
+    application_id: ClassVar[int]
+    schema: ClassVar[str]
+    columns: ClassVar[Mapping[str, Sequence[str]]]
+    migrations: ClassVar[Mapping[int, Sequence[str]]] = {}
+    brought: ClassVar[Mapping[int, Set[tuple[str, str]]]] = {}
+    synchronous: ClassVar[str] = "FULL"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -214,7 +227,6 @@ class JournalFile:
             self.db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
             self.db.row_factory = sqlite3.Row
             self.db.text_factory = _text
-            self.db.create_function("outcome_checksum", 3, outcome_checksum, deterministic=True)
             try:
                 self._open()
             except BaseException:
@@ -230,11 +242,13 @@ class JournalFile:
             return False
 
     def refuse_if_removed(self) -> None:
-        """Raise ``JournalGoneError`` if the file was removed or replaced: what is written to it would be lost."""
+        """Raise an error if the file was removed or replaced: what is written to it would be lost."""
         if not self.is_in_place:
-            raise JournalGoneError(
-                f"the journal {self.path} was removed or replaced: what this change did can no longer be undone"
-            )
+            raise self.gone()
+
+    def gone(self) -> Exception:
+        """Return the error for a file that was removed or replaced."""
+        return self.error_type(f"the {self.what} {self.path} was removed or replaced")
 
     def size_bytes(self) -> int:
         """Return the size of the used pages of the file."""
@@ -250,7 +264,7 @@ class JournalFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block as one transaction; raises ``JournalGoneError`` if the file was removed or replaced."""
+        """Run the block as one transaction; raises the error ``gone`` if the file was removed or replaced."""
         with self._lock:
             self.refuse_if_removed()
             self.db.execute("BEGIN IMMEDIATE")
@@ -265,7 +279,7 @@ class JournalFile:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Raise errors as ``JournalError``."""
+        """Raise errors as ``error_type``."""
         # A thread continues after its caller was cancelled; closing the file under it would crash the program.
         try:
             with self._lock:
@@ -273,15 +287,15 @@ class JournalFile:
         except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
             raise self.error(error) from error
 
-    def error(self, error: Exception) -> JournalError:
-        """Return an error as ``JournalError``."""
+    def error(self, error: Exception) -> Exception:
+        """Return an error as ``error_type``."""
         reason = str(error)
         if isinstance(error, sqlite3.Error):
             # Errors of the sqlite3 module itself, such as for a closed file, have no code.
             reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, reason)
         elif isinstance(error, OSError):
             reason = error.strerror or type(error).__name__
-        return JournalError(f"the journal {self.path} cannot be used: {reason}")
+        return self.error_type(f"the {self.what} {self.path} cannot be used: {reason}")
 
     def _prepare_file(self) -> None:
         # SQLite's timeout does not apply when several programs create a new file at the same time.
@@ -303,28 +317,27 @@ class JournalFile:
         self.db.execute("PRAGMA trusted_schema = OFF")
         self.db.execute("PRAGMA foreign_keys = ON")
         self._prepare_file()
-        # Every commit is synced to disk: a crash of the machine loses no batch that was sent.
-        self.db.execute("PRAGMA synchronous = FULL")
-        if self._version() < VERSION:
+        self.db.execute(f"PRAGMA synchronous = {self.synchronous}")
+        if self._version() < self.version:
             with self.transaction():
                 self._migrate(self._version())
             self._version()
 
     def _version(self) -> int:
-        """Return the version of the file, 0 if it is empty; raises ``JournalError`` if it is not a journal."""
+        """Return the version of the file, 0 if it is empty; raises an error if it is no such file."""
         # Read in one transaction, because another program may be creating the file.
         with self._snapshot():
             version = int(self.db.execute("PRAGMA user_version").fetchone()[0])
             application = self.db.execute("PRAGMA application_id").fetchone()[0]
             kinds = {row[0] for row in self.db.execute("SELECT type FROM sqlite_master")}
             has_columns = not version or self._has_columns(version)
-        if application == APPLICATION_ID and version > VERSION:
-            raise JournalError(f"{self.path} was written by a newer rsmq-tui: upgrade this one")
-        if application == APPLICATION_ID:
+        if application == self.application_id and version > self.version:
+            raise self.error_type(f"{self.path} was written by a newer rsmq-tui: upgrade this one")
+        if application == self.application_id:
             is_ours = bool(version)
         else:
             # Before version 4, a journal had a version but no application id.
-            is_ours = not application and (version in MIGRATIONS or not (version or kinds))
+            is_ours = not application and (version in self.migrations or not (version or kinds))
         # A trigger or view could change what is written.
         if not is_ours or kinds & {"trigger", "view"} or not has_columns:
             raise self._foreign()
@@ -344,22 +357,48 @@ class JournalFile:
 
     def _has_columns(self, version: int) -> bool:
         """Return whether the tables have the columns of that version."""
-        later = {pair for number, pairs in BROUGHT.items() if number > version for pair in pairs}
-        wanted = {(table, column) for table, columns in COLUMNS.items() for column in columns} - later
-        there = {(table, row["name"]) for table in COLUMNS for row in self.db.execute(f"PRAGMA table_info({table})")}
+        later = {pair for number, pairs in self.brought.items() if number > version for pair in pairs}
+        wanted = {(table, column) for table, columns in self.columns.items() for column in columns} - later
+        tables = {table: self.db.execute(f"PRAGMA table_info({table})") for table in self.columns}
+        there = {(table, row["name"]) for table, rows in tables.items() for row in rows}
         return wanted <= there
 
     def _migrate(self, version: int) -> None:
-        for number in range(version, VERSION) if version else ():
-            for statement in MIGRATIONS[number]:
+        for number in range(version, self.version) if version else ():
+            for statement in self.migrations[number]:
                 self.db.execute(statement)
-        for statement in () if version else SCHEMA.split(";"):
+        for statement in () if version else self.schema.split(";"):
             self.db.execute(statement)
-        self.db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self.db.execute(f"PRAGMA user_version = {VERSION}")
+        self.db.execute(f"PRAGMA application_id = {self.application_id}")
+        self.db.execute(f"PRAGMA user_version = {self.version}")
 
-    def _foreign(self) -> JournalError:
-        return JournalError(f"the journal {self.path} cannot be used: it is not a journal of rsmq-tui; {_MOVE_AWAY}")
+    def _foreign(self) -> Exception:
+        reason = f"it is not one of rsmq-tui; {_MOVE_AWAY}"
+        return self.error_type(f"the {self.what} {self.path} cannot be used: {reason}")
+
+
+class JournalFile(SqliteFile):
+    """The file of a journal; raises ``JournalError``, and ``JournalGoneError`` if it was removed or replaced."""
+
+    what = "journal"
+    error_type = JournalError
+    version = VERSION
+    application_id = APPLICATION_ID
+    schema = SCHEMA
+    columns = COLUMNS
+    migrations = MIGRATIONS
+    brought = BROUGHT
+    # ``synchronous`` is FULL: a crash of the machine loses no batch that was sent.
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.db.create_function("outcome_checksum", 3, outcome_checksum, deterministic=True)
+
+    def gone(self) -> Exception:
+        """Return the error for a file that was removed or replaced."""
+        return JournalGoneError(
+            f"the journal {self.path} was removed or replaced: what this change did can no longer be undone"
+        )
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

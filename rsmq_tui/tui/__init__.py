@@ -7,6 +7,7 @@ changes     from a key to a change: forms, preview, progress
 columns     the columns of the tables of queues and of messages, sorting, and filtering by words
 dashboard   what all screens share: servers or a replay, the last snapshot, navigation, changes
 dialogs     dialogs of all screens: help, pages for users, and the choice of a namespace
+events      the log of events: its screen, and the last three on the overview
 history     the history screen: the tables of an analysis
 keys        every key: bindings, hints, help and palette come from this table
 overview    the overview: all queues

@@ -43,6 +43,7 @@ from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
+    from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
@@ -202,7 +203,8 @@ class RsmqApp(App[None]):
     ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws with
     ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
     or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
-    nothing can be changed. ``recording`` gets each snapshot. ``past`` names an analysis to open; without a site, only
+    nothing can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
+    after the first numbers are shown. ``past`` names an analysis to open; without a site, only
     the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not polled.
     """
 
@@ -220,6 +222,7 @@ class RsmqApp(App[None]):
         *,
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         recording: "Recorder | None" = None,
+        events: "Callable[[], EventRecorder] | None" = None,
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
@@ -241,6 +244,8 @@ class RsmqApp(App[None]):
             clock=clock,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
+        self._start_events = events
+        self._event_problem: str | None = None
         self._toasts = Notifications()
         self._is_quitting = False
         self._wanted_theme = theme
@@ -320,6 +325,8 @@ class RsmqApp(App[None]):
     async def on_unmount(self) -> None:
         """Close the connections to all servers."""
         await self.dashboard.changes.aclose()
+        if self.dashboard.events is not None:
+            await self.dashboard.events.aclose()
         # A failure to close one must not leave the others open.
         await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
 
@@ -466,6 +473,22 @@ class RsmqApp(App[None]):
             if self.dashboard.recording is not None:
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            self._record_events(snapshot, site)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
+
+    def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
+        events, start = self.dashboard.events, self._start_events
+        if start is not None:
+            self._start_events = None
+            self.run_worker(self._load_events(start), group="events")
+        elif events is not None:
+            events.take(snapshot, site.source)
+            if events.problem != self._event_problem:
+                self._event_problem = events.problem
+                if events.problem is not None:
+                    self.notify(events.problem, severity="warning", markup=False)
+
+    async def _load_events(self, start: "Callable[[], EventRecorder]") -> None:
+        self.dashboard.events = await asyncio.to_thread(start)

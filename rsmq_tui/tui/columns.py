@@ -216,13 +216,6 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> 
     return downwards
 
 
-def passes(typed: str, holds: Callable[[str], bool]) -> bool:
-    """Return whether ``holds`` is true of each word that was typed, and of none that begins with !."""
-    # A lone ! is the start of a word that is still being typed.
-    words = (word for word in typed.lower().split() if word != "!")
-    return all(holds(word.removeprefix("!")) != word.startswith("!") for word in words)
-
-
 def _mark(row: MessageRow, context: MessageContext) -> Piece:
     if context.all_marked or row.id in context.marked:
         return "●", "strong"

@@ -16,6 +16,7 @@ from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
+    from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -29,6 +30,7 @@ _SCREENS = {
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
     "audit": "audit:AuditScreen",
+    "events": "events:EventsScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
@@ -106,6 +108,8 @@ class Dashboard:
         self.changes = ChangeController(app, self.part, tell_change)
         self.replay = replay
         self.recording = recording
+        # None until its packages are loaded, after the first numbers are shown, and where no events are recorded.
+        self.events: EventRecorder | None = None
         self.past = past
         self.clock = clock
         self.clock_times = False

@@ -24,6 +24,7 @@ _TITLES: dict[Where, str] = {
     "queue": "Queue",
     "message": "Message",
     "audit": "Audit",
+    "events": "Events",
     "history": "History",
     "table": "Rows",
     "lines": "Lines",

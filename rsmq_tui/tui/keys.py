@@ -10,8 +10,8 @@ from textual.keys import format_key
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
-    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "history", "replay", "diff", "modal",
-    "dialog", "choice"
+    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "replay", "diff",
+    "modal", "dialog", "choice"
 ]  # fmt: skip
 
 
@@ -146,6 +146,7 @@ KEYS = (
     _change("overview.import", "I", "change('import')", "Import messages from a file into the queue"),
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
+    Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting"),
     Key("queue.mark", "space", "mark", "Mark or unmark the message", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all matching messages in the whole queue", "all"),
@@ -189,6 +190,9 @@ KEYS = (
     _change("audit.fix", "f", "fix", "Preview the fix for the queue under the cursor", "fix"),
     _change("audit.undo", "u", "undo", "Undo the last change", "undo"),
     Key("audit.back", "escape", "app.leave", "Go back", "back"),
+    Key("events.filter", "/", "filter", "Show only events that match a filter", "filter", priority=True),
+    Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
+    Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     Key("history.mark", "space", "mark", "Mark or unmark the queue", "mark"),
     Key("history.mark_all", "A", "mark_all", "Mark all queues; charts show the sum of marked queues", "all"),
     Key("history.later", "right", "shift(1)", "Show a later time"),

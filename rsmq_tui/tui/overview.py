@@ -15,8 +15,9 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
-from rsmq_tui.monitor.text import compact, duration, printable, rate
-from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, passes, sort_queues, spark_pieces
+from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
+from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
+from rsmq_tui.tui.events import LastEvents
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
@@ -125,6 +126,7 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._last_events = LastEvents()
         self._hints = KeyHints("table", "overview", "app")
         self._filter = ""
         self._sort: str | None = None
@@ -145,6 +147,7 @@ class OverviewScreen(DashboardScreen):
         yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
         yield self.table
         yield self._why
+        yield self._last_events
         yield self._hints
 
     def on_mount(self) -> None:
@@ -159,6 +162,7 @@ class OverviewScreen(DashboardScreen):
             # Another server appeared in a replay.
             self._take_sites()
         self._show_chart(snapshot)
+        self._last_events.follow(snapshot)
         self._tell_sums(snapshot)
         context = QueueContext(
             snapshot,
@@ -271,6 +275,13 @@ class OverviewScreen(DashboardScreen):
         place = self._place_for_key()
         if place is not None:
             self.dashboard.navigation.open("audit", None, place)
+
+    def action_events(self) -> None:
+        """Show the log of events."""
+        if self.dashboard.events is None and self.dashboard.replay is None:
+            self.notify("no events are recorded here", severity="warning", markup=False)
+        else:
+            self.dashboard.navigation.open("events")
 
     def action_export(self) -> None:
         """Export all messages of the queue under the cursor."""

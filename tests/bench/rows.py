@@ -2,6 +2,7 @@
 
 from tests.bench import (
     datasource_rows,
+    event_rows,
     list_poll_rows,
     list_rows,
     list_triage_rows,
@@ -25,6 +26,7 @@ ROWS: tuple[Row, ...] = (
     *list_rows.ROWS,
     *screen_rows.ROWS,
     *tick_rows.ROWS,
+    *event_rows.ROWS,
     *peek_rows.ROWS,
     *scan_rows.ROWS,
     *triage_rows.ROWS,

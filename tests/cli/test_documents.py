@@ -101,7 +101,11 @@ class Shell:
             if called[0] == "pipeline":
                 self._generate(words[1:], called[1])
                 return
-            if called[0] in ("record", "listserver") or (called[0] == "exporter" and ">" not in words):
+            if (
+                called[0] in ("record", "listserver")
+                or "--follow" in words
+                or (called[0] == "exporter" and ">" not in words)
+            ):
                 self._begin(command)
                 return
         with started("bash", "-c", command, cwd=self.folder, env=self._environment) as process:
@@ -126,7 +130,7 @@ class Shell:
             command = re.sub(r" (exporter|listserver)\b", r" \1 --port 0", command)
         with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
             line = line_of(process.stderr)
-            assert re.match(r"rsmq-tui: (recording \d+ places? into|listening)", line), (command, line)
+            assert re.match(r"rsmq-tui: (recording \d+ places? into|listening|following)", line), (command, line)
             process.send_signal(signal.SIGINT)
             assert process.wait(SECONDS_MAX) == 130, command
 

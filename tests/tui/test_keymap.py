@@ -15,6 +15,7 @@ from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.events import EventsScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
@@ -33,6 +34,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "queue": (QueueScreen,),
     "message": (MessageScreen,),
     "audit": (AuditScreen,),
+    "events": (EventsScreen,),
     "history": (HistoryScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
@@ -63,6 +65,7 @@ RESERVED = {
         "queue.clear",
         "message.back",
         "audit.back",
+        "events.clear",
         "history.clear",
         "modal.close",
         "diff.back",
@@ -73,7 +76,7 @@ RESERVED = {
     "?": {"app.help"},
     ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "/": {"overview.filter", "queue.filter", "history.filter"},
+    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter"},
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body"},

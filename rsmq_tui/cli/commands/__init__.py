@@ -12,7 +12,7 @@ listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
-recorded    `rsmq-tui record`, `replay`, `pipeline`, `history` and `report`
+recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `events`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 """
 
@@ -36,6 +36,7 @@ _COMMANDS = {
     ),
     "Monitoring": (
         ("check", "check", "check queues once, as a plugin of a monitoring system"),
+        ("events", "recorded.events", "print what happened to queues and servers while a dashboard watched them"),
         ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
     ),
     "Recordings": (

@@ -31,6 +31,7 @@ from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, Tracked
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
+from rsmq_tui.protocol.server_info import ServerInfo, read_server_info
 
 # [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
 # there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
@@ -550,6 +551,10 @@ class ListReader:
             (reply,) = await self._runner.commands(("INFO", "waiting"))
             self._reports_waits = isinstance(reply, bytes) and b"waiting_lists:" in reply
         return self._reports_waits
+
+    async def server_info(self) -> ServerInfo | None:
+        """Read what INFO says of the server, None for a cluster, which has many; raises redis-py's errors."""
+        return None if self._links.is_cluster else await read_server_info(self._runner)
 
     async def blocked(self) -> list[BlockedConsumer]:
         """Return the clients that wait for lists, from CLIENT LIST of the server, or of every node of a cluster.

@@ -27,6 +27,7 @@ from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scan import QueueScan
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
+from rsmq_tui.protocol.server_info import ServerInfo, read_server_info
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
 _SHORT_INDEX = 250
@@ -305,6 +306,10 @@ class QueueReader:
         other._links = self._links
         other.watch(ns)
         return other
+
+    async def server_info(self) -> ServerInfo | None:
+        """Read what INFO says of the server of the namespace; raises redis-py's errors."""
+        return await read_server_info(self._runner)
 
     @property
     def scripts_refused(self) -> str | None:

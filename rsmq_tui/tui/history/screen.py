@@ -17,8 +17,7 @@ from textual.widgets import Input, OptionList
 from rsmq_tui.history.analysis.values import Episode, QueueFacts, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, plural, printable
-from rsmq_tui.tui.columns import passes
+from rsmq_tui.monitor.text import clock, passes, plural, printable
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,

@@ -1,0 +1,112 @@
+"""`rsmq-tui events`: what happened to queues and servers while a dashboard watched them."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+
+import click
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
+from rsmq_tui.cli.options import complete_queues, json_option
+from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options, option, positive, span
+from rsmq_tui.events.model import Event
+from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.text import clock
+
+_SINCE_MAX_MS = 100_000 * 86_400_000
+_EVERY_S = 0.5
+_NOTES = f"""\
+A running dashboard records events: verdicts that change, with their reasons; queues that were created, deleted or
+emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or evicted keys; and
+the changes made from this machine. The last {LIMIT:,} are kept.
+
+A filter is words, as / on the dashboard: each is part of a queue's name, a server or the sentence, or starts the kind
+or severity; !word excludes."""
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=("", "--since 2h --filter 'stalled !test'", "--queue 'orders*' --follow --json"),
+    statuses={0: "done", 2: "a usage error, or the log cannot be read", 130: "interrupted"},
+)
+@option("--follow", "go on, and print events as a dashboard records them")
+@option("--since SPAN", "only the last 90s, 10m, 2h, 1d", span(1, _SINCE_MAX_MS))
+@option("--queue PATTERN", "only these queues; may be repeated", multiple=True, shell_complete=complete_queues)
+@option("--filter EXPR", "only events that match these words")
+@option("--limit N", "at most the last N, before --follow", positive, default="100")
+@json_option
+def command(options: Options) -> int:
+    """Print the events; raises ``UsageError``."""
+    return run_interruptibly(lambda interrupts: _print(options, interrupts))
+
+
+async def _print(options: Options, _: Interrupts) -> int:
+    path = state_folder() / FILE_NAME
+    show, last_id = _printer(options), 0
+    store: EventStore | None = None
+    try:
+        if path.exists():
+            store = EventStore(path)
+            last_id = store.newest_id()
+            since_ms = None if options.since is None else time.time_ns() // 1_000_000 - options.since
+            narrows = options.queue or options.filter
+            stored = store.last(LIMIT if narrows else options.limit, since_ms=since_ms)
+            found = [one.event for one in stored if one.id <= last_id and _is_wanted(one.event, options)]
+            show(found[-options.limit :])
+            if not (found or options.follow):
+                say("no such events")
+        elif not options.follow:
+            say("no events yet: a dashboard records them while it runs")
+        if options.follow:
+            say(f"following {path}; Ctrl+C ends it")
+        while options.follow:
+            await asyncio.sleep(_EVERY_S)
+            if store is not None and not store.is_in_place:
+                store.close()
+                store, last_id = None, 0
+            if store is None and path.exists():
+                store = EventStore(path)
+            while store is not None and (news := store.after(last_id)):
+                last_id = news[-1].id
+                show(one.event for one in news if _is_wanted(one.event, options))
+    except (EventStoreError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UsageError(str(error)) from error
+    finally:
+        if store is not None:
+            store.close()
+    return 0
+
+
+def _is_wanted(event: Event, options: Options) -> bool:
+    named = (event.queue or "", str(event.as_json()["queue"] or ""))
+    if options.queue and not any(fnmatchcase(name, pattern) for name in named for pattern in options.queue):
+        return False
+    return not options.filter or event.matches(options.filter)
+
+
+def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
+    """Return what prints events: lines of JSON, or a table."""
+    table = Table(
+        Column("TIME", 19), Column("SEVERITY", 8), Column("KIND", 10), Column("SERVER", 20), Column("QUEUE", 20),
+        Column("WHAT", 0),
+    )  # fmt: skip
+
+    def show(events: Iterable[Event]) -> None:
+        for event in events:
+            fields = event.as_json()
+            if wants_json(options):
+                print_json(fields)
+                continue
+            when = clock(event.at_ms, date=True).split(".")[0]
+            table.print(when, event.severity, event.kind, event.server, fields["queue"] or "", event.text)
+        sys.stdout.flush()
+
+    return show

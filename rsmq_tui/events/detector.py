@@ -1,0 +1,401 @@
+"""Finds events by comparing successive snapshots of a place, and what its server says of itself.
+
+Only states that changed are looked at: a quiet queue costs one comparison of identities. A verdict that gets worse is
+told at once, one that gets better when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times within
+``FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for ``FLAP_SPAN_MS``.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from operator import is_not, itemgetter
+from typing import Any
+
+from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.text import count, duration, plural, seconds
+from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.server_info import ServerInfo
+
+HOLD_MS = 30_000
+FLAPS, FLAP_SPAN_MS = 4, 60_000
+# A queue counts as emptied if it held messages for this long: those that consumers keep empty are no news.
+FILLED_MS = 60_000
+# Evictions are told at most this often, with their sum.
+EVICTED_EVERY_MS = 60_000
+# More queues that were created or deleted between two polls are one event, which names so many of them.
+_ONE_BY_ONE, _NAMED = 50, 100
+# The uptime of INFO is in whole seconds.
+_UPTIME_SLACK_MS = 2_000
+
+_SEVERITIES = {
+    Verdict.BROKEN: Severity.ERROR,
+    Verdict.STALLED: Severity.ERROR,
+    Verdict.LEAKING: Severity.ERROR,
+    Verdict.GROWING: Severity.WARNING,
+    Verdict.POISONED: Severity.WARNING,
+    Verdict.AGED: Severity.WARNING,
+}
+_lasting = itemgetter(*map(QueueState._fields.index, ("name", "verdict", "vt_s", "delay_s", "maxsize", "created_ms")))
+_ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
+
+# Makes an event from its time, kind, severity and text.
+_Make = Callable[..., Event]
+
+
+class Hysteresis:
+    """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
+
+    ``told_ms`` is when the value that was told last began, None if an earlier run told it.
+    """
+
+    __slots__ = ("_changed_ms", "changes", "is_flapping", "told", "told_ms", "value")
+
+    def __init__(self, told: Any) -> None:
+        self.value = self.told = told
+        self.told_ms: int | None = None
+        self.changes = 0
+        self.is_flapping = False
+        self._changed_ms: deque[int] = deque(maxlen=FLAPS)
+
+    @property
+    def changed_ms(self) -> int:
+        """When the value changed last."""
+        return self._changed_ms[-1] if self._changed_ms else 0
+
+    def change(self, value: Any, at_ms: int) -> bool:
+        """Note a new value, and return whether it begins to flap with it."""
+        self.value = value
+        self.changes += 1
+        self._changed_ms.append(at_ms)
+        begins = len(self._changed_ms) == FLAPS and at_ms - self._changed_ms[0] <= FLAP_SPAN_MS
+        if self.is_flapping or not begins:
+            return False
+        self.is_flapping = True
+        return True
+
+    def is_settled(self, at_ms: int, hold_ms: int) -> bool:
+        """Return whether the value has lasted long enough to be told."""
+        return at_ms - self.changed_ms >= (FLAP_SPAN_MS if self.is_flapping else hold_ms)
+
+    def tell(self) -> int:
+        """Note that the value is told now, and return how often it changed since the last time."""
+        changes, self.changes = self.changes, 0
+        self.told, self.told_ms, self.is_flapping = self.value, self.changed_ms, False
+        return changes
+
+
+class QueueDetector:
+    """Finds the events of the queues of one place, from its snapshots in the order of time.
+
+    ``told`` has the verdicts that were told before, by queue, as from the last run of the dashboard.
+    """
+
+    def __init__(self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, Verdict] | None = None) -> None:
+        self._server = server
+        self._ns = ns
+        self._thresholds = thresholds
+        self._told = dict(told or {})
+        self._last: tuple[QueueState, ...] | None = None
+        # Of queues that are, or were told to be, in trouble; and those of them whose verdict is not told yet.
+        self._verdicts: dict[str, Hysteresis] = {}
+        self._held: dict[str, QueueState] = {}
+        # Since when queues have held messages.
+        self._filled: dict[str, int] = {}
+
+    def take(self, snapshot: Snapshot) -> list[Event]:
+        """Return what happened since the last snapshot; a failed poll says nothing about queues."""
+        if snapshot.link.failure is not None or snapshot.link.fresh_at_s is None:
+            return []
+        at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last
+        self._last = queues
+        found: list[Event] = []
+        if last is None:
+            self._begin(queues, at_ms, found)
+        elif queues is not last:
+            self._compare(last, queues, at_ms, found)
+        if self._held:
+            self._settle(at_ms, found)
+        return found
+
+    def _begin(self, queues: Sequence[QueueState], at_ms: int, found: list[Event]) -> None:
+        """Tell the troubles that were not told before, and those told before that are over."""
+        for queue in queues:
+            if queue.depth:
+                since_ms = queue.ready_since_ms
+                self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
+            if queue.name in self._told:
+                self._verdicts[queue.name] = Hysteresis(self._told[queue.name])
+            if queue.verdict is not Verdict.OK or queue.name in self._told:
+                self._follow(queue, at_ms, found)
+        self._told.clear()
+
+    def _compare(
+        self, last: Sequence[QueueState], queues: Sequence[QueueState], at_ms: int, found: list[Event]
+    ) -> None:
+        if len(last) == len(queues):
+            changed = compress(zip(last, queues, strict=True), map(is_not, last, queues))
+            # Most of those that changed have other counts only. Depth: whether it is 0.
+            news = [
+                (before, after)
+                for before, after in changed
+                if _lasting(before) != _lasting(after) or (not before.depth) is not (not after.depth)
+            ]
+            if all(before.name == after.name for before, after in news):
+                for before, after in news:
+                    self._compare_queue(before, after, at_ms, found)
+                return
+        known: dict[str, QueueState] = {queue.name: queue for queue in last}
+        created: list[QueueState] = []
+        for queue in queues:
+            if queue.name not in known:
+                created.append(queue)
+                if queue.depth:
+                    self._filled[queue.name] = at_ms
+                self._follow(queue, at_ms, found)
+            elif (before := known.pop(queue.name)) is not queue:
+                self._compare_queue(before, queue, at_ms, found)
+        for name in known:
+            self._verdicts.pop(name, None)
+            self._held.pop(name, None)
+            self._filled.pop(name, None)
+        found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
+        found += self._many(created, at_ms, EventKind.CREATED, _created)
+
+    def _many(
+        self, queues: Iterable[QueueState], at_ms: int, kind: EventKind, text: Callable[[QueueState], str]
+    ) -> list[Event]:
+        some = list(queues)
+        if len(some) <= _ONE_BY_ONE:
+            return [
+                self._event(
+                    at_ms,
+                    queue.name,
+                    kind,
+                    Severity.INFO,
+                    text(queue),
+                    details=_facts(queue),
+                    same=str(queue.created_ms),
+                )
+                for queue in some
+            ]
+        names = [queue.name for queue in some[:_NAMED]]
+        words = f"{plural(len(some), 'queue')} {kind}: {', '.join(names[:3])}, …"
+        details = {"queues": len(some), "names": names}
+        return [self._event(at_ms, None, kind, Severity.INFO, words, details=details, same=str(len(some)))]
+
+    def _compare_queue(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
+        if before.verdict is not after.verdict:
+            self._follow(after, at_ms, found)
+        if before[_ATTRIBUTES] != after[_ATTRIBUTES]:
+            self._compare_attributes(before, after, at_ms, found)
+        if bool(before.depth) is not bool(after.depth) and after.depth is not None:
+            if after.depth:
+                self._filled[after.name] = at_ms
+                return
+            since_ms = self._filled.pop(after.name, at_ms)
+            if before.depth and at_ms - since_ms >= FILLED_MS:
+                words = f"emptied: it held {plural(before.depth, 'message')} at the poll before"
+                found.append(
+                    self._event(
+                        at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details={"depth": before.depth}
+                    )
+                )
+
+    def _compare_attributes(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
+        make = partial(self._event, at_ms, after.name)
+        if before.created_ms is not None and after.created_ms not in (None, before.created_ms):
+            created = str(after.created_ms)
+            words = "deleted, and created again"
+            found.append(make(EventKind.CREATED, Severity.INFO, words, details=_facts(after), same=created))
+        changed = {
+            name: (old, new)
+            for name in ("vt_s", "delay_s", "maxsize")
+            # Unknown, as of a queue that is broken, is no change.
+            if (old := getattr(before, name)) != (new := getattr(after, name)) and None not in (old, new)
+        }
+        if changed:
+            words = ", ".join(f"{name.removesuffix('_s')} {_shown(name, old)} to {_shown(name, new)}"
+                              for name, (old, new) in changed.items())  # fmt: skip
+            details = {name: {"before": old, "after": new} for name, (old, new) in changed.items()}
+            found.append(make(EventKind.ATTRIBUTES, Severity.INFO, words, details=details, same=words))
+
+    def _follow(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
+        """Tell a verdict that changed, or hold it."""
+        verdict = queue.verdict
+        known = self._verdicts.get(queue.name)
+        # Watching is no verdict yet: the last one stands.
+        if verdict is Verdict.WATCHING or (known is None and verdict is Verdict.OK):
+            return
+        if known is None:
+            known = self._verdicts[queue.name] = Hysteresis(Verdict.OK)
+        if verdict is known.value:
+            return
+        if known.change(verdict, at_ms):
+            changes = known.changes
+            words = (
+                f"its verdict changes often, {verdict} now: told again when it has been the same for "
+                f"{duration(FLAP_SPAN_MS)}"
+            )
+            details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
+            found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
+        if not known.is_flapping and verdict.rank < known.told.rank:
+            self._tell(queue, known, found)
+        elif known.is_flapping or verdict is not known.told:
+            self._held[queue.name] = queue
+        else:
+            self._held.pop(queue.name, None)
+
+    def _settle(self, at_ms: int, found: list[Event]) -> None:
+        for name, queue in list(self._held.items()):
+            known = self._verdicts[name]
+            if known.is_settled(at_ms, HOLD_MS):
+                self._tell(queue, known, found)
+
+    def _tell(self, queue: QueueState, known: Hysteresis, found: list[Event]) -> None:
+        before, told_ms, changed_ms = known.told, known.told_ms, known.changed_ms
+        changes = known.tell()
+        self._held.pop(queue.name, None)
+        verdict = queue.verdict
+        is_over = verdict is Verdict.OK
+        if is_over:
+            del self._verdicts[queue.name]
+        why = reason(queue, changed_ms, self._thresholds)
+        lasted = f" for {duration(changed_ms - told_ms)}" if told_ms is not None else ""
+        # Its own time is that of the first change; those between were not told.
+        often = f" ({count(changes)} changes since it was told)" if changes > 2 else ""
+        words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
+        details = {
+            "verdict": verdict.value,
+            "before": before.value,
+            "since_ms": queue.since_ms,
+            "changes": changes,
+            **_facts(queue),
+        }
+        begin_ms = changed_ms if queue.since_ms is None else queue.since_ms
+        severity = _SEVERITIES.get(verdict, Severity.INFO)
+        found.append(
+            self._event(
+                changed_ms, queue.name, EventKind.VERDICT, severity, words,
+                details=details, same=verdict.value, begin_ms=begin_ms,
+            )
+        )  # fmt: skip
+
+    def _event(
+        self,
+        at_ms: int,
+        queue: str | None,
+        kind: EventKind,
+        severity: Severity,
+        text: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        same: str = "",
+        begin_ms: int | None = None,
+    ) -> Event:
+        begin_ms = at_ms if begin_ms is None else begin_ms
+        return Event(at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms)
+
+
+def _facts(queue: QueueState) -> dict[str, Any]:
+    return {"depth": queue.depth, "ready": queue.ready, "created_ms": queue.created_ms}
+
+
+def _created(queue: QueueState) -> str:
+    return "appeared" if queue.created_ms is None else "created"
+
+
+def _deleted(queue: QueueState) -> str:
+    # A list without items has no key, so nobody can tell whether it was deleted.
+    held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the poll before"
+    return f"{'gone' if queue.created_ms is None else 'deleted'}{held}"
+
+
+def _shown(name: str, value: float) -> str:
+    if name != "maxsize":
+        return seconds(value)
+    return "unlimited" if value == -1 else f"{count(value)} bytes"
+
+
+class ServerDetector:
+    """Finds the events of one server, which may be watched as several places: whether it answers, and who it is."""
+
+    def __init__(self, server: str, *, was_lost: bool = False) -> None:
+        self._server = server
+        self._failures: dict[str, Failure | None] = {}
+        self._link = Hysteresis(told=was_lost)
+        self._info: ServerInfo | None = None
+        self._info_at_ms = 0
+        self._evicted = 0
+        self._evicted_told_ms: int | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run id of the server that answers, empty if it is not known."""
+        return "" if self._info is None else self._info.run_id
+
+    def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
+        """Note whether a place could be polled. The server is lost when none of its places can."""
+        self._failures[place] = failure
+        is_lost = all(one is not None for one in self._failures.values())
+        link, found = self._link, []
+        if is_lost is not link.value and link.change(is_lost, at_ms):
+            words = f"its connection comes and goes: told again when it has been the same for {duration(FLAP_SPAN_MS)}"
+            details = {"lost": is_lost, "changes": link.changes}
+            found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
+        was_flapping = link.is_flapping
+        if link.changes and (link.told is not link.value or was_flapping) and link.is_settled(at_ms, 0):
+            lost_ms, changed_ms = link.told_ms, link.changed_ms
+            changes = link.tell()
+            often = f" ({count(changes)} changes since it was told)" if changes > 2 else ""
+            if is_lost:
+                why = "no answer" if failure is None else failure.sentence
+                facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
+                words = f"does not answer: {why}{often}"
+                found.append(self._event(changed_ms, EventKind.LOST, Severity.ERROR, words, facts))
+            else:
+                lasted = f" after {duration(changed_ms - lost_ms)}" if lost_ms is not None else ""
+                words = f"answers again{lasted}{often}"
+                found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
+        return found
+
+    def take_info(self, info: ServerInfo, at_ms: int) -> list[Event]:
+        """Compare what the server says of itself with the last time, if there was one."""
+        before, before_ms = self._info, self._info_at_ms
+        self._info, self._info_at_ms = info, at_ms
+        if before is None:
+            return []
+        found = []
+        if info.run_id != before.run_id:
+            self._evicted = 0
+            details: dict[str, Any] = {"run_id": info.run_id, "before": before.run_id, "role": info.role}
+            started_ms = at_ms - info.uptime_s * 1000
+            # A server that ran already when the other one still answered is not the same one, restarted.
+            if started_ms + _UPTIME_SLACK_MS < before_ms:
+                words = f"another server answers, up for {duration(info.uptime_s * 1000)}: failed over"
+                found.append(self._event(at_ms, EventKind.FAILOVER, Severity.WARNING, words, details, same=info.run_id))
+            else:
+                words = f"restarted, up for {duration(info.uptime_s * 1000)}"
+                found.append(
+                    self._event(at_ms, EventKind.RESTARTED, Severity.WARNING, words, details, same=info.run_id)
+                )
+        elif info.role != before.role:
+            words = f"its role is {info.role} now, was {before.role}: failed over"
+            details = {"role": info.role, "before": before.role}
+            found.append(self._event(at_ms, EventKind.ROLE, Severity.WARNING, words, details, same=info.role))
+        known = before.evicted_keys if info.run_id == before.run_id else 0
+        # The counter may have been reset by CONFIG RESETSTAT.
+        self._evicted += max(0, info.evicted_keys - known)
+        is_due = self._evicted_told_ms is None or at_ms - self._evicted_told_ms >= EVICTED_EVERY_MS
+        if self._evicted and is_due:
+            words = f"evicted {plural(self._evicted, 'key')} for want of memory: messages may be lost"
+            details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}
+            found.append(self._event(at_ms, EventKind.EVICTED, Severity.ERROR, words, details))
+            self._evicted, self._evicted_told_ms = 0, at_ms
+        return found
+
+    def _event(
+        self, at_ms: int, kind: EventKind, severity: Severity, text: str, details: Mapping[str, Any], same: str = ""
+    ) -> Event:
+        return Event(at_ms, self._server, "", None, kind, severity, text, details, same, at_ms, self.run_id)

@@ -1,0 +1,84 @@
+"""One event as an immutable value, and its forms: JSON, and words to filter by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rsmq_tui.monitor.text import passes
+from rsmq_tui.protocol.kinds import Reference, kind_of
+
+
+class Severity(StrEnum):
+    """How bad an event is, worst first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    VERDICT = "verdict"
+    FLAPPING = "flapping"
+    CREATED = "created"
+    DELETED = "deleted"
+    EMPTIED = "emptied"
+    ATTRIBUTES = "attributes"
+    LOST = "lost"
+    BACK = "back"
+    RESTARTED = "restarted"
+    FAILOVER = "failover"
+    ROLE = "role"
+    EVICTED = "evicted"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at ``at_ms``, by the server's clock.
+
+    ``queue`` is None if it is about the server, or about many queues. ``text`` is one sentence, which may quote names:
+    it is not printable as it is. ``details`` is an object for JSON.
+
+    ``run_id`` is the server's run id, empty if it is not known. Two dashboards that see the same thing give the same
+    ``same``, and nearly the same ``begin_ms``, which is when it began.
+    """
+
+    at_ms: int
+    server: str
+    ns: str
+    queue: str | None
+    kind: EventKind
+    severity: Severity
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    same: str = ""
+    begin_ms: int = 0
+    run_id: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the documented JSON object; a queue is named as commands name it."""
+        kind = kind_of(self.ns)
+        is_plain = self.queue is None or kind.has_namespaces
+        return {
+            "at_ms": self.at_ms,
+            "server": self.server,
+            "ns": self.ns,
+            "queue": self.queue if is_plain else Reference(kind, self.ns, self.queue or "").text,
+            "kind": self.kind.value,
+            "severity": self.severity.value,
+            "text": self.text,
+            "details": dict(self.details),
+        }
+
+    def matches(self, typed: str) -> bool:
+        """Return whether each word is in the queue, server or text, or starts the kind or severity; ! negates one."""
+        return passes(typed, self._holds)
+
+    def _holds(self, word: str) -> bool:
+        texts = (self.queue or "", self.server, self.text)
+        return (
+            any(word in text.lower() for text in texts) or self.kind.startswith(word) or self.severity.startswith(word)
+        )

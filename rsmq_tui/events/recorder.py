@@ -1,0 +1,280 @@
+"""Detects the events of a dashboard and writes them, in a thread: the screen waits for neither.
+
+What does not fit into the file, as on a full disk, is kept in memory and written later. Changes are taken from the
+journal, also those that were made by a command.
+"""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
+from rsmq_tui.monitor import PeekError, Snapshot, Source
+from rsmq_tui.monitor.poller import KnowsServer
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, printable
+from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_db import JournalError
+
+# How often a server is asked who it is and what it evicted, and how long after a refusal, which its ACL LOG notes.
+# After an outage it is asked at once.
+INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
+# Events that can be shown without reading the file again.
+RECENT = 2_000
+# Events in memory that could not be written; the oldest are lost beyond.
+_UNWRITTEN_MAX = 10_000
+_WAITING_MAX = 256
+_TICK_S = 1.0
+_RETRY_S = 30.0
+_JOURNAL_CHANGES = 100
+
+_Work = Callable[[], Sequence[Event]]
+
+
+class EventRecorder:
+    """Records the events of the places whose snapshots it takes, from ``start`` to ``close``.
+
+    ``folder`` holds the file of events and the journal. ``clock`` is the monotonic clock, in seconds, of the sources;
+    ``wall_s`` the local time, which is used for a server that never answered.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit: int = LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] = time.time,
+        tick_s: float = _TICK_S,
+    ) -> None:
+        self.path = folder / FILE_NAME
+        self.problem: str | None = None
+        self.revision = 0
+        self._journal_path = folder / "journal.sqlite"
+        self._journal_seen: object = None
+        self._limit = limit
+        self._clock = clock
+        self._wall_s = wall_s
+        self._tick_s = tick_s
+        self._writer = secrets.token_hex(8)
+        self._store: EventStore | None = None
+        self._retry_at_s = 0.0
+        self._last_id = 0
+        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._unwritten: deque[Event] = deque(maxlen=_UNWRITTEN_MAX)
+        self._shown: tuple[Event, ...] = ()
+        self._queues: dict[str, tuple[str, QueueDetector]] = {}
+        self._servers: dict[str, ServerDetector] = {}
+        self._asked: dict[str, float] = {}
+        self._failing: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._work: deque[_Work] = deque()
+        self._news = threading.Condition()
+        self._closing = False
+        # A daemon, so that a disk that hangs does not keep the program.
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, which opens the file."""
+        self._thread.start()
+
+    @property
+    def recent(self) -> Sequence[Event]:
+        """The last events, the oldest first, those of other dashboards included; ``revision`` changes with them."""
+        return self._shown
+
+    def run_id(self, server: str) -> str:
+        """Return the run id of a server, empty if it is not known."""
+        return self._servers[server].run_id if server in self._servers else ""
+
+    def take(self, snapshot: Snapshot, source: Source) -> None:
+        """Compare a snapshot with the last one of its place; returns at once.
+
+        Now and then the source is asked which server answers, in a task of the running event loop.
+        """
+        link, now_s = snapshot.link, self._clock()
+        has_failed = link.failure is not None
+        at_ms = snapshot.at_ms
+        if has_failed:
+            fresh_s = link.fresh_at_s
+            at_ms = round(self._wall_s() * 1000) if fresh_s is None else at_ms + round((now_s - fresh_s) * 1000)
+        self._give(lambda: self._detect(snapshot, source, at_ms))
+        place = f"{snapshot.place}\0{snapshot.ns}"
+        was_failing = place in self._failing
+        (self._failing.add if has_failed else self._failing.discard)(place)
+        is_due = was_failing or now_s >= self._asked.get(snapshot.server, 0.0)
+        if not has_failed and is_due and isinstance(source, KnowsServer):
+            self._asked[snapshot.server] = now_s + INFO_EVERY_S
+            task = asyncio.create_task(self._ask(source, snapshot.server, at_ms))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def aclose(self) -> None:
+        """Write what was taken, and end; a disk that hangs is not waited for."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self.close)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Write what was taken, and end the thread, within that time."""
+        with self._news:
+            self._closing = True
+            self._news.notify()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+
+    async def _ask(self, source: KnowsServer, server: str, at_ms: int) -> None:
+        try:
+            info = await source.server_info()
+        except PeekError:
+            # Without the permission for INFO, the rest is recorded as well.
+            self._asked[server] = self._clock() + INFO_AGAIN_S
+            return
+        if info is not None and info.run_id:
+            self._give(lambda: self._server(server).take_info(info, at_ms))
+
+    def _give(self, work: _Work) -> None:
+        with self._news:
+            if len(self._work) < _WAITING_MAX:
+                self._work.append(work)
+                self._news.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                if not self._work and not self._closing:
+                    self._news.wait(self._tick_s)
+                works = [self._work.popleft() for _ in range(len(self._work))]
+                is_last = self._closing and not works
+            self._turn(works)
+            if is_last:
+                break
+        if self._store is not None:
+            self._store.close()
+
+    def _turn(self, works: Sequence[_Work]) -> None:
+        """Detect, write and read again; an error is kept as a sentence, and keeps nothing else from being done."""
+        steps: list[Callable[[], None]] = [self._open, *(partial(self._do, work) for work in works), self._write]
+        for step in steps:
+            try:
+                step()
+            except EventStoreError as error:
+                self.problem = printable(str(error), SENTENCE_MAX)
+                self._retry_at_s = self._clock() + _RETRY_S
+                if self._store is not None:
+                    self._store.close()
+                    self._store = None
+            except Exception as error:
+                self.problem = printable(f"an event was not recorded: {type(error).__name__}: {error}", SENTENCE_MAX)
+        shown = (*self._recent, *self._unwritten)
+        if len(shown) != len(self._shown) or shown[-1:] != self._shown[-1:]:
+            self._shown = shown
+            self.revision += 1
+
+    def _open(self) -> None:
+        if self._store is not None and not self._store.is_in_place:
+            # Somebody removed the file: a new one begins.
+            self._store.close()
+            self._store, self._last_id = None, 0
+        if self._store is None and self._clock() >= self._retry_at_s:
+            self._store = EventStore(self.path, writer=self._writer, limit=self._limit)
+            self._last_id = self._store.newest_id()
+            self._recent.clear()
+            self._recent.extend(stored.event for stored in self._store.last(RECENT) if stored.id <= self._last_id)
+            self.problem = None
+
+    def _do(self, work: _Work) -> None:
+        self._unwritten += [replace(event, run_id=self.run_id(event.server)) for event in work()]
+
+    def _write(self) -> None:
+        store = self._store
+        if store is None:
+            return
+        if self._unwritten:
+            store.write(self._unwritten)
+            self._unwritten.clear()
+            self.problem = None
+        changes = self._changes()
+        if changes:
+            store.write(changes.values(), uids=list(changes))
+        if store.has_news():
+            for stored in store.after(self._last_id, RECENT):
+                self._last_id = stored.id
+                self._recent.append(stored.event)
+
+    def _detect(self, snapshot: Snapshot, source: Source, at_ms: int) -> Sequence[Event]:
+        server, ns = snapshot.server, snapshot.ns
+        known = self._queues.get(snapshot.place)
+        if known is None or known[0] != ns:
+            told = None if self._store is None else self._store.told_verdicts(server, ns)
+            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
+        of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
+        return [*of_server, *known[1].take(snapshot)]
+
+    def _server(self, server: str) -> ServerDetector:
+        if server not in self._servers:
+            was_lost = self._store is not None and self._store.was_lost(server)
+            self._servers[server] = ServerDetector(server, was_lost=was_lost)
+        return self._servers[server]
+
+    def _changes(self) -> dict[str, Event]:
+        """Return the last changes in the journal by their ids, if it has changed."""
+        seen = tuple(map(_version, (self._journal_path, Path(f"{self._journal_path}-wal"))))
+        if seen == self._journal_seen or seen[0] is None:
+            return {}
+        self._journal_seen = seen
+        with suppress(JournalError):
+            journal = Journal(self._journal_path)
+            try:
+                changes = journal.changes(_JOURNAL_CHANGES)
+            finally:
+                journal.close()
+            ended = [change for change in reversed(changes) if change.state not in (State.RUNNING, State.DAMAGED)]
+            return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
+        return {}
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def event_of_change(change: Change) -> Event:
+    """Return the event of a change that has ended."""
+    counts = f"{count(change.done)} of {count(change.planned)}"
+    parts = (change.skipped, "skipped"), (change.failed, "failed")
+    left = "".join(f", {count(number)} {word}" for number, word in parts if number)
+    to = f" to {change.target}" if change.target is not None else ""
+    how = f"undoes change {change.undoes}" if change.undoes is not None else f"rsmq-tui undo {change.change} undoes it"
+    words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}; {how}"
+    details = {
+        "change": change.change,
+        "action": change.name,
+        "who": change.who,
+        "host": change.host,
+        "target": change.target,
+        "filter": change.what,
+        "planned": change.planned,
+        "done": change.done,
+        "skipped": change.skipped,
+        "failed": change.failed,
+        "undoes": change.undoes,
+    }
+    severity = Severity.WARNING if change.failed or change.state is State.INTERRUPTED else Severity.INFO
+    return Event(
+        change.at_ms, change.server, change.ns, change.queue or None, EventKind.CHANGE, severity, words, details,
+        str(change.change), change.at_ms, change.run_id or "",
+    )  # fmt: skip

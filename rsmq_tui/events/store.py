@@ -1,0 +1,222 @@
+"""The events in one SQLite file in the user's state folder, which several dashboards write and read at once.
+
+Two dashboards see the same event at slightly different times. An event is left out if another writer has written one of
+the same server, queue, kind and outcome that began at nearly the same time.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.triage.journal_db import SqliteFile
+
+LIMIT = 100_000
+# Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls. They try a
+# lost server again after up to 30 s, read INFO every 10 s, and tell evictions once a minute.
+_SAME_MS = 5_000
+_SAME_OF_KIND_MS = {
+    EventKind.BACK: 35_000,
+    EventKind.RESTARTED: 45_000,
+    EventKind.FAILOVER: 45_000,
+    EventKind.ROLE: 45_000,
+    EventKind.EVICTED: 60_000,
+}
+_TIME_MAX = 1 << 62
+FILE_NAME = "events.sqlite"
+
+
+class EventStoreError(Exception):
+    """The log of events cannot be written or read; its text is for people."""
+
+
+class Stored(NamedTuple):
+    """An event in the file; ids grow in the order of writing."""
+
+    id: int
+    event: Event
+
+
+# server, ns and queue are blobs: names are bytes, and need not be UTF-8. queue is empty for none.
+# uid: of an event that is written once by whoever finds it first, such as a change in the journal; NULL for others.
+_SCHEMA = """
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms INTEGER NOT NULL,
+    server BLOB NOT NULL,
+    run_id TEXT NOT NULL,
+    ns BLOB NOT NULL,
+    queue BLOB,
+    kind TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    text BLOB NOT NULL,
+    details TEXT NOT NULL,
+    same TEXT NOT NULL,
+    begin_ms INTEGER NOT NULL,
+    writer TEXT NOT NULL,
+    uid TEXT UNIQUE
+);
+CREATE INDEX events_by_time ON events (at_ms);
+CREATE INDEX events_by_begin ON events (begin_ms)
+"""
+_COLUMNS = ("id", "at_ms", "server", "run_id", "ns", "queue", "kind", "severity", "text", "details", "same", "begin_ms",
+            "writer", "uid")  # fmt: skip
+
+
+class EventFile(SqliteFile):
+    """The file of a log of events."""
+
+    what = "log of events"
+    error_type = EventStoreError
+    version = 1
+    # "rsme", in the file's header.
+    application_id = 0x72736D65
+    schema = _SCHEMA
+    columns = {"events": _COLUMNS}  # noqa: RUF012 - it is never changed
+    # The last events may be lost when the machine crashes, but a commit does not wait for the disk.
+    synchronous = "NORMAL"
+
+
+class EventStore:
+    """Writes and reads the events in the file ``path``, created if needed; raises ``EventStoreError``.
+
+    At most ``limit`` events are kept; the oldest go first. ``writer`` is a random id of the program that writes.
+    """
+
+    def __init__(self, path: Path, *, writer: str = "", limit: int = LIMIT) -> None:
+        self._file = EventFile(path)
+        self._writer = writer
+        self._limit = limit
+        self._seen: object = None
+
+    @property
+    def is_in_place(self) -> bool:
+        """True while the open file is the one at its path, and was not removed or replaced."""
+        return self._file.is_in_place
+
+    def write(self, events: Iterable[Event], *, uids: Sequence[str] | None = None) -> int:
+        """Write events in one transaction, and return how many were written; those of other writers are left out.
+
+        ``uids`` gives each event an id, under which it is written only once, ever.
+        """
+        written = 0
+        with self._file.told(), self._file.transaction():
+            for number, event in enumerate(events):
+                written += self._write(event, None if uids is None else uids[number])
+            if written:
+                self._file.db.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (self._limit,))
+        return written
+
+    def _write(self, event: Event, uid: str | None) -> bool:
+        begin_ms, within_ms = _time(event.begin_ms), _SAME_OF_KIND_MS.get(event.kind, _SAME_MS)
+        values = (
+            _time(event.at_ms), name_bytes(event.server), event.run_id, name_bytes(event.ns),
+            None if event.queue is None else name_bytes(event.queue), event.kind.value, event.severity.value,
+            name_bytes(event.text), json.dumps(event.details), event.same, begin_ms, self._writer, uid,
+        )  # fmt: skip
+        _, server, run_id, ns, queue, kind, _, _, _, same, _, writer, _ = values
+        inserted = self._file.db.execute(
+            f"INSERT OR IGNORE INTO events ({', '.join(_COLUMNS[1:])}) SELECT {', '.join('?' * (len(_COLUMNS) - 1))}"
+            " WHERE NOT EXISTS (SELECT 1 FROM events WHERE begin_ms BETWEEN ? AND ? AND writer != ? AND kind = ?"
+            " AND same = ? AND queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?)))",
+            (*values, begin_ms - within_ms, begin_ms + within_ms, writer, kind, same, queue, ns, server, run_id),
+        )
+        return inserted.rowcount > 0
+
+    def last(self, limit: int, *, since_ms: int | None = None) -> list[Stored]:
+        """Return the last events since a time, the oldest of them first."""
+        found = self._select(
+            "WHERE at_ms >= ? ORDER BY at_ms DESC, id DESC LIMIT ?", -_TIME_MAX if since_ms is None else since_ms, limit
+        )
+        return found[::-1]
+
+    def after(self, id: int, limit: int = 1_000) -> list[Stored]:
+        """Return the events that were written after that one, in the order of writing."""
+        return self._select("WHERE id > ? ORDER BY id LIMIT ?", id, limit)
+
+    def has_news(self) -> bool:
+        """Return whether this or another program has written since the last call."""
+        with self._file.told():
+            # data_version changes if another connection has written, total_changes if this one has.
+            seen = self._file.db.execute("PRAGMA data_version").fetchone()[0], self._file.db.total_changes
+        is_new, self._seen = seen != self._seen, seen
+        return is_new
+
+    def newest_id(self) -> int:
+        """Return the id of the event that was written last, 0 for none."""
+        with self._file.told():
+            return int(self._file.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+
+    def told_verdicts(self, server: str, ns: str) -> dict[str, Verdict]:
+        """Return the troubles of queues that were told and are not over, as far as the log goes."""
+        with self._file.told():
+            rows = self._file.db.execute(
+                "SELECT queue, kind, same, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
+                " AND kind IN ('verdict', 'deleted', 'created') GROUP BY queue",
+                (name_bytes(server), name_bytes(ns)),
+            ).fetchall()
+        found: dict[str, Verdict] = {}
+        for queue, kind, same, _ in rows:
+            with suppress(ValueError, TypeError):
+                verdict = Verdict(same) if kind == EventKind.VERDICT else Verdict.OK
+                if verdict is not Verdict.OK:
+                    found[_name(queue)] = verdict
+        return found
+
+    def was_lost(self, server: str) -> bool:
+        """Return whether the last thing told of a server's connection is that it was lost."""
+        with self._file.told():
+            row = self._file.db.execute(
+                "SELECT kind FROM events WHERE server = ? AND kind IN ('lost', 'back') ORDER BY id DESC LIMIT 1",
+                (name_bytes(server),),
+            ).fetchone()
+        return row is not None and row["kind"] == EventKind.LOST
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(sqlite3.Error):
+            self._file.close()
+
+    def _select(self, where: str, *values: object) -> list[Stored]:
+        with self._file.told():
+            rows = self._file.db.execute(f"SELECT * FROM events {where}", values).fetchall()
+        found = []
+        for row in rows:
+            # Another program may have written anything: what is no event is left out.
+            with suppress(ValueError, TypeError, AttributeError, RecursionError):
+                found.append(Stored(int(row["id"]), _event_of(row)))
+        return found
+
+
+def _time(ms: int) -> int:
+    """Return a time that fits in a column: a score that was set by hand may be any number."""
+    return max(-_TIME_MAX, min(ms, _TIME_MAX))
+
+
+def _name(raw: object) -> str:
+    if not isinstance(raw, bytes):
+        raise TypeError("not a name")
+    return name_of(raw)
+
+
+def _event_of(row: sqlite3.Row) -> Event:
+    details = json.loads(row["details"])
+    queue = row["queue"]
+    return Event(
+        at_ms=int(row["at_ms"]),
+        server=_name(row["server"]),
+        ns=_name(row["ns"]),
+        queue=None if queue is None else _name(queue),
+        kind=EventKind(row["kind"]),
+        severity=Severity(row["severity"]),
+        text=_name(row["text"]),
+        details=details if isinstance(details, dict) else {},
+        same=str(row["same"]),
+        begin_ms=int(row["begin_ms"]),
+        run_id=str(row["run_id"]),
+    )

@@ -1,0 +1,267 @@
+"""The log of events: a screen with a table and a filter, and the last three on the overview."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.strip import Strip
+from textual.widgets import Input
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import clock, count, duration, plural, printable
+from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.model import Event
+
+# How often the file is looked at for news.
+_NEWS_S = 0.5
+# The terminals with room for the last events on the overview, and how many there are.
+LINES_FROM, LINES = 40, 3
+# A replay shows what happened in this time before its position.
+REPLAY_SPAN_MS = 15 * 60_000
+
+_TOKENS = {"error": "verdict-stalled", "warning": "verdict-growing", "info": "muted"}
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """What the cells show besides their event: the time that ages count from, and whether times are clock times."""
+
+    at_ms: int = 0
+    clock_times: bool = False
+
+
+def _when(event: "Event", context: EventContext) -> Piece:
+    if context.clock_times:
+        return clock(event.at_ms, date=True).split(".")[0], ""
+    return duration(context.at_ms - event.at_ms), ""
+
+
+_COLUMNS: tuple[Column["Event", EventContext], ...] = (
+    Column("time", "TIME", 8, _when, grow=True),
+    Column("server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, most=28, middle=True),
+    Column("queue", "QUEUE", 16, lambda event, _: (event.queue or "", "strong"), most=32),
+    Column("what", "WHAT", 10, lambda event, _: (event.kind.value, _TOKENS[event.severity.value]), drop=1),
+    Column("why", "WHY", 20, lambda event, _: (event.text, ""), grow=True),
+)
+
+
+class EventsScreen(DashboardScreen):
+    """Shows the last events, the newest first; in a replay, those of the recorded minutes before its position."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("events", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("events")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = RowTable(_COLUMNS, EventContext(), id="events", on_open=self._open)
+        self._title = TextLine(id="title")
+        self._why = TextLine(id="event")
+        self._filter = ""
+        self._events: Sequence[Event] = ()
+        self._shown: object = None
+        self._problem: str | None = None
+        self._is_reading = False
+
+    def compose(self) -> ComposeResult:
+        """Status, title, filter, events, the whole sentence of the one under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield Input(placeholder="words in a queue, server or sentence; !word excludes", id="filter", compact=True)
+        yield self.table
+        yield self._why
+        yield KeyHints("table", "events", "app")
+
+    def on_mount(self) -> None:
+        """Focus the table, and follow the log."""
+        self.table.focus()
+        if self.dashboard.replay is None:
+            self._look()
+            self.set_interval(_NEWS_S, self._look)
+        else:
+            self.rest()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Count the ages on."""
+        self._show()
+
+    def rest(self) -> None:
+        """Read the events before the position of a replay again."""
+        replay = self.dashboard.replay
+        if replay is not None:
+            self._read(replay.label, replay.position_ms)
+
+    @work(group="events", exclusive=True)
+    async def _read(self, history: str, at_ms: int) -> None:
+        from rsmq_tui.tui.replay.events import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
+
+        self._is_reading = True
+        self._show()
+        try:
+            self._events = await asyncio.to_thread(events_before, history, at_ms, REPLAY_SPAN_MS)
+            self._problem = None
+        except Exception as error:
+            # A damaged file or a filesystem may raise any exception.
+            self._problem = f"these events cannot be read: {str(error) or type(error).__name__}"
+        self._is_reading = False
+        self._show()
+
+    def _look(self) -> None:
+        events = self.dashboard.events
+        if events is None:
+            return
+        if (events.revision, events.problem) != self._shown:
+            self._shown = events.revision, events.problem
+            self._events, self._problem = events.recent, events.problem
+            self._show()
+
+    def _show(self) -> None:
+        if not self.is_mounted:
+            return
+        rows = [event for event in self._events if event.matches(self._filter)]
+        rows.sort(key=lambda event: event.at_ms, reverse=True)
+        # The same event twice, as of two dashboards without a common file, is one row.
+        by_key = {f"{one.at_ms} {one.kind}\0{one.server}\0{one.ns}\0{one.queue}\0{one.text}": one for one in rows}
+        at_ms = self.snapshot.at_ms if self.snapshot is not None else 0
+        self.table.empty_text = [(f"  {self._nothing()}", "muted")]
+        context = EventContext(at_ms, self.dashboard.clock_times)
+        self.table.show(list(by_key.values()), list(by_key), context)
+        self._title.show(self._head(len(by_key)))
+        self._show_whole()
+
+    def _nothing(self) -> str:
+        if self._is_reading:
+            return "reading the history …"
+        return "No event matches." if self._filter and self._events else "Nothing has happened yet."
+
+    def _head(self, shown: int) -> list[Piece]:
+        total = len(self._events)
+        number = plural(total, "event") if shown == total else f"{count(shown)} of {plural(total, 'event')}"
+        if self.dashboard.replay is not None:
+            number += f" in the {duration(REPLAY_SPAN_MS)} before"
+        pieces: list[Piece] = [(" ◀ events   ", "strong"), (number, "")]
+        if self._problem is not None:
+            pieces.append((f"   ! {printable(self._problem, 200)}", "alarm"))
+        return pieces
+
+    @on(RowTable.Moved)
+    def _show_whole(self) -> None:
+        event = self.table.cursor_row
+        pieces: list[Piece] = []
+        if event is not None:
+            where = printable(event.server if event.queue is None else event.queue, 60)
+            token = _TOKENS[event.severity.value]
+            pieces = [(f" {clock(event.at_ms, date=True)} ", "muted"), (f"{event.kind} ", token),
+                      (f"{where}: {printable(event.text, 600)}", "")]  # fmt: skip
+        self._why.show(pieces, 3)
+
+    def _open(self, event: "Event") -> None:
+        """Go to the queue, or replay the moment if it is gone and the moment was recorded."""
+        snapshot = self.dashboard.snapshot
+        for queue in snapshot.queues if snapshot is not None and event.queue is not None else ():
+            if queue.name == event.queue:
+                part = snapshot.part(queue.place) if snapshot is not None else None
+                if part is not None and (part.server, part.ns) == (event.server, event.ns):
+                    self.dashboard.navigation.open_queue(queue.name, queue.place)
+                    return
+        if self._history is not None:
+            self.action_replay_moment()
+            return
+        words = "this event is about no queue" if event.queue is None else (
+            f"queue {printable(event.queue, 60)} is not among those that are shown"
+        )  # fmt: skip
+        self.notify(words, severity="warning", markup=False)
+
+    @property
+    def _history(self) -> str | None:
+        """The recording that is known: the one that this dashboard writes, or that of the analysis that is open."""
+        if self.dashboard.replay is not None:
+            return None
+        if self.dashboard.recording is not None:
+            return self.dashboard.recording.label
+        return None if self.dashboard.past is None else self.dashboard.past.history
+
+    def action_replay_moment(self) -> None:
+        """Replay the moment of the event under the cursor."""
+        event, history = self.table.cursor_row, self._history
+        if event is None:
+            self.notify("no event is selected", severity="warning", markup=False)
+        elif history is None:
+            self.notify("nothing is recorded here: rsmq-tui --record DIR records", severity="warning", markup=False)
+        else:
+            self.dashboard.open_replay(history, event.at_ms, event.queue)
+
+    def action_filter(self) -> None:
+        """Open the filter and focus it at once: what is typed next must not reach the table."""
+        entry = self.query_one("#filter")
+        entry.display = True
+        self.set_focus(entry)
+
+    def action_clear(self) -> None:
+        """Clear the filter; if there is none, go back."""
+        entry = self.query_one("#filter", Input)
+        if entry.display:
+            entry.value = ""
+            entry.display = False
+            self.set_focus(self.table)
+        else:
+            self.app.call_later(self.app.run_action, "leave")
+
+    @on(Input.Changed, "#filter")
+    def _filter_as_typed(self, event: Input.Changed) -> None:
+        self._filter = event.value
+        self._show()
+
+    @on(Input.Submitted, "#filter")
+    def _keep_filter(self) -> None:
+        self.set_focus(self.table)
+        if not self._filter:
+            self.query_one("#filter").display = False
+
+
+class LastEvents(Painted):
+    """Shows the last events on a terminal with room for them, and nothing while there are none."""
+
+    DEFAULT_CSS = f"""
+    LastEvents {{ height: {LINES}; display: none; }}
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="last-events")
+        self._events: Sequence[Event] = ()
+        self._at_ms = 0
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Show the last events, with their ages at that snapshot."""
+        dashboard = dashboard_of(self.app)
+        has_room = self.app.size.height >= LINES_FROM and dashboard.replay is None
+        events = dashboard.events.recent if has_room and dashboard.events is not None else ()
+        self._events = sorted(events, key=lambda event: event.at_ms)[-LINES:]
+        self._at_ms = snapshot.at_ms
+        self.display = bool(self._events)
+        if self.display:
+            self.styles.height = len(self._events)
+            self.repaint()
+
+    def paint(self) -> list[Strip]:
+        """Paint one event a line, the newest first."""
+        return [self.clipped(self._pieces(event)) for event in reversed(self._events)]
+
+    def _pieces(self, event: "Event") -> list[Piece]:
+        where = event.server if event.queue is None else event.queue
+        dashboard = dashboard_of(self.app)
+        when, token = _when(event, EventContext(self._at_ms, dashboard.clock_times))
+        return [
+            (f" {when:>8} ", "muted"), (f"{printable(where, 30)} ", "strong"),
+            (f"{event.kind} ", _TOKENS[event.severity.value]), (printable(event.text, 300), token),
+        ]  # fmt: skip

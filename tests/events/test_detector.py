@@ -1,0 +1,314 @@
+"""What the detector tells of two polls, and how often."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.model import Event
+from rsmq_tui.monitor import QueueState, Thresholds, Verdict
+from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.server_info import ServerInfo
+from tests.events.made import NOON_MS, SERVER, polled, state
+
+STALLED = {"depth": 3, "ready": 3, "totalrecv": 1, "totalsent": 4}
+
+
+def stalled(name: str = "orders", s: float = 0) -> QueueState:
+    since_ms = NOON_MS + round(s * 1000) - 60_000
+    return state(name, Verdict.STALLED, since_ms=since_ms, idle_since_ms=since_ms, **STALLED)
+
+
+def detector(**told: Verdict) -> QueueDetector:
+    return QueueDetector(SERVER, "rsmq", Thresholds(), told)
+
+
+def told(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
+    return [(event.kind.value, event.queue, event.text) for event in found]
+
+
+def test_nothing_happens_while_nothing_changes() -> None:
+    watching = detector()
+
+    assert watching.take(polled(state("a"), state("b", depth=4))) == []
+    assert watching.take(polled(state("a"), state("b", depth=4), s=1)) == []
+    assert watching.take(polled(state("a"), state("b", depth=5), s=2)) == []
+
+
+def test_a_trouble_is_told_at_once_with_its_reason_and_beginning() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+
+    (found,) = watching.take(polled(stalled(s=5), s=5))
+
+    assert (found.at_ms, found.server, found.ns, found.queue) == (NOON_MS + 5_000, SERVER, "rsmq", "orders")
+    assert (found.kind, found.severity, found.begin_ms) == ("verdict", "error", NOON_MS - 55_000)
+    assert found.text == "stalled: 3 messages ready and none received for 1m 0s"
+    assert found.details["before"] == "ok"
+    assert found.details["since_ms"] == NOON_MS - 55_000
+
+
+def test_what_gets_better_is_told_when_it_lasts_and_with_the_time_when_it_began() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    watching.take(polled(stalled(s=5), s=5))
+
+    assert watching.take(polled(state("orders", depth=1), s=65)) == []
+    assert watching.take(polled(state("orders", depth=1), s=94)) == []
+    (found,) = watching.take(polled(state("orders", depth=1), s=95))
+
+    assert (found.at_ms, found.text, found.severity) == (
+        NOON_MS + 65_000,
+        "ok, was stalled for 1m 0s: nothing is wrong",
+        "info",
+    )
+    assert watching.take(polled(state("orders", depth=1), s=200)) == []
+
+
+def test_what_gets_worse_is_told_at_once() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    watching.take(polled(stalled(), s=1))
+
+    (found,) = watching.take(polled(state("orders", Verdict.BROKEN, broken="its keys disagree"), s=2))
+
+    assert found.text == "broken: its keys disagree"
+
+
+def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    found = []
+    for flip in range(40):
+        for s in range(15):
+            now = 15 * flip + s
+            queue = state("orders") if flip % 2 else stalled(s=now)
+            found += watching.take(polled(queue, s=now))
+
+    assert [event.kind for event in found] == ["verdict", "flapping"]
+    assert found[1].at_ms == NOON_MS + 45_000
+    assert found[1].text == "its verdict changes often, ok now: told again when it has been the same for 1m 0s"
+
+    # The last flip, to ok, was at 585 s.
+    assert watching.take(polled(state("orders"), s=644)) == []
+    (last,) = watching.take(polled(state("orders"), s=645))
+    assert last.at_ms == NOON_MS + 585_000
+    assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was told)"
+
+
+def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    for flip in range(5):
+        watching.take(polled(state("orders") if flip % 2 else stalled(s=flip), s=flip))
+
+    (found,) = watching.take(polled(stalled(s=64), s=64))
+    assert found.text.startswith("stalled: 3 messages ready")
+    assert found.text.endswith("(4 changes since it was told)")
+
+
+def test_watching_is_no_verdict() -> None:
+    watching = detector(orders=Verdict.STALLED)
+
+    assert watching.take(polled(state("orders", Verdict.WATCHING))) == []
+    assert watching.take(polled(stalled(), s=60)) == []
+
+
+def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
+    watching = detector(orders=Verdict.STALLED, mail=Verdict.GROWING)
+
+    assert watching.take(polled(stalled(), state("mail"), stalled("new"))) != []
+    found = watching.take(polled(stalled(), state("mail"), stalled("new"), s=30))
+    assert told(found) == [("verdict", "mail", "ok, was growing: empty")]
+
+
+def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
+    (found,) = detector().take(polled(stalled(), state("mail")))
+
+    assert (found.queue, found.details["verdict"]) == ("orders", "stalled")
+
+
+def test_queues_that_come_and_go() -> None:
+    watching = detector()
+    watching.take(polled(state("a"), state("b", depth=7)))
+
+    assert told(watching.take(polled(state("a"), state("c"), s=1))) == [
+        ("deleted", "b", "deleted, with 7 messages at the poll before"), ("created", "c", "created"),
+    ]  # fmt: skip
+    assert told(watching.take(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
+        ("created", "d", "appeared")
+    ]
+    assert told(watching.take(polled(state("a"), state("c"), s=3))) == [
+        ("deleted", "d", "gone, with 0 messages at the poll before")
+    ]
+    assert told(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
+        ("created", "c", "deleted, and created again")
+    ]
+
+
+def test_many_queues_at_once_are_one_event() -> None:
+    watching = detector()
+    watching.take(polled(state("a")))
+    many = [state(f"q{number:03}") for number in range(200)]
+
+    (found,) = watching.take(polled(state("a"), *many, s=1))
+    assert (found.queue, found.text) == (None, "200 queues created: q000, q001, q002, …")
+    assert (found.details["queues"], len(found.details["names"])) == (200, 100)
+    (found,) = watching.take(polled(state("a"), s=2))
+    assert found.text == "200 queues deleted: q000, q001, q002, …"
+
+
+def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> None:
+    watching = detector()
+    watching.take(polled(state("a")))
+
+    assert [event.kind for event in watching.take(polled(state("a"), stalled("b"), s=1))] == ["verdict", "created"]
+    assert [event.kind for event in watching.take(polled(state("a"), s=2))] == ["deleted"]
+    assert [event.kind for event in watching.take(polled(state("a"), state("b"), s=3))] == ["created"]
+
+
+def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
+    watching = detector()
+    watching.take(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
+    assert told(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
+        ("emptied", "c", "emptied: it held 2 messages at the poll before")
+    ]
+
+    assert watching.take(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
+    assert told(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
+        ("emptied", "b", "emptied: it held 8 messages at the poll before")
+    ]
+
+
+def test_attributes() -> None:
+    watching = detector()
+    watching.take(polled(state("a", vt_s=30, maxsize=1024)))
+
+    (found,) = watching.take(polled(state("a", vt_s=60, maxsize=-1), s=1))
+    assert (found.kind, found.text) == ("attributes", "vt 30 s to 60 s, maxsize 1,024 bytes to unlimited")
+    assert found.details["vt_s"] == {"before": 30, "after": 60}
+    # Those of a queue that cannot be read are unknown, and not changed.
+    assert watching.take(polled(state("a", vt_s=None, maxsize=None), s=2)) == []
+
+
+def test_a_failed_poll_says_nothing_about_queues() -> None:
+    watching = detector()
+    watching.take(polled(state("a"), stalled("b")))
+
+    assert watching.take(polled(failure=Failure("refused", "no connection", "start it"), s=1)) == []
+    assert watching.take(polled(state("a"), stalled("b"), s=2)) == []
+
+
+class Looked(QueueState):
+    """A state that counts how often something of it is read."""
+
+    looks = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        Looked.looks += 1
+        return super().__getattribute__(name)
+
+
+def test_of_10_000_queues_only_those_that_changed_are_looked_at() -> None:
+    queues = [Looked(*state(f"q{number:05}")) for number in range(10_000)]
+    same, changed = (replace(polled(), at_ms=NOON_MS + s, queues=tuple(queues)) for s in (1, 2))
+    changed = replace(changed, queues=(*queues[:-1], Looked(*state("q09999", depth=4))))
+    watching = detector()
+    watching.take(replace(polled(), queues=tuple(queues)))
+
+    Looked.looks = 0
+    watching.take(same)
+    assert Looked.looks == 0
+    watching.take(changed)
+    assert 0 < Looked.looks < 20
+
+
+LOST = Failure("refused", "connection refused", "start it")
+
+
+def test_a_server_that_is_lost_and_comes_back() -> None:
+    server = ServerDetector(SERVER)
+    assert server.take("", None, 0) == []
+
+    assert told(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
+    assert server.take("", LOST, 2_000) == []
+    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1m 0s")]
+    assert server.take("", None, 62_000) == []
+
+
+def test_a_server_is_lost_when_all_its_places_are() -> None:
+    server = ServerDetector(SERVER)
+    for place in ("rsmq", "lists"):
+        server.take(place, None, 0)
+
+    assert server.take("rsmq", LOST, 1_000) == []
+    assert [event.kind for event in server.take("lists", LOST, 1_000)] == ["lost"]
+    assert [event.kind for event in server.take("rsmq", None, 2_000)] == ["back"]
+
+
+def test_a_server_that_an_earlier_run_lost_is_back() -> None:
+    assert [event.kind for event in ServerDetector(SERVER, was_lost=True).take("", None, 0)] == ["back"]
+    assert ServerDetector(SERVER, was_lost=True).take("", LOST, 0) == []
+
+
+def test_a_connection_that_comes_and_goes_is_told_as_flapping() -> None:
+    server = ServerDetector(SERVER)
+    server.take("", None, 0)
+    found = [event for s in range(1, 60) for event in server.take("", LOST if s % 2 else None, 1_000 * s)]
+    assert [event.kind for event in found] == ["lost", "back", "lost", "flapping"]
+
+    # It was lost at 59 s, and stays so.
+    assert server.take("", LOST, 118_000) == []
+    (last,) = server.take("", LOST, 119_000)
+    assert (last.at_ms, last.text) == (
+        59_000, "does not answer: connection refused (56 changes since it was told)",
+    )  # fmt: skip
+
+
+INFO = ServerInfo("a" * 40, 1_000, "master", 0)
+
+
+def test_a_restart_and_a_failover_are_told_apart() -> None:
+    server = ServerDetector(SERVER)
+    assert server.take_info(INFO, NOON_MS) == []
+    assert server.run_id == "a" * 40
+
+    (found,) = server.take_info(ServerInfo("b" * 40, 7, "master", 0), NOON_MS + 10_000)
+    assert (found.kind, found.text, found.run_id) == ("restarted", "restarted, up for 7 s", "b" * 40)
+    (found,) = server.take_info(ServerInfo("c" * 40, 5_000, "master", 0), NOON_MS + 20_000)
+    assert (found.kind, found.text) == ("failover", "another server answers, up for 1h 23m: failed over")
+    (found,) = server.take_info(ServerInfo("c" * 40, 5_010, "slave", 0), NOON_MS + 30_000)
+    assert (found.kind, found.text) == ("role", "its role is slave now, was master: failed over")
+
+
+def test_evictions_are_summed_for_a_minute() -> None:
+    server = ServerDetector(SERVER)
+    server.take_info(INFO._replace(evicted_keys=5), 0)
+
+    (found,) = server.take_info(INFO._replace(evicted_keys=8), 10_000)
+    assert (found.kind, found.severity) == ("evicted", "error")
+    assert found.text == "evicted 3 keys for want of memory: messages may be lost"
+    assert server.take_info(INFO._replace(evicted_keys=9), 20_000) == []
+    assert server.take_info(INFO._replace(evicted_keys=12), 30_000) == []
+    (found,) = server.take_info(INFO._replace(evicted_keys=12), 70_000)
+    assert found.details == {"keys": 4, "evicted_keys": 12}
+    # CONFIG RESETSTAT sets it back.
+    assert server.take_info(INFO._replace(evicted_keys=0), 200_000) == []
+
+
+@pytest.mark.parametrize("name", ["[red]x[/]", "\x1b[31m\x07", "a\nb", "\udcff\udc80", "\u202eabc"])
+def test_names_are_kept_as_they_are(name: str) -> None:
+    watching = detector()
+    watching.take(polled(state("a")))
+
+    found = [*watching.take(polled(state("a"), stalled(name), s=1)), *watching.take(polled(state("a"), s=2))]
+    assert [event.queue for event in found] == [name] * 3
+
+
+def test_snapshots_of_one_poll_are_compared_by_identity() -> None:
+    watching = detector()
+    first = polled(stalled())
+    watching.take(first)
+    assert watching.take(first) == []

@@ -1,0 +1,277 @@
+"""Recording: on a real server, with what the journal and other dashboards write, and with a file that fails."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.events.model import Event
+from rsmq_tui.events.recorder import INFO_EVERY_S, EventRecorder
+from rsmq_tui.events.store import EventStore
+from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.triage import journal_db
+from rsmq_tui.triage.actions import Purge
+from rsmq_tui.triage.service import ChangeService
+from tests.events.made import event, polled, state
+from tests.monitor.timing import FakeClock
+from tests.servers.real import real_server
+from tests.triage.doing import done
+
+_DEADLINE_S = 100.0
+
+
+class StillSource:
+    """A source of which only the thresholds are asked for."""
+
+    thresholds = Thresholds()
+
+
+STILL: Any = StillSource()
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for a condition that a thread brings about."""
+    deadline_s = time.monotonic() + _DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.002)
+
+
+async def until_async(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(_DEADLINE_S):
+        while not true():  # noqa: ASYNC110 - a thread brings it about
+            await asyncio.sleep(0.002)
+
+
+@contextmanager
+def recording(folder: Path, **values: Any) -> Iterator[EventRecorder]:
+    recorder = EventRecorder(folder, tick_s=0.01, **values)
+    recorder.start()
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+
+
+def kinds(recorder: EventRecorder) -> list[str]:
+    return [event.kind.value for event in recorder.recent]
+
+
+def written(folder: Path) -> list[Event]:
+    with closing(EventStore(folder / "events.sqlite")) as store:
+        return [stored.event for stored in store.last(1_000)]
+
+
+def test_events_are_written_and_shown(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), STILL)
+        recorder.take(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=1), STILL)
+        until(lambda: recorder.recent)
+    assert [event.text for event in written(tmp_path)] == ["broken: it is odd"]
+
+    # The next run knows it.
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=2), STILL)
+        recorder.take(polled(state("a", depth=1), s=3), STILL)
+        recorder.take(polled(state("a", depth=1), s=40), STILL)
+        until(lambda: len(recorder.recent) == 2)
+    assert [event.text for event in written(tmp_path)] == ["broken: it is odd", "ok, was broken: nothing is wrong"]
+
+
+def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), STILL)
+        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        until(lambda: recorder.recent)
+        with closing(sqlite3.connect(recorder.path)) as db:
+            before = db.execute("PRAGMA data_version").fetchone()
+            revision = recorder.revision
+            last = polled(state("a"), state("b"), state("c"), s=100)
+            for s in range(2, 100):
+                recorder.take(polled(state("a"), state("b"), s=s), STILL)
+                until(lambda: not recorder._work)
+            assert db.execute("PRAGMA data_version").fetchone() == before
+            assert recorder.revision == revision
+            recorder.take(last, STILL)
+            until(lambda: len(recorder.recent) == 2)
+
+
+def test_what_another_dashboard_records_is_shown(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder, closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+        other.write([event()])
+        until(lambda: recorder.recent)
+        assert list(recorder.recent) == [event()]
+
+
+def test_a_namespace_that_is_switched_is_no_news(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), STILL)
+        recorder.take(replace(polled(state("b"), s=1), ns="other"), STILL)
+        recorder.take(replace(polled(state("b"), state("c"), s=2), ns="other"), STILL)
+        until(lambda: recorder.recent)
+    assert [(event.ns, event.queue) for event in written(tmp_path)] == [("other", "c")]
+
+
+async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    queues.send_messages("orders", ["1", "2", "3"])
+    desk = ChangeService(redis_url, "rsmq", tmp_path)
+    with recording(tmp_path) as recorder:
+        await done(desk, Purge(queue="orders"))
+        await until_async(lambda: recorder.recent)
+    await desk.aclose()
+
+    with recording(tmp_path) as recorder:
+        until(lambda: recorder.recent)
+    (found,) = written(tmp_path)
+    assert (found.kind, found.queue, found.ns, found.details["change"]) == ("change", "orders", "rsmq", 1)
+    assert found.text.startswith("change 1, purge: deleted 3 of 3, by ")
+    assert found.text.endswith("; rsmq-tui undo 1 undoes it")
+
+
+def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_db, "LOCK_WAIT_S", 0.01)
+    clock = FakeClock()
+    with recording(tmp_path, clock=clock) as recorder:
+        until(recorder.path.exists)
+        recorder.take(polled(state("a")), STILL)
+        until(lambda: not recorder._work)
+        with closing(sqlite3.connect(recorder.path, isolation_level=None)) as db:
+            db.execute("BEGIN EXCLUSIVE")
+            recorder.take(polled(state("a"), state("b"), s=1), STILL)
+            until(lambda: recorder.problem)
+            assert recorder.problem.endswith("another program has locked it")
+            # It is shown all the same, and written later.
+            until(lambda: kinds(recorder) == ["created"])
+            db.execute("ROLLBACK")
+        clock.now_s += 31
+        until(lambda: recorder.problem is None)
+        assert kinds(recorder) == ["created"]
+    assert [event.queue for event in written(tmp_path)] == ["b"]
+
+
+def test_a_damaged_file_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "events.sqlite").write_bytes(b"nothing" * 1_000)
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), STILL)
+        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        until(lambda: recorder.recent)
+        assert "or it is damaged; move it away to start a new one" in str(recorder.problem)
+
+
+def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), STILL)
+        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        until(lambda: recorder.recent)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        recorder.take(polled(state("a"), s=2), STILL)
+        until(lambda: kinds(recorder) == ["deleted"])
+    assert [event.queue for event in written(tmp_path)] == ["b"]
+
+
+def test_a_defect_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        recorder.take(polled(state("a")), object())  # type: ignore[arg-type]
+        until(lambda: recorder.problem)
+        assert str(recorder.problem).startswith("an event was not recorded: AttributeError")
+        assert recorder._thread.is_alive()
+
+
+@pytest.fixture
+async def live(redis_url: str) -> AsyncIterator[LivePoller]:
+    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+        yield poller
+
+
+async def test_queues_on_a_real_server(live: LivePoller, client: Redis, tmp_path: Path) -> None:
+    hostile = "\x1b]0;x\x07"
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    with recording(tmp_path) as recorder:
+        recorder.take(await live.poll(), live)
+        queues.set_queue_attributes("orders", vt=77)
+        queues.create_queue("mail")
+        client.sadd("rsmq:QUEUES", hostile)
+        recorder.take(await live.poll(), live)
+        queues.delete_queue("mail")
+        recorder.take(await live.poll(), live)
+        await until_async(lambda: len(recorder.recent) >= 5)
+        await recorder.aclose()
+    found = written(tmp_path)
+    assert {(event.kind.value, event.queue) for event in found} == {
+        ("created", "mail"), ("created", hostile), ("attributes", "orders"), ("verdict", hostile), ("deleted", "mail"),
+    }  # fmt: skip
+    assert "vt 30 s to 77 s" in {event.text for event in found}
+    assert all(abs(event.at_ms - time.time() * 1000) < 3_600_000 for event in found)
+
+
+async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with recording(tmp_path, clock=clock) as recorder:
+        with real_server() as first:
+            url = f"redis://127.0.0.1:{first.port}/0"
+            poller = LivePoller(QueueReader(url))
+            async with aclosing(poller):
+                before = await poller.poll()
+                recorder.take(before, poller)
+                await until_async(lambda: recorder.run_id(before.server))
+                was = recorder.run_id(before.server)
+                first.kill()
+                recorder.take(await poller.poll(), poller)
+                with real_server(port=first.port):
+                    recorder.take(await poller.poll(), poller)
+                    await until_async(lambda: len(recorder.recent) == 3)
+        await recorder.aclose()
+    lost, back, restarted = written(tmp_path)
+    assert (lost.kind, back.kind, restarted.kind) == ("lost", "back", "restarted")
+    assert restarted.details["before"] == was == lost.run_id
+    assert restarted.run_id not in ("", was)
+
+
+async def test_evictions(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with EmbeddedServer() as server, Redis.from_url(server.url) as client, recording(tmp_path, clock=clock) as recorder:
+        async with aclosing(LivePoller(QueueReader(server.url))) as poller:
+            first = await poller.poll()
+            recorder.take(first, poller)
+            await until_async(lambda: recorder.run_id(first.server))
+            used = int(client.info("memory")["used_memory"])
+            client.config_set("maxmemory-policy", "allkeys-random")
+            client.config_set("maxmemory", used + 500_000)
+            for number in range(50):
+                client.set(f"filler{number}", "x" * 100_000)
+            clock.now_s += INFO_EVERY_S
+            recorder.take(await poller.poll(), poller)
+            await until_async(lambda: recorder.recent)
+            await recorder.aclose()
+    (found,) = written(tmp_path)
+    assert found.kind == "evicted"
+    assert found.details["keys"] > 10
+
+
+async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    client.acl_setuser("watcher", enabled=True, passwords=["+x"], keys=["*"], channels=["*"],
+                       categories=["+@all"], commands=["-info"])  # fmt: skip
+    url = redis_url.replace("redis://", "redis://watcher:x@")
+    with recording(tmp_path) as recorder:
+        async with aclosing(LivePoller(QueueReader(url))) as poller:
+            recorder.take(await poller.poll(), poller)
+            Rsmq(client).create_queue("orders")
+            recorder.take(await poller.poll(), poller)
+            await until_async(lambda: recorder.recent)
+            await until_async(lambda: not recorder._tasks)
+            await recorder.aclose()
+        assert recorder.problem is None
+    assert [event.kind for event in written(tmp_path)] == ["created"]

@@ -1,0 +1,178 @@
+"""The log of events on the screen: what is recorded while the dashboard polls, chosen, opened and shown."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.events.store import EventStore
+from rsmq_tui.history.reading import History
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.events import EventsScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.replay.session import replaying_of
+from tests.events.made import event
+from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
+from tests.tui.driving import app_of, play, settled, text_of, until
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import poll_of, queue_of
+
+
+@asynccontextmanager
+async def watched(source: ScriptedSource, folder: Path, height: int = 30) -> AsyncIterator[Pilot[None]]:
+    """Run the app with a recorder of events, after the first poll."""
+
+    def start() -> EventRecorder:
+        recorder = EventRecorder(folder, clock=source.clock, tick_s=0.01)
+        recorder.start()
+        return recorder
+
+    app = RsmqApp(source, clock=source.clock, events=start)
+    app.animation_level = "none"
+    async with app.run_test(size=(132, height), notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")]))
+        await until(pilot, lambda: app.dashboard.events, "events are recorded")
+        await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")], START_MS + 1_000))
+        yield pilot
+
+
+def stalled(at_ms: int) -> list[object]:
+    since_ms = at_ms - 60_000
+    return [
+        queue_of("mail"),
+        queue_of("orders", ready=3, verdict=Verdict.STALLED, since_ms=since_ms, idle_since_ms=since_ms, totalrecv=1),
+    ]
+
+
+async def trouble(pilot: Pilot[None], source: ScriptedSource, s: int = 2) -> None:
+    at_ms = START_MS + s * 1_000
+    await play(pilot, source, poll_of(source, stalled(at_ms), at_ms))  # type: ignore[arg-type]
+    events = app_of(pilot).dashboard.events
+    await until(pilot, lambda: events and len(events.recent) > 0, "it is recorded")
+
+
+async def test_the_screen_shows_what_happened_and_enter_goes_to_the_queue(
+    source: ScriptedSource, tmp_path: Path
+) -> None:
+    async with watched(source, tmp_path) as pilot:
+        await trouble(pilot, source)
+        await pilot.press("L")
+        await until(pilot, lambda: "stalled: 3 messages ready" in text_of(app_of(pilot)), "the event is shown")
+        text = text_of(app_of(pilot))
+        assert "1 event" in text
+        assert "verdict orders: stalled: 3 messages ready and none received for 1m 0s" in text
+        await pilot.press("enter")
+        assert isinstance(app_of(pilot).screen, QueueScreen)
+    with closing(EventStore(tmp_path / "events.sqlite")) as store:
+        assert [stored.event.queue for stored in store.last(10)] == ["orders"]
+
+
+async def test_news_appear_and_words_choose_them(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        await pilot.press("L")
+        await until(pilot, lambda: "Nothing has happened yet." in text_of(app_of(pilot)), "it is empty")
+        await trouble(pilot, source)
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write([event(queue="\x1b[31m[b]x", text="another dashboard's [red]\x07")])
+        screen = app_of(pilot).screen
+        assert isinstance(screen, EventsScreen)
+        await until(pilot, lambda: len(screen.table.rows) == 2, "both are shown")
+        assert "\x1b" not in text_of(app_of(pilot))
+        assert "another dashboard's [red]" in text_of(app_of(pilot))
+
+        await pilot.press("slash", *"orders")
+        await until(pilot, lambda: "1 of 2 events" in text_of(app_of(pilot)), "it is filtered")
+        await pilot.press("escape")
+        await until(pilot, lambda: len(screen.table.rows) == 2, "the filter is gone")
+        await pilot.press("escape")
+        await until(pilot, lambda: app_of(pilot).screen is not screen, "it is closed")
+
+
+async def test_a_queue_that_is_gone_cannot_be_opened(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("mail")], START_MS + 2_000))
+        await pilot.press("L")
+        await until(pilot, lambda: "deleted, with 0 messages" in text_of(app_of(pilot)), "it is shown")
+        await pilot.press("enter")
+        await until(pilot, lambda: "queue orders is not among" in text_of(app_of(pilot)), "it is said")
+        await pilot.press("at")
+        await until(pilot, lambda: "nothing is recorded here" in text_of(app_of(pilot)), "it is said")
+
+
+async def test_the_last_three_are_on_a_high_overview(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=40) as pilot:
+        assert not app_of(pilot).screen.query_one("#last-events").display
+        for number in range(4):
+            names = [queue_of(name) for name in ("mail", "orders", *(f"new{each}" for each in range(number + 1)))]
+            await play(pilot, source, poll_of(source, names, START_MS + 1_000 * (number + 2)))
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == 4, "all are recorded")
+        await play(pilot, source, poll_of(source, names, START_MS + 7_000))
+        lines = [line for line in text_of(app_of(pilot)).splitlines() if " created created" in line]
+        assert [line.split()[:3] for line in lines] == [
+            ["2", "s", "new3"], ["3", "s", "new2"], ["4", "s", "new1"],
+        ]  # fmt: skip
+
+
+async def test_there_are_none_on_a_low_overview(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=39) as pilot:
+        await trouble(pilot, source)
+        await play(pilot, source, poll_of(source, stalled(START_MS + 3_000), START_MS + 3_000))  # type: ignore[arg-type]
+        assert not app_of(pilot).screen.query_one("#last-events").display
+
+
+async def test_a_log_that_cannot_be_written_is_said_and_the_dashboard_goes_on(
+    source: ScriptedSource, tmp_path: Path
+) -> None:
+    (tmp_path / "events.sqlite").write_bytes(b"no database" * 1_000)
+    async with watched(source, tmp_path) as pilot:
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and events.problem, "it fails")
+        await trouble(pilot, source)
+        await play(pilot, source, poll_of(source, stalled(START_MS + 3_000), START_MS + 3_000))  # type: ignore[arg-type]
+        await pilot.press("L")
+        await until(pilot, lambda: "stalled: 3 messages ready" in text_of(app_of(pilot)), "the event is shown")
+        assert "! the log of events" in text_of(app_of(pilot))
+
+
+async def test_without_a_log_the_key_says_so(source: ScriptedSource) -> None:
+    app = RsmqApp(source, clock=source.clock)
+    async with app.run_test(size=(132, 30), notifications=True) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        await pilot.press("L")
+        await until(pilot, lambda: "no events are recorded here" in text_of(app), "it is said")
+
+
+async def test_a_replay_shows_what_happened_before_its_position(tmp_path: Path) -> None:
+    tape = Tape(tmp_path / "history")
+    for poll in range(100):
+        verdict = "ok" if poll < 24 else "growing" if poll < 48 else "stalled"
+        at_ms = NOON_MS + poll * STEP_MS
+        orders = said(verdict, depth=100 + poll, ready=90 + poll, hidden=10, totalsent=1000 + 5 * poll)
+        if poll == 60:
+            tape.fail(at_ms)
+        else:
+            tape.poll(at_ms, orders, *([said("ok", "new", depth=1, ready=1, hidden=0)] if poll >= 80 else []))
+    tape.seal()
+
+    replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 450_000, playing=False)
+    app = RsmqApp(replaying.sites, replay=replaying)
+    app.animation_level = "none"
+    async with app.run_test(size=(132, 36)) as pilot:
+        await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")
+        await settled(pilot)
+        await pilot.press("L")
+        screen = app.screen
+        assert isinstance(screen, EventsScreen)
+        await until(pilot, lambda: screen.table.rows, "events are shown")
+        found = [(event.kind.value, event.queue, (event.at_ms - NOON_MS) // 1000) for event in screen.table.rows]
+        assert found == [
+            ("created", "new", 400), ("back", None, 305), ("lost", None, 300), ("verdict", "orders", 240),
+            ("verdict", "orders", 120),
+        ]  # fmt: skip
+        assert "5 events in the 15m before" in text_of(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue is shown")
