@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
@@ -24,6 +25,13 @@ settings.load_profile("any machine")
 
 # What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
 gc.disable()
+
+
+# What a shell starts in the background ignores SIGINT, under nohup SIGHUP, and so would the processes of tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -453,13 +453,15 @@ class RsmqApp(App[None]):
             self.exit(None, return_code)
             return
         self._is_quitting = True
-        self.run_worker(self._quit_after_change(return_code), group="quit")
 
-    async def _quit_after_change(self, return_code: int) -> None:
-        # If it takes too long, the next start finds out what was executed.
-        with suppress(TimeoutError):
-            await self.dashboard.changes.stop()
-        self.exit(None, return_code)
+        async def quit_after_change() -> None:
+            # If it takes too long, the next start finds out what was executed.
+            with suppress(TimeoutError):
+                await self.dashboard.changes.stop()
+            self.exit(None, return_code)
+
+        # The function, not a coroutine: that is never awaited if the app ends before the worker starts.
+        self.run_worker(quit_after_change, group="quit")
 
     def _fatal_error(self) -> None:
         """Show a traceback without the values of variables, which Textual would include: one may be a password."""
