@@ -30,6 +30,7 @@ from textual.fuzzy import Matcher
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
+from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
@@ -247,7 +248,7 @@ class RsmqApp(App[None]):
         self._start_events = events
         self._event_problem: str | None = None
         self._toasts = Notifications()
-        self._is_quitting = False
+        self._quitting: Worker[None] | None = None
         self._wanted_theme = theme
         self._themes = load_themes()
         for known in self._themes.themes.values():
@@ -449,19 +450,17 @@ class RsmqApp(App[None]):
             site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
-        if self._is_quitting or not self.dashboard.changes.is_running:
+        if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
-        self._is_quitting = True
+        # Not a coroutine: that is never awaited if the app ends before the worker starts.
+        self._quitting = self.run_worker(partial(self._quit_after_change, return_code), group="quit")
 
-        async def quit_after_change() -> None:
-            # If it takes too long, the next start finds out what was executed.
-            with suppress(TimeoutError):
-                await self.dashboard.changes.stop()
-            self.exit(None, return_code)
-
-        # The function, not a coroutine: that is never awaited if the app ends before the worker starts.
-        self.run_worker(quit_after_change, group="quit")
+    async def _quit_after_change(self, return_code: int) -> None:
+        # If it takes too long, the next start finds out what was executed.
+        with suppress(TimeoutError):
+            await self.dashboard.changes.stop()
+        self.exit(None, return_code)
 
     def _fatal_error(self) -> None:
         """Show a traceback without the values of variables, which Textual would include: one may be a password."""
