@@ -293,7 +293,8 @@ def reference_of(text: str, ns: str) -> Reference | None:
 def queue_of(options: Options, profile: Profile) -> QueueArgument:
     """Return the queue that a command is about; raises ``UsageError`` as ``reference_of`` does.
 
-    Of names alone, what --lists means is a list; what only the profile means is one where it cannot be a queue of RSMQ.
+    A name without a prefix is a list if a pattern of --lists matches it, or if one of the profile does and it has a
+    colon, which no name of an RSMQ queue has.
     """
     text: str = options.queue
     found = reference_of(text, profile.ns)

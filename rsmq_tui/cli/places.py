@@ -47,11 +47,11 @@ class Place(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What of the server it is."""
+        """What it is called: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
     def poller(self, name: str = "") -> "LivePoller | ListPoller":
-        """Return a source of its snapshots, called so among several, which whoever asked closes."""
+        """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers."""
 
     @cached_property
     def source(self) -> "LivePoller | ListPoller":
@@ -64,7 +64,7 @@ class Place(ABC):
 
     @abstractmethod
     def backend(self) -> "Backend":
-        """Return what changes and exports its queues, which whoever asked closes."""
+        """Return what changes and exports its queues; the caller closes it."""
 
     @abstractmethod
     async def refuse_missing(self, queue: str) -> None:
@@ -246,9 +246,9 @@ _PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}
 
 
 def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
-    """Return what holds the queues of a namespace, or of what stands for one; without ``ns``, of the profile's first.
+    """Return the place of a namespace, without ``ns`` of the profile's first; or of the kind whose ``ns`` that is.
 
-    ``kind`` tells a namespace of RSMQ from another kind of which that stands for one.
+    ``kind`` is needed where a namespace of RSMQ has the name of another kind's ``ns``.
     """
     kind = kind or (RSMQ if ns is None else kind_of(ns))
     return _PLACES[kind.name](profile, kind.ns or (profile.ns if ns is None else ns))

@@ -1,8 +1,7 @@
-"""The scenarios of the demo: one value per queue, and the bodies of its messages.
+"""The scenarios of the demo: one value per queue (``CRASHING`` has a worker that dies), bodies, and when messages come.
 
-The workload runs the scenarios. Rates are per second and times in seconds of the demo's
-clock: ``speed`` 2 doubles the rates and halves the times. ``vt``, delays and ages are real seconds, because the server
-counts those.
+The workload runs the scenarios. Rates are per second and times in seconds of the demo's clock: ``speed`` 2 doubles the
+rates and halves the times. ``vt``, delays and ages are real seconds, because the server counts those.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ rsmq         RSMQ queues
 server_info  what INFO says of a server: run id, uptime, role, evicted keys
 validation   which names, ids, times and sizes may be written
 
-from redis import Redis
+    from redis import Redis
     from rsmq_tui.protocol import Rsmq
 
     queues = Rsmq(Redis())

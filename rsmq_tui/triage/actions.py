@@ -199,9 +199,6 @@ class Undo(Action, name="undo", past="put back"):
         return self.summary
 
 
-LIST, RSMQ = kinds.LIST.prefix, kinds.RSMQ.prefix
-
-
 class Push(Send):
     """Push new items to a list queue; with ``first`` they are taken next, in their order."""
 
@@ -257,7 +254,7 @@ def target_of_list(text: str, ns: str) -> Target:
 
 def target_of_rsmq(text: str, ns: str) -> Target:
     """Parse a target of an RSMQ queue: a queue, or ``list:key``."""
-    return target_of_list(text, ns) if text.startswith(LIST) else Target(text, ns)
+    return target_of_list(text, ns) if text.startswith(kinds.LIST.prefix) else Target(text, ns)
 
 
 def reference(queue: str, ns: str) -> str:

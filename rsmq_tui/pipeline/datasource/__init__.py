@@ -6,7 +6,7 @@ options   options and errors, and the readers of the server that they name, run 
 source    the data source class, its schemas, and the table `queues`, also as a stream
 writing   sends rows to queues in batches
 
-from rsmq_tui.pipeline.datasource import register
+    from rsmq_tui.pipeline.datasource import register
 
     register(spark)
     spark.read.format("rsmq").option("table", "messages").option("queue", "orders").load()

@@ -1,4 +1,4 @@
-"""The backend of list queues: preview, plan and export."""
+"""The backend of list queues: preview, batches and export."""
 
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ from rsmq_tui.triage.lists.select import (
     EVERYWHERE,
     HOLDS_AT_MOST_MS,
     Area,
-    Finding,
+    ItemFinder,
     ListSelection,
     Look,
     Search,
@@ -460,8 +460,8 @@ class _Preparing:
         action = self._action
         # The items that were pushed last stay.
         spared = action.keep if isinstance(action, actions.Trim) and not action.keep_oldest else 0
-        finding = Finding(self._editor, self._queue, "q", wanted, spans, spared=spared)
-        async for prepared in finding.passes(make):
+        finder = ItemFinder(self._editor, self._queue, "q", wanted, spans, spared=spared)
+        async for prepared in finder.passes(make):
             yield prepared
 
     async def _in_processing(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
@@ -492,8 +492,8 @@ class _Preparing:
                 selected[digest_of(edit.before.id)].append(edit.before._replace(body=None))
 
         wanted = Counter({digest: len(items) for digest, items in selected.items()})
-        finding = Finding(self._editor, self._queue, "p", wanted, again=again, backwards=self._first)
-        async for prepared in finding.passes(make):
+        finder = ItemFinder(self._editor, self._queue, "p", wanted, again=again, backwards=self._first)
+        async for prepared in finder.passes(make):
             yield prepared
 
     def _batch(self, kind: ListKind, edits: Sequence[Edit], window: Window) -> ListBatch:

@@ -16,7 +16,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.select import Finding, Span
+from rsmq_tui.triage.lists.select import ItemFinder, Span
 from rsmq_tui.triage.undo import BatchUndo
 
 
@@ -103,8 +103,8 @@ class ListUndo(BatchUndo):
 
         wanted = Counter({digest: len(edits) for digest, edits in meant.items()})
         spans = [] if area == "p" else [await self._likely(lists, inverse, was_first=was_first)]
-        finding = Finding(lists, inverse.queue, area, wanted, spans, again=again, backwards=inverse.first)
-        async for prepared in finding.passes(make):
+        finder = ItemFinder(lists, inverse.queue, area, wanted, spans, again=again, backwards=inverse.first)
+        async for prepared in finder.passes(make):
             yield prepared
 
     async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> Span:

@@ -246,7 +246,7 @@ class Look:
             yield part
 
 
-class Finding:
+class ItemFinder:
     """Finds items in a list; ``wanted`` counts them by the SHA1 of their values, in 20 bytes.
 
     ``spans`` are searched first. The ``spared`` items that were pushed last are skipped. ``backwards`` yields the items
