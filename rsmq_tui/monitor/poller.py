@@ -405,7 +405,7 @@ class KnowsWaiters(Protocol):
         """Count them; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
 
     async def waiting(self, queue: str) -> Waiters | None:
-        """Count them, at most once in a poll; None, without reading CLIENT LIST, if the server does not report ``here``.
+        """Count them, at most once in a poll; None, without CLIENT LIST, if the server does not report ``here``.
 
         Raises ``PeekError``.
         """
