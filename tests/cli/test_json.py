@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,19 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.docs import page
+from rsmq_tui.events.store import EventStore
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
+from tests.events.made import event
 
-# Keys of these objects are data: names of states, of thresholds.
-_COUNTED = {"states", "thresholds"}
+# Keys of these objects are data: names of states, of thresholds, what an event tells besides its text.
+_COUNTED = {"states", "thresholds", "details"}
 
 
 @pytest.fixture
-def printed(command: Command, anywhere: Command, trouble: Rsmq, client: Redis, tmp_path: Path) -> dict[str, list[Any]]:
+def printed(
+    command: Command, anywhere: Command, trouble: Rsmq, client: Redis, state: Path, tmp_path: Path
+) -> dict[str, list[Any]]:
     """What each command prints, by the name of its row in the table; every kind of line that it has."""
     client.rpush("queue:jobs", '{"id": 1}', "plain")
     exported, config = tmp_path / "orders.jsonl", tmp_path / "config.toml"
@@ -56,6 +61,8 @@ def printed(command: Command, anywhere: Command, trouble: Rsmq, client: Redis, t
     changes = command("journal", "list")
     shown = [anywhere("journal", "show", str(line["change"])) for line in changes.lines]
     fixed = _lines(reports[-1:])
+    with closing(EventStore(state / "rsmq-tui" / "events.sqlite")) as store:
+        store.write([event(1, details={"depth": 1})])
     return {
         "`snapshot`": [snapshot],
         "`queues list`": queues,
@@ -63,6 +70,7 @@ def printed(command: Command, anywhere: Command, trouble: Rsmq, client: Redis, t
         "`messages list --group-by`": command("messages", "list", "orders", "--group-by", "shape").lines,
         "a preview, without `--yes`": _lines(previews),
         "a report, with `--yes`": [*_lines(reports[:-1]), *(line for line in fixed if "done" in line)],
+        "`events`": anywhere("events").lines,
         "`journal list`": changes.lines,
         "`journal show`": _lines(shown),
         "`audit`": [*command("audit").lines, *(line for line in fixed if "done" not in line)],
