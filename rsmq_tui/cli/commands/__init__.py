@@ -14,13 +14,14 @@ profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `events`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
+watch       `rsmq-tui watch`: alerts, without a screen
 """
 
 import click
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.options import guarded, screen
-from rsmq_tui.cli.parsing import Group, LazyCommand, Options
+from rsmq_tui.cli.options import NO_ALERTS_VARIABLE, guarded, screen
+from rsmq_tui.cli.parsing import Group, LazyCommand, Options, is_set, option
 from rsmq_tui.cli.program import load
 
 _MESSAGES = "read, send, hide, release, move, copy, redrive, delete, export and import messages of RSMQ and list queues"
@@ -36,6 +37,7 @@ _COMMANDS = {
     ),
     "Monitoring": (
         ("check", "check", "check queues once, as a plugin of a monitoring system"),
+        ("watch", "watch", "apply the alert rules of the configuration file, without a screen"),
         ("events", "recorded.events", "print what happened to queues and servers while a dashboard watched them"),
         ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
     ),
@@ -66,6 +68,11 @@ _COMMANDS = {
 )
 @guarded
 @screen
+@option(
+    "--no-alerts",
+    f"do not apply the alert rules of the configuration file (env {NO_ALERTS_VARIABLE}=1)",
+    default=lambda: is_set(NO_ALERTS_VARIABLE),
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def command(options: Options) -> int:
     """Open the dashboard, which is what there is without a command."""
