@@ -13,6 +13,7 @@ from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, profiles_of
 from rsmq_tui.files import state_folder
+from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
+    from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.history.loading import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
@@ -38,11 +40,11 @@ def open_dashboard(
     options: Options,
     profiles: Sequence[Profile],
     folder: Path | None = None,
-    alerts: "Callable[[Callable[[str], None]], AlertRunner | None] | None" = None,
+    alerts: "StartAlerts | None" = None,
 ) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
 
-    ``alerts`` starts the alerts, with what writes to the terminal.
+    ``alerts`` starts the alerts (see ``RsmqApp``).
     """
     sites = _sites(profiles, folder)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -109,14 +111,16 @@ def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServ
     ]
 
 
-def _alerts(options: Options, write: Callable[[str], None]) -> "AlertRunner | None":
+def _alerts(
+    options: Options, write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]
+) -> "AlertRunner | None":
     """Start the alerts of the configuration file, if it has any."""
     from rsmq_tui.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
 
     config = config_of(options)
     if config is None or not (config.alerts.rules or config.alerts.problems):
         return None
-    runner = AlertRunner(config.alerts, write)
+    runner = AlertRunner(config.alerts, write, muted=muted)
     runner.start()
     return runner
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
+    StartAlerts = Callable[[Callable[[str], None], Callable[[Snapshot], set[str]]], AlertRunner | None]
+
 
 def end_on_signals(end: Callable[[int], None]) -> None:
     """Restore the terminal before a signal ends the program.
@@ -205,7 +207,8 @@ class RsmqApp(App[None]):
     ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
     or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
     nothing can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
-    after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal. ``past`` names an
+    after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
+    what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled.
     """
@@ -225,7 +228,7 @@ class RsmqApp(App[None]):
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         recording: "Recorder | None" = None,
         events: "Callable[[], EventRecorder] | None" = None,
-        alerts: "Callable[[Callable[[str], None]], AlertRunner | None] | None" = None,
+        alerts: "StartAlerts | None" = None,
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
@@ -494,10 +497,11 @@ class RsmqApp(App[None]):
             self.run_worker(self._load_events(start), group="events")
         elif events is not None:
             events.take(snapshot, site.source)
-            if events.problem != self._event_problem:
-                self._event_problem = events.problem
-                if events.problem is not None:
-                    self.notify(events.problem, severity="warning", markup=False)
+            problem = events.problem or events.known_problem
+            if problem != self._event_problem:
+                self._event_problem = problem
+                if problem is not None:
+                    self.notify(problem, severity="warning", markup=False)
 
     async def _load_events(self, start: "Callable[[], EventRecorder]") -> None:
         self.dashboard.events = await asyncio.to_thread(start)
@@ -515,7 +519,7 @@ class RsmqApp(App[None]):
                     self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
             self._alert_problems = problems
 
-    async def _load_alerts(self, start: "Callable[[Callable[[str], None]], AlertRunner | None]") -> None:
+    async def _load_alerts(self, start: "StartAlerts") -> None:
         loop, driver = asyncio.get_running_loop(), self._driver
 
         def write(text: str) -> None:
@@ -523,4 +527,8 @@ class RsmqApp(App[None]):
             if driver is not None:
                 loop.call_soon_threadsafe(driver.write, text)
 
-        self._alerts = await asyncio.to_thread(start, write)
+        def muted(snapshot: Snapshot) -> set[str]:
+            events = self.dashboard.events
+            return set() if events is None else events.muted(snapshot)
+
+        self._alerts = await asyncio.to_thread(start, write, muted)

@@ -8,6 +8,7 @@ doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
 help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal; `rsmq-tui undo`
+known       `rsmq-tui known`: troubles of queues that somebody has acknowledged
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
@@ -38,6 +39,7 @@ _COMMANDS = {
     "Monitoring": (
         ("check", "check", "check queues once, as a plugin of a monitoring system"),
         ("watch", "watch", "apply the alert rules of the configuration file, without a screen"),
+        ("known", "known", "acknowledge the trouble of a queue: no alerts for it, until a time or until it is ok"),
         ("events", "recorded.events", "print what happened to queues and servers while a dashboard watched them"),
         ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
     ),

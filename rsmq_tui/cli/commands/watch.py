@@ -5,7 +5,8 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,8 @@ from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
+from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
+from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.text import clock, plural, printable
@@ -108,9 +111,30 @@ def _print(message: Message, options: Options) -> None:
     sys.stdout.flush()
 
 
+def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
+    """Return the queues whose trouble is known, by server and namespace; none if the file cannot be read."""
+    found: dict[tuple[str, str], set[str]] = {}
+    if (folder / KNOWN_NAME).exists():
+        try:
+            with closing(KnownStore(folder / KNOWN_NAME)) as store:
+                for known in store.all():
+                    if known.is_active and (known.until_ms is None or known.until_ms > time.time_ns() // 1_000_000):
+                        found.setdefault((known.server, known.ns), set()).add(known.queue)
+        except KnownError as error:
+            say(str(error))
+    return found
+
+
 async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
     found: list[Message] = []
-    runner = AlertRunner(alerts, _terminal(), told=found.append, is_patient=False)
+    known = _known_queues(state_folder())
+    runner = AlertRunner(
+        alerts,
+        _terminal(),
+        told=found.append,
+        muted=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
+        is_patient=False,
+    )
     runner.start()
     for problem in runner.problems.values():
         say(problem)
@@ -141,8 +165,8 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
     def told(message: Message) -> None:
         loop.call_soon_threadsafe(_print, message, options)
 
-    runner = AlertRunner(alerts, _terminal(), told=told)
     recorder = EventRecorder(state_folder())
+    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted)
     recorder.start()
     runner.start()
     say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
@@ -176,7 +200,8 @@ async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
     """Say what begins to fail, and what works again."""
     known: dict[str, str] = {}
     while True:
-        now = runner.problems | ({} if recorder.problem is None else {"events": recorder.problem})
+        problem = recorder.problem or recorder.known_problem
+        now = runner.problems | ({} if problem is None else {"events": problem})
         for name in known.keys() | now.keys():
             if known.get(name) != now.get(name):
                 say(f"{printable(name)}: {now.get(name, 'it works again')}")
