@@ -5,9 +5,11 @@ flaps is told once (``events.detector.Hysteresis``). Queues of one rule and plac
 are one message.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import compress
+from operator import is_not
 
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
 from rsmq_tui.events.detector import HOLD_MS, Hysteresis
@@ -19,12 +21,13 @@ from rsmq_tui.protocol.kinds import kind_named
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000
+_OLDEST = "oldest"
 
 # Returns whether a condition holds for a queue at a time in ms; None: it is not known.
 _Test = Callable[[QueueState, int], bool | None]
 _NUMBERS: Mapping[str, Callable[[QueueState, int], int | None]] = {
     "depth": lambda queue, at_ms: queue.depth,
-    "oldest": QueueState.waiting_ms,
+    _OLDEST: QueueState.waiting_ms,
     "receive count": lambda queue, at_ms: queue.highest_rc,
     "expired leases": lambda queue, at_ms: queue.expired,
 }
@@ -77,9 +80,9 @@ class _Followed:
         self._firing_told_ms = 0
 
     @property
-    def names(self) -> Collection[str]:
+    def names(self) -> Set[str]:
         """The names whose condition holds, or held."""
-        return self._conditions
+        return self._conditions.keys()
 
     def take(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
         """Note whether the condition holds for each name."""
@@ -171,6 +174,7 @@ class AlertRules:
         self._tests = {rule.name: test_of(rule.when) for rule in rules if rule.when.what != SERVER_GONE}
         self._followed: dict[tuple[str, ...], _Followed] = {}
         self._wanted: dict[tuple[str, ...], dict[str, bool]] = {}
+        self._last: dict[tuple[str, ...], Sequence[QueueState]] = {}
         self._failures: dict[str, dict[tuple[str, str], Failure | None]] = {}
 
     def take(
@@ -209,13 +213,22 @@ class AlertRules:
         followed = self._follow(key, rule)
         test, at_ms = self._tests[rule.name], snapshot.at_ms
         queues = self._of_rule(key, rule, snapshot.queues)
-        followed.take([(queue.name, True) for queue in queues if test(queue, at_ms)], now.ms)
-        if not followed.names:
-            return []
-        present = {queue.name: queue for queue in queues if queue.name in followed.names}
-        # A queue that is gone has no trouble.
-        values = [(name, test(present[name], at_ms) if name in present else False) for name in followed.names]
-        followed.take([(name, holds) for name, holds in values if holds is not None], now.ms)
+        last, self._last[key] = self._last.get(key, ()), queues
+        # Only states that changed are looked at, unless the condition depends on the time.
+        news = list(compress(zip(last, queues, strict=False), map(is_not, last, queues)))
+        has_same_names = len(last) == len(queues) and all(before.name == after.name for before, after in news)
+        looked: Sequence[QueueState] = queues
+        if rule.when.what == _OLDEST:
+            known = followed.names
+            looked = [queue for queue in queues if queue.oldest_ready_due_ms is not None or queue.name in known]
+        elif has_same_names:
+            looked = [after for _, after in news]
+        followed.take([(queue.name, holds) for queue in looked if (holds := test(queue, at_ms)) is not None], now.ms)
+        if not has_same_names:
+            # A queue that is gone has no trouble.
+            followed.take([(name, False) for name in followed.names - {queue.name for queue in queues}], now.ms)
+        due = followed.due(now, muted)
+        present = {queue.name: queue for queue in queues} if due else {}
 
         def affected(name: str) -> Affected:
             queue = present.get(name)
@@ -228,7 +241,7 @@ class AlertRules:
                 rule.name, state, rule.when.text, round(now.wall_s * 1000), profile, snapshot.server, snapshot.ns,
                 tuple(map(affected, names[:LISTED])), len(names), lasts_ms if self._is_patient else None,
             )
-            for state, names, lasts_ms in followed.due(now, muted)
+            for state, names, lasts_ms in due
         ]  # fmt: skip
 
     def _take_server(self, rule: Rule, snapshot: Snapshot, profile: str, now: _Now) -> list[Message]:
@@ -280,4 +293,4 @@ def _reason(condition: Condition, queue: QueueState, at_ms: int, thresholds: Thr
     if read is None:
         return f"{queue.verdict}: {reason(queue, at_ms, thresholds)}"
     value = read(queue, at_ms)
-    return f"{condition.what} {duration(value) if condition.what == 'oldest' else count(value)} ({condition.text})"
+    return f"{condition.what} {duration(value) if condition.what == _OLDEST else count(value)} ({condition.text})"

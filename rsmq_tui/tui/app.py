@@ -67,6 +67,8 @@ def end_on_signals(end: Callable[[int], None]) -> None:
 
 
 _QUEUE_HITS_MAX = 50
+# A channel that hangs must not keep the terminal.
+_ALERTS_END_S = 2.0
 
 
 class DashboardCommands(Provider):
@@ -337,7 +339,7 @@ class RsmqApp(App[None]):
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
         if self._alerts is not None:
-            await asyncio.to_thread(self._alerts.close)
+            await asyncio.to_thread(self._alerts.close, _ALERTS_END_S)
         # A failure to close one must not leave the others open.
         await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
 

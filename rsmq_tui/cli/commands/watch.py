@@ -159,7 +159,8 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     interrupts.gently = stop.set
     for ending in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, ending):
+        # nohup lets it be ignored, and means it.
+        if hasattr(signal, ending) and signal.getsignal(getattr(signal, ending)) is not signal.SIG_IGN:
             call_at(getattr(signal, ending), stop.set)
 
     def told(message: Message) -> None:
