@@ -2,6 +2,7 @@
 
 ARCHITECTURE.md  the words, the layers, six journeys through the files, and recipes for common changes
 __main__         `python -m rsmq_tui` is `rsmq-tui`
+alerts           alerts: rules that are applied to polls, and the messages that they send
 charts           charts as styled text, drawn from numbers
 cli              the commands `rsmq-tui` and `rsmqctl`
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints

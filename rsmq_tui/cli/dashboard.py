@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.places import Place, places_of
-from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.servers import config_of, profiles_of
 from rsmq_tui.files import state_folder
+from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
+    from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
+    from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.history.loading import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
@@ -29,11 +32,20 @@ _SEAL_S = 10.0
 
 def run(options: Options) -> int:
     """Open the dashboard; raises ``UsageError`` for an address that cannot be one."""
-    return open_dashboard(options, profiles_of(options))
+    alerts = None if options.no_alerts else partial(_alerts, options)
+    return open_dashboard(options, profiles_of(options), alerts=alerts)
 
 
-def open_dashboard(options: Options, profiles: Sequence[Profile], folder: Path | None = None) -> int:
-    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo."""
+def open_dashboard(
+    options: Options,
+    profiles: Sequence[Profile],
+    folder: Path | None = None,
+    alerts: "StartAlerts | None" = None,
+) -> int:
+    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
+
+    ``alerts`` starts the alerts (see ``RsmqApp``).
+    """
     sites = _sites(profiles, folder)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
@@ -44,6 +56,7 @@ def open_dashboard(options: Options, profiles: Sequence[Profile], folder: Path |
             sites,
             recording=recording,
             events=partial(_events, folder),
+            alerts=alerts,
             past=past,
             ascii_only=options.ascii,
             theme=options.theme,
@@ -83,37 +96,33 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
 
 
 def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServer]:
-    """Make a site of each place of each profile; what is in no namespace comes last."""
-    found = [place for profile in profiles for place in places_of(profile)]
-    is_one = len(profiles) == 1 and bool(profiles[0].lists)
-    sites = []
-    for place in sorted(found, key=lambda place: not place.kind.has_namespaces):
-        profile = place.profile
-        name = "" if len(found) == 1 else _name(place, is_one=is_one)
-        sites.append(
-            WatchedServer(
-                place.poller(name),
-                place=name,
-                name=profile.name,
-                ns=place.ns,
-                colour=profile.colour,
-                triage=partial(_service, place, folder),
-                read_only=profile.read_only,
-            )
+    """Make a site of each place of each profile."""
+    return [
+        WatchedServer(
+            place.poller(name),
+            place=name,
+            name=place.profile.name,
+            ns=place.ns,
+            colour=place.profile.colour,
+            triage=partial(_service, place, folder),
+            read_only=place.profile.read_only,
         )
-    return sites
+        for name, place in named_places(profiles)
+    ]
 
 
-def _name(place: Place, *, is_one: bool) -> str:
-    """Name a place among others; of one server that has no name, what of it is watched says it."""
-    profile, label = place.profile, place.kind.label
-    part = place.ns if label in profile.namespaces else label
-    if place.kind.has_namespaces:
-        part = place.ns if len(profile.namespaces) > 1 else ""
-    if is_one and not profile.name:
-        return part or profile.ns
-    name = profile.name or profile.address.label
-    return f"{name} {part}" if part else name
+def _alerts(
+    options: Options, write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]
+) -> "AlertRunner | None":
+    """Start the alerts of the configuration file, if it has any."""
+    from rsmq_tui.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
+
+    config = config_of(options)
+    if config is None or not (config.alerts.rules or config.alerts.problems):
+        return None
+    runner = AlertRunner(config.alerts, write, muted=muted)
+    runner.start()
+    return runner
 
 
 def _events(folder: Path | None) -> "EventRecorder":

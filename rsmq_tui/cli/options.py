@@ -9,6 +9,7 @@ import click
 from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
+NO_ALERTS_VARIABLE = "RSMQ_TUI_NO_ALERTS"
 READ_ONLY_VARIABLE = "RSMQ_TUI_READ_ONLY"
 
 

@@ -288,9 +288,12 @@ def whole(least: int, most: int, what: str = "whole number") -> Callable[[str], 
     """Return what reads a number in decimal digits."""
 
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
+        from rsmq_tui.monitor.text import read_whole  # noqa: PLC0415 - what it comes with delays the first paint
+
+        found = read_whole(text, least, most)
+        if found is None:
             raise ValueError(f"{text!r} is not a {what} from {least:,} to {most:,}")
-        return int(text)
+        return found
 
     return read
 
@@ -301,7 +304,7 @@ natural = whole(0, 10**12)
 
 def whole_seconds(text: str) -> int:
     """Read a duration in whole seconds, 0 to 9,999,999: 600, 10m, 1h30m."""
-    from rsmq_tui.monitor.text import read_whole_seconds  # noqa: PLC0415 - what it comes with delays the first paint
+    from rsmq_tui.monitor.text import read_whole_seconds  # noqa: PLC0415 - as above
 
     return _duration(text, read_whole_seconds)
 

@@ -258,3 +258,23 @@ def places_of(profile: Profile) -> list[Place]:
     """Return the places that a profile watches: its namespaces, then its lists, where it has some."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
+
+
+def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
+    """Return the places of all profiles, each with a name among the others; those in no namespace come last."""
+    found = [place for profile in profiles for place in places_of(profile)]
+    is_one = len(profiles) == 1 and bool(profiles[0].lists)
+    found.sort(key=lambda place: not place.kind.has_namespaces)
+    return [("" if len(found) == 1 else _name(place, is_one=is_one), place) for place in found]
+
+
+def _name(place: Place, *, is_one: bool) -> str:
+    """Name a place among others; of one server that has no name, what of it is watched says it."""
+    profile, label = place.profile, place.kind.label
+    part = place.ns if label in profile.namespaces else label
+    if place.kind.has_namespaces:
+        part = place.ns if len(profile.namespaces) > 1 else ""
+    if is_one and not profile.name:
+        return part or profile.ns
+    name = profile.name or profile.address.label
+    return f"{name} {part}" if part else name

@@ -32,6 +32,7 @@ class EventKind(StrEnum):
     FAILOVER = "failover"
     ROLE = "role"
     EVICTED = "evicted"
+    KNOWN = "known"
     CHANGE = "change"
 
 

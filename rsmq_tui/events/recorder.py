@@ -9,16 +9,18 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
+from rsmq_tui.events.known import Known, KnownError, KnownStore
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
-from rsmq_tui.monitor import PeekError, Snapshot, Source
+from rsmq_tui.monitor import PeekError, Snapshot, Source, Verdict
 from rsmq_tui.monitor.poller import KnowsServer
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, printable
 from rsmq_tui.triage.change import Change, State
@@ -58,7 +60,12 @@ class EventRecorder:
     ) -> None:
         self.path = folder / FILE_NAME
         self.problem: str | None = None
+        self.known_problem: str | None = None
         self.revision = 0
+        self._known_path = folder / KNOWN_NAME
+        self._known_store: KnownStore | None = None
+        self._known: dict[tuple[str, str], dict[str, Known]] = {}
+        self._known_retry_at_s = 0.0
         self._journal_path = folder / "journal.sqlite"
         self._journal_seen: object = None
         self._limit = limit
@@ -95,6 +102,18 @@ class EventRecorder:
     def run_id(self, server: str) -> str:
         """Return the run id of a server, empty if it is not known."""
         return self._servers[server].run_id if server in self._servers else ""
+
+    def known(self, snapshot: Snapshot) -> Mapping[str, Known]:
+        """Return what is or was known of the queues of a snapshot's namespace, by their names."""
+        return self._known.get((snapshot.server, snapshot.ns), {})
+
+    def muted(self, snapshot: Snapshot) -> set[str]:
+        """Return the names of the queues whose trouble is known now."""
+        return {name for name, known in self.known(snapshot).items() if known.is_active}
+
+    def set_known(self, known: Known, *, at_ms: int) -> None:
+        """Store a known trouble, or its end; returns at once. ``at_ms`` is the server's time."""
+        self._give(lambda: self._set_known(known, at_ms))
 
     def take(self, snapshot: Snapshot, source: Source) -> None:
         """Compare a snapshot with the last one of its place; returns at once.
@@ -159,12 +178,14 @@ class EventRecorder:
             self._turn(works)
             if is_last:
                 break
-        if self._store is not None:
-            self._store.close()
+        for store in (self._store, self._known_store):
+            if store is not None:
+                store.close()
 
     def _turn(self, works: Sequence[_Work]) -> None:
         """Detect, write and read again; an error is kept as a sentence, and keeps nothing else from being done."""
-        steps: list[Callable[[], None]] = [self._open, *(partial(self._do, work) for work in works), self._write]
+        done = (partial(self._do, work) for work in works)
+        steps: list[Callable[[], None]] = [self._open, self._read_known, *done, self._write]
         for step in steps:
             try:
                 step()
@@ -174,6 +195,12 @@ class EventRecorder:
                 if self._store is not None:
                     self._store.close()
                     self._store = None
+            except KnownError as error:
+                self.known_problem = printable(str(error), SENTENCE_MAX)
+                self._known_retry_at_s = self._clock() + _RETRY_S
+                if self._known_store is not None:
+                    self._known_store.close()
+                    self._known_store = None
             except Exception as error:
                 self.problem = printable(f"an event was not recorded: {type(error).__name__}: {error}", SENTENCE_MAX)
         shown = (*self._recent, *self._unwritten)
@@ -192,6 +219,54 @@ class EventRecorder:
             self._recent.clear()
             self._recent.extend(stored.event for stored in self._store.last(RECENT) if stored.id <= self._last_id)
             self.problem = None
+
+    def _read_known(self, *, create: bool = False) -> None:
+        """Read what is known again, if it has changed; without ``create``, only if the file exists."""
+        store = self._known_store
+        if store is not None and not store.is_in_place:
+            store.close()
+            store = self._known_store = None
+            self._known = {}
+        is_wanted = create or (self._clock() >= self._known_retry_at_s and self._known_path.exists())
+        if store is None and is_wanted:
+            store = self._known_store = KnownStore(self._known_path)
+            self.known_problem = None
+        if store is not None and store.has_news():
+            found: dict[tuple[str, str], dict[str, Known]] = {}
+            for known in store.all():
+                found.setdefault((known.server, known.ns), {})[known.queue] = known
+            self._known = found
+            self.revision += 1
+
+    def _set_known(self, known: Known, at_ms: int) -> Sequence[Event]:
+        self._read_known(create=True)
+        store = self._known_store
+        if store is None:
+            return []
+        if known.is_active:
+            store.put(known)
+            events = [known.event(at_ms)]
+        else:
+            events = [known.event(at_ms, "somebody ended it")] if store.end(known, known.ended_ms or 0) else []
+        self._read_known()
+        return events
+
+    def _end_known(self, snapshot: Snapshot) -> list[Event]:
+        """End what is known of queues that are ok, where it lasts until then, or whose time is over."""
+        active = {name: known for name, known in self.known(snapshot).items() if known.is_active}
+        if not active or self._known_store is None or snapshot.link.failure is not None:
+            return []
+        now_ms = round(self._wall_s() * 1000)
+        ok = {queue.name for queue in snapshot.queues if queue.name in active and queue.verdict is Verdict.OK}
+        found = []
+        for name, known in active.items():
+            is_over = name in ok if known.until_ms is None else now_ms >= known.until_ms
+            if is_over and self._known_store.end(known, now_ms):
+                why = "it is ok" if known.until_ms is None else "its time is over"
+                found.append(known.event(snapshot.at_ms, why))
+        if found:
+            self._read_known()
+        return found
 
     def _do(self, work: _Work) -> None:
         self._unwritten += [replace(event, run_id=self.run_id(event.server)) for event in work()]
@@ -219,7 +294,7 @@ class EventRecorder:
             told = None if self._store is None else self._store.told_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
-        return [*of_server, *known[1].take(snapshot)]
+        return [*of_server, *known[1].take(snapshot), *self._end_known(snapshot)]
 
     def _server(self, server: str) -> ServerDetector:
         if server not in self._servers:

@@ -219,6 +219,12 @@ def read_whole_seconds(text: str) -> int | str:
     return int(value_s)
 
 
+def read_whole(text: str, least: int = 0, most: int = 10**12) -> int | None:
+    """Return a number in decimal digits, None if it is none from ``least`` to ``most``."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most
+    return int(text) if is_number else None
+
+
 def read_size(text: str) -> int | str:
     """Return a size in bytes, or a sentence that explains the syntax."""
     found = _SIZE.fullmatch(text)

@@ -1,5 +1,6 @@
 """Profiles: the servers in the configuration file, and the settings of each.
 
+alerts        reads the rules and channels of alerts
 config        reads and checks the configuration file
 example.toml  an example of that file, printed by `rsmq-tui profiles example`
 passwords     passwords from a variable, a file or a command, read when a connection is made

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile, values
+from rsmq_tui.profiles.alerts import Alerts, read_alerts
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Place, Read, Value, lines_of, read_table
 from rsmq_tui.protocol import Address, Node, Password, Sentinels, Tls, check_url, slot_of, socket_url_of, url_of
@@ -258,13 +259,14 @@ class Config:
     """A configuration file: ``profiles`` by name, and the name of the ``default`` one.
 
     ``watched`` has the settings of a server without a profile, from [defaults]. ``naming_ns`` has the names of the
-    profiles that set a namespace, "" for ``watched``.
+    profiles that set a namespace, "" for ``watched``. A mistake in ``alerts`` is in its ``problems``.
     """
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     default: str | None = None
     watched: Profile = _UNNAMED
     naming_ns: frozenset[str] = frozenset()
+    alerts: Alerts = field(default_factory=Alerts)
 
 
 def read_config(path: Path) -> Config:
@@ -291,13 +293,13 @@ def read_config(path: Path) -> Config:
     if others_may:
         _refuse_passwords(content, mistakes)
     mistakes.tell()
-    return config
+    alerts = read_alerts(content, Mistakes(path, lines), others_may_read=others_may)
+    return replace(config, alerts=alerts)
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
-    top = read_table(
-        content, (), {"default": values.text, "defaults": values.anything, "profiles": values.anything}, mistakes
-    )
+    elsewhere = dict.fromkeys(("defaults", "profiles", "alerts", "channels"), values.anything)
+    top = read_table(content, (), {"default": values.text, **elsewhere}, mistakes)
     keys = address_keys(folder) | _WATCHING
     allowed = {key: keys[key] for key in (*DEFAULTS_KEYS, *_WATCHING)}
     defaults = read_table(content.get("defaults", {}), ("defaults",), allowed, mistakes)

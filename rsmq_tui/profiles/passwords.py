@@ -134,7 +134,7 @@ def _output(command: Sequence[str], timeout_s: float) -> bytes:
         _running.discard(process)
     if process.returncode != 0:
         how = f"status {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        words = _without_secrets(" ".join(errors.decode("utf-8", "replace").split()), output)[:_WORDS_MAX]
+        words = without_secrets(" ".join(errors.decode("utf-8", "replace").split()), output)[:_WORDS_MAX]
         _fail(f"{named} failed with {how}{': ' if words else ''}{words}", hint)
     return output
 
@@ -183,8 +183,8 @@ def _printed(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[byte
     return pipes[0].read, pipes[1].read
 
 
-def _without_secrets(words: str, output: bytes) -> str:
-    """Mask possible secrets in the error text of a failed command."""
+def without_secrets(words: str, output: bytes = b"") -> str:
+    """Mask possible secrets in the error text of a failed command, also what it printed."""
     known = [line.decode("utf-8", "replace").strip() for line in output.splitlines()]
     known += [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
     for secret in known:

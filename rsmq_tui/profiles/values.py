@@ -313,7 +313,7 @@ class ConfigError(ValueError):
 
 @dataclass(slots=True)
 class Mistakes:
-    """The mistakes in a file; only the first one is reported."""
+    """The mistakes in a file."""
 
     path: Path
     lines: Mapping[Place, int]
@@ -325,11 +325,15 @@ class Mistakes:
             place = place[:-1]
         self.found.append((self.lines.get(place, 1), sentence))
 
+    def sentences(self) -> list[str]:
+        """Return the mistakes with the path and their lines, in the order of the file."""
+        found = sorted(self.found, key=lambda each: each[0])
+        return [f"{self.path}:{line}: {printable(sentence)}" for line, sentence in found]
+
     def tell(self) -> None:
         """Raise ``ConfigError`` if there is a mistake."""
         if self.found:
-            line, sentence = min(self.found, key=lambda each: each[0])
-            raise ConfigError(f"{self.path}:{line}: {printable(sentence)}")
+            raise ConfigError(self.sentences()[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,4 +367,5 @@ def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mis
 
 
 def _called(place: Place) -> str:
-    return ".".join(str(each) for each in place)
+    # Without the index in an array of tables.
+    return ".".join(each for each in place if isinstance(each, str))

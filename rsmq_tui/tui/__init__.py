@@ -10,6 +10,7 @@ dialogs     dialogs of all screens: help, pages for users, and the choice of a n
 events      the log of events: its screen, and the last three on the overview
 history     the history screen: the tables of an analysis
 keys        every key: bindings, hints, help and palette come from this table
+known       known troubles: how they are shown, and the form that notes one
 overview    the overview: all queues
 queue       the screens of one queue and of one message
 replay      replays: banner, keys, and the comparison of two times

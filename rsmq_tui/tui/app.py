@@ -44,11 +44,14 @@ from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
+    from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
+
+    StartAlerts = Callable[[Callable[[str], None], Callable[[Snapshot], set[str]]], AlertRunner | None]
 
 
 def end_on_signals(end: Callable[[int], None]) -> None:
@@ -65,6 +68,8 @@ def end_on_signals(end: Callable[[int], None]) -> None:
 
 
 _QUEUE_HITS_MAX = 50
+# A channel that hangs must not keep the terminal.
+_ALERTS_END_S = 2.0
 
 
 class DashboardCommands(Provider):
@@ -205,8 +210,10 @@ class RsmqApp(App[None]):
     ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
     or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
     nothing can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
-    after the first numbers are shown. ``past`` names an analysis to open; without a site, only
-    the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not polled.
+    after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
+    what returns the queues of a snapshot whose trouble is known. ``past`` names an
+    analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
+    sites, which are not polled.
     """
 
     TITLE = "rsmq-tui"
@@ -224,6 +231,7 @@ class RsmqApp(App[None]):
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         recording: "Recorder | None" = None,
         events: "Callable[[], EventRecorder] | None" = None,
+        alerts: "StartAlerts | None" = None,
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
@@ -247,6 +255,9 @@ class RsmqApp(App[None]):
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._event_problem: str | None = None
+        self._start_alerts = alerts
+        self._alerts: AlertRunner | None = None
+        self._alert_problems: dict[str, str] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._wanted_theme = theme
@@ -328,6 +339,8 @@ class RsmqApp(App[None]):
         await self.dashboard.changes.aclose()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
+        if self._alerts is not None:
+            await asyncio.to_thread(self._alerts.close, _ALERTS_END_S)
         # A failure to close one must not leave the others open.
         await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
 
@@ -475,6 +488,7 @@ class RsmqApp(App[None]):
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
             self._record_events(snapshot, site)
+            self._apply_alerts(snapshot, site)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
@@ -486,10 +500,38 @@ class RsmqApp(App[None]):
             self.run_worker(self._load_events(start), group="events")
         elif events is not None:
             events.take(snapshot, site.source)
-            if events.problem != self._event_problem:
-                self._event_problem = events.problem
-                if events.problem is not None:
-                    self.notify(events.problem, severity="warning", markup=False)
+            problem = events.problem or events.known_problem
+            if problem != self._event_problem:
+                self._event_problem = problem
+                if problem is not None:
+                    self.notify(problem, severity="warning", markup=False)
 
     async def _load_events(self, start: "Callable[[], EventRecorder]") -> None:
         self.dashboard.events = await asyncio.to_thread(start)
+
+    def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
+        alerts, start = self._alerts, self._start_alerts
+        if start is not None:
+            self._start_alerts = None
+            self.run_worker(self._load_alerts(start), group="alerts")
+        elif alerts is not None:
+            alerts.take(snapshot, site.source.thresholds, site.name)
+            problems = alerts.problems
+            for name, problem in problems.items():
+                if self._alert_problems.get(name) != problem:
+                    self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
+            self._alert_problems = problems
+
+    async def _load_alerts(self, start: "StartAlerts") -> None:
+        loop, driver = asyncio.get_running_loop(), self._driver
+
+        def write(text: str) -> None:
+            # From the thread of a channel; sequences must not be written into one of the screen's.
+            if driver is not None:
+                loop.call_soon_threadsafe(driver.write, text)
+
+        def muted(snapshot: Snapshot) -> set[str]:
+            events = self.dashboard.events
+            return set() if events is None else events.muted(snapshot)
+
+        self._alerts = await asyncio.to_thread(start, write, muted)

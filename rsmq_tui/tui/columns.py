@@ -2,15 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.protocol.kinds import RSMQ, Kind
+from rsmq_tui.tui.known import known_verdict
 from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
 
 # One cell a minute.
 SPARK_WIDTH = 10
@@ -32,6 +37,7 @@ class QueueContext:
     changed: frozenset[str] = frozenset()
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, "Known"] = field(default_factory=dict)
 
     def of(self, queue: QueueState) -> Snapshot:
         """Return the snapshot of the queue's server."""
@@ -57,6 +63,8 @@ class MessageContext:
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
+    if queue.key in context.known:
+        return known_verdict(queue), "muted"
     words = verdict_words(queue.verdict)
     if queue.place in context.stale:
         # That was the verdict when the server last answered.
@@ -195,16 +203,23 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 }
 
 
-def trouble(queue: QueueState) -> tuple[Any, ...]:
-    """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages."""
+def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
+    """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages.
+
+    Troubles that are ``known`` come right before the queues that are ok.
+    """
     oldest = queue.ready_since_ms
-    return queue.verdict.rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
+    rank = Verdict.OK.rank - 0.5 if known and queue.key in known else queue.verdict.rank
+    return rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 
-def sort_queues(queues: list[QueueState], column: str | None, reverse: bool) -> bool:
-    """Sort in place; None sorts by trouble. Unknown values go last. Return whether the order is descending."""
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sunk: Set[str] = frozenset()) -> bool:
+    """Sort in place, unknown values last, and return whether the order is descending.
+
+    None sorts by trouble, where the keys of ``sunk`` come right before the queues that are ok.
+    """
     if column is None:
-        queues.sort(key=trouble, reverse=reverse)
+        queues.sort(key=partial(trouble, known=sunk), reverse=reverse)
         return reverse
     value, downwards = _SORTS[column]
     downwards ^= reverse

@@ -16,6 +16,7 @@ from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.tui.history.loading import Past
@@ -137,6 +138,11 @@ class Dashboard:
     def part(self, place: str) -> Snapshot | None:
         """Return the part of the snapshot for that place; None before its first poll."""
         return self.snapshot and self.snapshot.part(place)
+
+    def known(self, place: str) -> "Mapping[str, Known]":
+        """Return what is or was known of the troubles of a server's queues, by name; a replay has none."""
+        part = self.part(place)
+        return {} if part is None or self.events is None or self.replay is not None else self.events.known(part)
 
     def show_live(self, snapshot: Snapshot) -> None:
         """Take a snapshot of the live servers; while a replay is shown, it is kept but not shown."""

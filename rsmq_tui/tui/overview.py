@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from operator import is_
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,6 +19,7 @@ from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.events import LastEvents
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
+from rsmq_tui.tui.known import known_pieces, known_verdict
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
@@ -26,6 +27,9 @@ from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
@@ -170,6 +174,7 @@ class OverviewScreen(DashboardScreen):
             changed_verdicts(self._last, snapshot),
             self.dashboard.clock_times,
             self._stale(snapshot),
+            self._known(),
         )
         self._last = snapshot
         self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard)
@@ -187,6 +192,15 @@ class OverviewScreen(DashboardScreen):
         """Return the age of the numbers of servers that do not answer, by place, if there are several servers."""
         failing = (part for part in snapshot.parts if part.link.failure is not None)
         return {part.place: age_words(part, self.dashboard) for part in failing}
+
+    def _known(self) -> dict[str, "Known"]:
+        """Return the troubles that are known now, by the keys of their queues."""
+        return {
+            f"{site.place}\0{name}" if site.place else name: known
+            for site in self.dashboard.sites
+            for name, known in self.dashboard.known(site.place).items()
+            if known.is_active
+        }
 
     def _count_on(self) -> None:
         """Update the ages of servers that do not answer: the next poll may be half a minute away."""
@@ -283,6 +297,12 @@ class OverviewScreen(DashboardScreen):
         else:
             self.dashboard.navigation.open("events")
 
+    def action_known(self) -> None:
+        """Note that the trouble of the queue under the cursor is known."""
+        queue, place = self._queue_for("known"), self.chosen_place
+        if queue is not None and place is not None:
+            self.ask_known(queue, place)
+
     def action_export(self) -> None:
         """Export all messages of the queue under the cursor."""
         queue, place = self._queue_for("export"), self.chosen_place
@@ -328,8 +348,10 @@ class OverviewScreen(DashboardScreen):
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
+        known = self.table.context.known.get(queue.key)
+        words_of_verdict = verdict_words(queue.verdict) if known is None else known_verdict(queue)
         pieces: list[Piece] = [
-            (f" {verdict_words(queue.verdict)} ", "muted" if is_stale else f"verdict-{queue.verdict}"),
+            (f" {words_of_verdict} ", "muted" if is_stale or known else f"verdict-{queue.verdict}"),
             (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
         if is_stale:
@@ -338,6 +360,7 @@ class OverviewScreen(DashboardScreen):
         pieces.append((words, "muted" if is_stale else ""))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
+        pieces += known_pieces(known)
         self._why.show(pieces, self._free_lines)
 
     @property
@@ -354,13 +377,14 @@ class OverviewScreen(DashboardScreen):
     def _arranged(self, snapshot: Snapshot) -> Sequence[QueueState]:
         """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
-        wanted = (self._filter, self._sort, self._reverse, resting)
+        known = frozenset(self._known())
+        wanted = (self._filter, self._sort, self._reverse, resting, known)
         if wanted == self._arranged_for and _are_same(snapshot.queues, self._seen):
             return self.table.rows
         self._arranged_for, self._seen = wanted, snapshot.queues
         rows = matching_queues(snapshot.queues, self._filter)
         if resting:
-            downwards = sort_queues(rows, self._sort, self._reverse)
+            downwards = sort_queues(rows, self._sort, self._reverse, known)
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
         else:
             places = {name: place for place, name in enumerate(self.table.keys)}

@@ -98,6 +98,19 @@ class DashboardScreen(Screen[None]):
         """The queue of this screen as (server, namespace, name); None if it shows all queues."""
         return None
 
+    def ask_known(self, queue: str, place: str) -> None:
+        """Ask for a note and an end, with which the trouble of a queue is known."""
+        part = self.dashboard.part(place)
+        if part is None:
+            return
+        from rsmq_tui.tui.known import ask_known  # noqa: PLC0415 - not before the first paint
+
+        form = ask_known(self.dashboard, part, queue)
+        if isinstance(form, str):
+            self.notify(form, severity="warning", markup=False)
+        else:
+            self.app.push_screen(form)
+
     @property
     def site(self) -> WatchedServer:
         """The server that this screen shows; raises ``LookupError`` if it shows several."""

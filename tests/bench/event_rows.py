@@ -1,13 +1,17 @@
-"""What finding events adds to a poll of 10,000 queues."""
+"""What finding events, and applying alert rules, adds to a poll of 10,000 queues."""
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 
 import redis
 
+from rsmq_tui.alerts.rules import AlertRules
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.profiles.alerts import Rule, read_condition
 from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog
@@ -17,7 +21,32 @@ from tests.bench.row import Measured, Row, Run, Sense
 _CHANGED_SHARE = 0.10
 
 
-def _with_events(run: Run) -> Measured:
+_RULES = ("trouble", "depth > 1000000", "oldest > 100d", "receive count > 1000", "server gone")
+
+_Take = Callable[[Snapshot], object]
+
+
+def _events(poller: LivePoller) -> _Take:
+    server = poller.reader.label
+    queues, link = QueueDetector(server, NS, poller.thresholds), ServerDetector(server)
+
+    def take(snapshot: Snapshot) -> None:
+        link.take("", snapshot.link.failure, snapshot.at_ms)
+        queues.take(snapshot)
+
+    return take
+
+
+def _alerts(poller: LivePoller) -> _Take:
+    rules = AlertRules([Rule(text, read_condition(text)) for text in _RULES])
+
+    def take(snapshot: Snapshot) -> None:
+        rules.take(snapshot, poller.thresholds, profile="", now_ms=snapshot.at_ms, wall_s=snapshot.at_ms / 1000)
+
+    return take
+
+
+def _with(run: Run, made: Callable[[LivePoller], _Take]) -> Measured:
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
         backlog = Backlog(client, run.size(10_000, 20))
         run.say("filling")
@@ -27,18 +56,13 @@ def _with_events(run: Run) -> Measured:
             return LivePoller(QueueReader(server.url, NS))
 
         watched, alone = loop.run(start()), loop.run(start())
-        queues = QueueDetector(server.url, NS, watched.thresholds)
-        link = ServerDetector(server.url)
+        taken = made(watched)
 
-        def detect(snapshot: Snapshot) -> None:
-            link.take("", snapshot.link.failure, snapshot.at_ms)
-            queues.take(snapshot)
-
-        async def poll(poller: LivePoller, *, with_events: bool) -> float:
+        async def poll(poller: LivePoller, take: _Take | None) -> float:
             spent_s = time.process_time()
             snapshot = await poller.poll()
-            if with_events:
-                detect(snapshot)
+            if take is not None:
+                take(snapshot)
             taken_s = time.process_time() - spent_s
             if len(snapshot.queues) != len(backlog.names):
                 raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
@@ -46,11 +70,11 @@ def _with_events(run: Run) -> Measured:
 
         def ours() -> Sample:
             backlog.change(_CHANGED_SHARE / 2)
-            return lambda: loop.run(poll(watched, with_events=True))
+            return lambda: loop.run(poll(watched, taken))
 
         def other() -> Sample:
             backlog.change(_CHANGED_SHARE / 2)
-            return lambda: loop.run(poll(alone, with_events=False))
+            return lambda: loop.run(poll(alone, None))
 
         try:
             return interleave(run, ours, other, pairs=30, warm_up=3, limit_s=30)
@@ -59,13 +83,14 @@ def _with_events(run: Run) -> Measured:
             loop.run(alone.aclose())
 
 
-ROWS = (
+ROWS = tuple(
     Row(
-        "processor time of a poll with events, 10,000 queues",
+        f"processor time of a poll with {what}, 10,000 queues",
         "the poll alone",
         "ms",
         Sense.AT_MOST,
         1.1,
-        _with_events,
-    ),
+        partial(_with, made=made),
+    )
+    for what, made in (("events", _events), (f"{len(_RULES)} alert rules", _alerts))
 )

@@ -39,7 +39,8 @@ _FILES = (_ROOT / "README.md", *sorted(_FOLDER.glob("*.md")))
 _NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
 _OURS = ("rsmq-tui", "rsmqctl")
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
-_STATUSES = {"check": {1, 2}, "audit": {1, 3}}
+# A channel may need what is not there.
+_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}}
 _RECORDED_MS = int(datetime(2031, 5, 17, 21, 45, tzinfo=UTC).timestamp() * 1000)
 _LONGEST_CODE = 78
 
@@ -86,6 +87,7 @@ class Shell:
     def run(self, command: str) -> None:
         """Run one command as it is written, until it ends or, where it goes on, until it has begun."""
         profiles = "".join(f'[profiles.{name}]\nurl = "{self._url}"\n' for name in ("prod", "staging", "production"))
+        profiles += '[[alerts]]\nwhen = "trouble"\n[channels.oncall]\ncommand = ["cat"]\n'
         (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles)
         command = command.replace("redis://host:6379/0", self._url)
         words = shlex.split(command, comments=True)
@@ -104,6 +106,7 @@ class Shell:
             if (
                 called[0] in ("record", "listserver")
                 or "--follow" in words
+                or (called[0] == "watch" and not {"--once", "--test"} & set(words))
                 or (called[0] == "exporter" and ">" not in words)
             ):
                 self._begin(command)
@@ -130,7 +133,8 @@ class Shell:
             command = re.sub(r" (exporter|listserver)\b", r" \1 --port 0", command)
         with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
             line = line_of(process.stderr)
-            assert re.match(r"rsmq-tui: (recording \d+ places? into|listening|following)", line), (command, line)
+            begins = r"rsmq-tui: (recording \d+ places? into|listening|following|watching)"
+            assert re.match(begins, line), (command, line)
             process.send_signal(signal.SIGINT)
             assert process.wait(SECONDS_MAX) == 130, command
 
@@ -211,7 +215,10 @@ def test_configurations_can_be_used(file: Path, tmp_path: Path) -> None:
     for block in _blocks(file, "toml"):
         config = tmp_path / "config.toml"
         config.write_text(block)
-        assert set(read_config(config).profiles) == set(tomllib.loads(block)["profiles"])
+        config.chmod(0o600)
+        found = read_config(config)
+        assert set(found.profiles) == set(tomllib.loads(block)["profiles"])
+        assert found.alerts.problems == ()
 
 
 @each

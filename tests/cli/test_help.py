@@ -45,7 +45,7 @@ def test_what_a_terminal_has_no_character_for_is_a_question_mark() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "sentence"),
-    [("lsts", " Did you mean 'lists'?"), ("record", " Did you mean 'recording'?"), ("xyzzy", "")],
+    [("themse", " Did you mean 'themes'?"), ("record", " Did you mean 'recording'?"), ("xyzzy", "")],
 )
 def test_a_topic_that_is_not_there(anywhere: Command, topic: str, sentence: str) -> None:
     done = anywhere("help", topic)

@@ -39,6 +39,7 @@ def test_the_example_can_be_read_and_uncommented_keys_are_all_there_are(tmp_path
     config = read(tmp_path, example(), mode=0o644)
 
     assert config.default == "local"
+    assert (config.alerts.problems, len(config.alerts.rules)) == ((), 1)
     assert list(config.profiles) == [
         "local",
         "socket",

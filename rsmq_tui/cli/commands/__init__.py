@@ -8,19 +8,21 @@ doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
 help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal; `rsmq-tui undo`
+known       `rsmq-tui known`: troubles of queues that somebody has acknowledged
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `events`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
+watch       `rsmq-tui watch`: alerts, without a screen
 """
 
 import click
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.options import guarded, screen
-from rsmq_tui.cli.parsing import Group, LazyCommand, Options
+from rsmq_tui.cli.options import NO_ALERTS_VARIABLE, guarded, screen
+from rsmq_tui.cli.parsing import Group, LazyCommand, Options, is_set, option
 from rsmq_tui.cli.program import load
 
 _MESSAGES = "read, send, hide, release, move, copy, redrive, delete, export and import messages of RSMQ and list queues"
@@ -36,6 +38,8 @@ _COMMANDS = {
     ),
     "Monitoring": (
         ("check", "check", "check queues once, as a plugin of a monitoring system"),
+        ("watch", "watch", "apply the alert rules of the configuration file, without a screen"),
+        ("known", "known", "acknowledge the trouble of a queue: no alerts for it, until a time or until it is ok"),
         ("events", "recorded.events", "print what happened to queues and servers while a dashboard watched them"),
         ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
     ),
@@ -66,6 +70,11 @@ _COMMANDS = {
 )
 @guarded
 @screen
+@option(
+    "--no-alerts",
+    f"do not apply the alert rules of the configuration file (env {NO_ALERTS_VARIABLE}=1)",
+    default=lambda: is_set(NO_ALERTS_VARIABLE),
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def command(options: Options) -> int:
     """Open the dashboard, which is what there is without a command."""

@@ -37,6 +37,7 @@ from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.known import known_pieces
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.replay.banner import inventory_pieces
@@ -185,7 +186,8 @@ class QueueScreen(ActingScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        self._title.show(title_pieces(self.queue, state, snapshot, self.site.source.thresholds))
+        known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known])
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
@@ -208,6 +210,10 @@ class QueueScreen(ActingScreen):
     def _apply(self, event: FilterLine.Applied) -> None:
         self._close_filter()
         self.messages.apply(event.wanted)
+
+    def action_known(self) -> None:
+        """Note that the trouble of this queue is known."""
+        self.ask_known(self.queue, self.site.place)
 
     def action_part(self, step: int) -> None:
         """Show the next tab, or the one before."""

@@ -21,9 +21,9 @@ from rsmq_tui.monitor.text import clock
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
 _NOTES = f"""\
-A running dashboard records events: verdicts that change, with their reasons; queues that were created, deleted or
-emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or evicted keys; and
-the changes made from this machine. The last {LIMIT:,} are kept.
+A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, with their reasons; queues that were
+created, deleted or emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or
+evicted keys; and the changes made from this machine. The last {LIMIT:,} are kept.
 
 A filter is words, as / on the dashboard: each is part of a queue's name, a server or the sentence, or starts the kind
 or severity; !word excludes."""

@@ -1,0 +1,127 @@
+"""`rsmq-tui known`: the troubles of queues that somebody has acknowledged."""
+
+import time
+from contextlib import closing
+
+import click
+
+from rsmq_tui.cli.changes import queue_of
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import json_option, queue_argument, reading
+from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.parsing import Group, Options, option
+from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.events.known import FILE_NAME, NOTE_MAX, UNTIL_OK, Known, KnownError, KnownStore, read_until
+from rsmq_tui.events.model import Event
+from rsmq_tui.events.store import FILE_NAME as EVENTS_NAME
+from rsmq_tui.events.store import EventStore, EventStoreError
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.protocol.kinds import Reference, kind_of
+
+_NOTES = """\
+A queue whose trouble is known sends no alerts, and comes behind the other troubles on the dashboard, until a time or
+until it is ok. Nothing is changed in Redis. Dashboards (the key N) and `rsmq-tui watch` of this user share the list."""
+
+
+@click.command(cls=Group, invoke_without_command=True, notes=_NOTES)
+@json_option
+def command(options: Options) -> int:
+    """Print them; raises ``UsageError``."""
+    return _list(options)
+
+
+@command.command("list", help="print what is known (the default command)", examples=("", "--json"))
+@option("--all", "also those that have ended, with their notes")
+@json_option
+def _list_command(options: Options) -> int:
+    return _list(options)
+
+
+@command.command(
+    "add",
+    help="note that the trouble of a queue is known",
+    examples=("orders --note 'consumer is being deployed' --until 2h", "list:mail --until 06:00"),
+)
+@queue_argument
+@option("--note TEXT", f"why it is no news, at most {NOTE_MAX} characters", default="")
+@option("--until T", "06:00 (the next time, local), 2h, or until it is ok", default=UNTIL_OK)
+@reading
+def _add_command(options: Options) -> int:
+    now_ms = _now_ms()
+    if len(options.note) > NOTE_MAX:
+        raise UsageError(f"--note has more than {NOTE_MAX} characters")
+    try:
+        until_ms = read_until(options.until, now_ms)
+    except ValueError as error:
+        raise UsageError(f"--until {error}") from error
+    server_name, ns, queue = _queue(options)
+    known = Known(server_name, ns, queue, options.note, now_ms, until_ms)
+    try:
+        with closing(KnownStore(state_folder() / FILE_NAME)) as store:
+            store.put(known)
+    except KnownError as error:
+        raise UsageError(str(error)) from error
+    _record(known.event(now_ms))
+    say(f"{printable(queue)} on {server_name}: its trouble is known {known.until}")
+    return 0
+
+
+@command.command("remove", help="end what is known of a queue; its note is kept", examples=("orders",))
+@queue_argument
+@reading
+def _remove_command(options: Options) -> int:
+    server_name, ns, queue = _queue(options)
+    now_ms = _now_ms()
+    path = state_folder() / FILE_NAME
+    for known in _read() if path.exists() else ():
+        if (known.server, known.ns, known.queue) == (server_name, ns, queue) and known.is_active:
+            with closing(KnownStore(path)) as store:
+                store.end(known, now_ms)
+            _record(known.event(now_ms, "somebody ended it"))
+            say(f"{printable(queue)} on {server_name}: its trouble is not known any more")
+            return 0
+    raise UsageError(f"{queue} on {server_name}: nothing is known of it")
+
+
+def _queue(options: Options) -> tuple[str, str, str]:
+    named = queue_of(options, profile_of(options))
+    return named.place.server, named.place.ns, named.queue
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _read() -> list[Known]:
+    try:
+        with closing(KnownStore(state_folder() / FILE_NAME)) as store:
+            return store.all()
+    except KnownError as error:
+        raise UsageError(str(error)) from error
+
+
+def _record(event: Event) -> None:
+    """Record an event; without the log, what is known is known all the same."""
+    try:
+        with closing(EventStore(state_folder() / EVENTS_NAME)) as store:
+            store.write([event])
+    except EventStoreError as error:
+        say(str(error))
+
+
+def _list(options: Options) -> int:
+    shown = _read() if (state_folder() / FILE_NAME).exists() else []
+    columns = (Column("SINCE", 16), Column("UNTIL", 16), Column("SERVER", 24), Column("QUEUE", 24), Column("NOTE", 0))
+    table = Table(*columns)
+    for known in shown:
+        if not (known.is_active or getattr(options, "all", False)):
+            continue
+        kind = kind_of(known.ns)
+        queue = known.queue if kind.has_namespaces else Reference(kind, known.ns, known.queue).text
+        if wants_json(options):
+            print_json({**known._asdict(), "queue": queue})
+            continue
+        until = known.until.removeprefix("until ") if known.is_active else "ended"
+        table.print(clock(known.since_ms, date=True)[:16], until, known.server, queue, known.note)
+    return 0

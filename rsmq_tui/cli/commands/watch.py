@@ -1,0 +1,210 @@
+"""`rsmq-tui watch`: applies the alert rules of the configuration file until it is stopped, without a screen."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import click
+
+from rsmq_tui.alerts.channels import ChannelError, Write, sender
+from rsmq_tui.alerts.message import Message, State
+from rsmq_tui.alerts.runner import AlertRunner
+from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, UsageError
+from rsmq_tui.cli.interrupts import Interrupts, call_at, run_interruptibly
+from rsmq_tui.cli.options import json_option, reading
+from rsmq_tui.cli.output import print_json, print_words, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.servers import config_of, config_path, profiles_of
+from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
+from rsmq_tui.events.known import KnownError, KnownStore
+from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.profiles.alerts import Alerts, Channel
+from rsmq_tui.profiles.values import meant
+
+_LOOK_S = 1.0
+# With --once, the slowest channel may need its whole time limit, and apprise a few seconds to be loaded.
+_SPARE_S = 10.0
+_NOTES = """\
+It polls all namespaces and lists of the servers, applies the rules of [[alerts]], and prints and sends their messages.
+It records events, as a dashboard does. A rule or channel with a mistake is told and left out. A channel that fails is
+tried again for an hour.
+
+--once polls each server once, tells all that is wrong now, and ends: `for` and `repeat` do not apply.
+`rsmq-tui help alerts` describes rules and channels."""
+_STATUSES = {
+    0: "done, or ended by SIGTERM",
+    1: "with --once or --test: a message could not be sent",
+    2: "a usage error, or no rules",
+    130: "ended by Ctrl+C",
+}
+
+
+@click.command(cls=Command, notes=_NOTES, examples=("", "--once --json", "--test oncall"), statuses=_STATUSES)
+@option("--once", "poll each server once, send what is to be sent, and end")
+@option("--test CHANNEL", "only send a test message by this channel, and end")
+@json_option
+@reading
+def command(options: Options) -> int:
+    """Watch, and return the exit status; raises ``UsageError``."""
+    return run_interruptibly(lambda interrupts: _watch(options, interrupts))
+
+
+async def _watch(options: Options, interrupts: Interrupts) -> int:
+    config = config_of(options)
+    alerts = Alerts() if config is None else config.alerts
+    if options.test is not None:
+        return await _test(_channel(alerts, options.test))
+    if not alerts.rules:
+        for problem in alerts.problems:
+            say(problem)
+        why = "no rule can be used" if alerts.problems else f"{config_path(options)[0]} has no [[alerts]]"
+        raise UsageError(f"{why}; `rsmq-tui help alerts` describes them")
+    places = named_places(profiles_of(options))
+    watch = _once if options.once else _go_on
+    return await watch(options, interrupts, alerts, places)
+
+
+def _channel(alerts: Alerts, name: str) -> Channel:
+    channel = alerts.channels.get(name)
+    if channel is None:
+        for problem in alerts.problems:
+            say(problem)
+        raise UsageError(f"there is no channel {name}{meant(name, alerts.channels)}: {', '.join(alerts.channels)}")
+    return channel
+
+
+async def _test(channel: Channel) -> int:
+    message = Message("test", State.TEST, "--test", time.time_ns() // 1_000_000, reason="this is a test of a channel")
+    try:
+        await asyncio.to_thread(sender(channel, _terminal()), message)
+    except ChannelError as error:
+        say(f"channel {channel.name}: {error}")
+        return EXIT_FAILED
+    say(f"sent by channel {channel.name}")
+    return 0
+
+
+def _terminal() -> Write:
+    """Return what writes to the terminal; standard output may be read by a program."""
+    if not sys.stderr.isatty():
+        return None
+
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    return write
+
+
+def _print(message: Message, options: Options) -> None:
+    if wants_json(options):
+        print_json(message.as_json())
+    else:
+        print_words(f"{clock(message.at_ms, date=True).split('.')[0]}  {message.title}: {message.text}")
+    sys.stdout.flush()
+
+
+def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
+    """Return the queues whose trouble is known, by server and namespace; none if the file cannot be read."""
+    found: dict[tuple[str, str], set[str]] = {}
+    if (folder / KNOWN_NAME).exists():
+        try:
+            with closing(KnownStore(folder / KNOWN_NAME)) as store:
+                for known in store.all():
+                    if known.is_active and (known.until_ms is None or known.until_ms > time.time_ns() // 1_000_000):
+                        found.setdefault((known.server, known.ns), set()).add(known.queue)
+        except KnownError as error:
+            say(str(error))
+    return found
+
+
+async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+    found: list[Message] = []
+    known = _known_queues(state_folder())
+    runner = AlertRunner(
+        alerts,
+        _terminal(),
+        told=found.append,
+        muted=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
+        is_patient=False,
+    )
+    runner.start()
+    for problem in runner.problems.values():
+        say(problem)
+    snapshots = await asyncio.gather(*(place.poll_once() for _, place in places))
+    polled = zip(places, snapshots, strict=True)
+    # A server is gone only if none of its places answers: those that do come first.
+    for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
+        runner.take(snapshot, place.profile.thresholds, place.profile.name)
+    slowest_s = max(channel.timeout_s for channel in alerts.channels.values())
+    await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
+    for message in found:
+        _print(message, options)
+    if runner.unsent is None:
+        return 0
+    for name, problem in runner.problems.items():
+        say(f"{name}: {problem}")
+    say(runner.unsent)
+    return EXIT_FAILED
+
+
+async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    interrupts.gently = stop.set
+    for ending in ("SIGTERM", "SIGHUP"):
+        # nohup lets it be ignored, and means it.
+        if hasattr(signal, ending) and signal.getsignal(getattr(signal, ending)) is not signal.SIG_IGN:
+            call_at(getattr(signal, ending), stop.set)
+
+    def told(message: Message) -> None:
+        loop.call_soon_threadsafe(_print, message, options)
+
+    recorder = EventRecorder(state_folder())
+    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted)
+    recorder.start()
+    runner.start()
+    say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
+    tasks = [asyncio.create_task(_follow(name, place, runner, recorder)) for name, place in places]
+    tasks.append(asyncio.create_task(_tell_problems(runner, recorder)))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (stopping, *tasks):
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(runner.close)
+        await recorder.aclose()
+    if runner.unsent is not None:
+        say(runner.unsent)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+    return EXIT_INTERRUPTED if interrupts.taken else 0
+
+
+async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventRecorder) -> None:
+    async with aclosing(place.poller(name)) as poller, aclosing(poller.snapshots()) as snapshots:
+        async for snapshot in snapshots:
+            runner.take(snapshot, place.profile.thresholds, place.profile.name)
+            recorder.take(snapshot, poller)
+
+
+async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
+    """Say what begins to fail, and what works again."""
+    known: dict[str, str] = {}
+    while True:
+        problem = recorder.problem or recorder.known_problem
+        now = runner.problems | ({} if problem is None else {"events": problem})
+        for name in known.keys() | now.keys():
+            if known.get(name) != now.get(name):
+                say(f"{printable(name)}: {now.get(name, 'it works again')}")
+        known = now
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,166 @@
+"""Known troubles: queues whose trouble somebody has acknowledged, with a note, until a time or until they are ok.
+
+They are kept in one SQLite file in the user's state folder, which dashboards, `rsmq-tui watch` and `rsmq-tui known`
+share. Nothing is changed in Redis. A note stays with its queue after the trouble is over.
+"""
+
+import re
+import sqlite3
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.monitor.text import SENTENCE_MAX, read_span
+from rsmq_tui.protocol.keys import name_bytes, name_of
+from rsmq_tui.triage.journal_db import SqliteFile
+
+FILE_NAME = "known.sqlite"
+NOTE_MAX = SENTENCE_MAX
+UNTIL_OK = "until it is ok"
+_UNTIL_MAX_MS = 366 * 86_400_000
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+
+
+class KnownError(Exception):
+    """The file of known troubles cannot be read or written; its text is for people."""
+
+
+class Known(NamedTuple):
+    """A queue whose trouble is known, or was until ``ended_ms``; times are local, in ms.
+
+    ``until_ms`` is None until it is ok. ``note`` may be any text.
+    """
+
+    server: str
+    ns: str
+    queue: str
+    note: str
+    since_ms: int
+    until_ms: int | None = None
+    ended_ms: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.ended_ms is None
+
+    @property
+    def until(self) -> str:
+        """Until when, for people: in local time, as it is entered."""
+        if self.until_ms is None:
+            return UNTIL_OK
+        return f"until {datetime.fromtimestamp(self.until_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+
+    def event(self, at_ms: int, why: str | None = None) -> Event:
+        """Return the event that it began, or that it ended if it is said ``why``; ``at_ms`` is the server's time."""
+        words = f"its trouble is not known any more: {why}"
+        if why is None:
+            words = f"its trouble is known {self.until}{': ' if self.note else ''}{self.note}"
+        details = {"note": self.note, "until_ms": self.until_ms, "ended": why}
+        same = f"{self.since_ms} {why or ''}"
+        return Event(
+            at_ms, self.server, self.ns, self.queue, EventKind.KNOWN, Severity.INFO, words, details, same, at_ms
+        )
+
+
+def read_until(text: str, now_ms: int) -> int | None:
+    """Read ``06:00`` (the next time, local), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError."""
+    wanted = " ".join(text.lower().split())
+    if wanted in ("", "ok", "until ok", UNTIL_OK):
+        return None
+    wanted = wanted.removeprefix("until ")
+    if found := _CLOCK.fullmatch(wanted):
+        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+        # A naive time is local, also on the day when the clocks are changed.
+        end = now.replace(tzinfo=None, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+        if end.timestamp() * 1000 <= now_ms:
+            end += timedelta(days=1)
+        return round(end.timestamp() * 1000)
+    span_ms = read_span(wanted)
+    if not isinstance(span_ms, int) or not 0 < span_ms <= _UNTIL_MAX_MS:
+        raise ValueError(f'{text!r} is not a time such as 06:00, a duration such as 2h, or "{UNTIL_OK}"')
+    return now_ms + span_ms
+
+
+_COLUMNS = ("server", "ns", "queue", "note", "since_ms", "until_ms", "ended_ms")
+
+
+class KnownFile(SqliteFile):
+    """The file of known troubles."""
+
+    what = "file of known troubles"
+    error_type = KnownError
+    version = 1
+    # "rsmk", in the file's header.
+    application_id = 0x72736D6B
+    # Names and notes are blobs: they need not be UTF-8.
+    schema = """
+    CREATE TABLE known (
+        server BLOB NOT NULL,
+        ns BLOB NOT NULL,
+        queue BLOB NOT NULL,
+        note BLOB NOT NULL,
+        since_ms INTEGER NOT NULL,
+        until_ms INTEGER,
+        ended_ms INTEGER,
+        PRIMARY KEY (server, ns, queue)
+    )
+    """
+    columns = {"known": _COLUMNS}  # noqa: RUF012 - it is never changed
+
+
+class KnownStore:
+    """Reads and writes the file ``path``, created if needed; raises ``KnownError``."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = KnownFile(path)
+        self._seen: object = None
+
+    @property
+    def is_in_place(self) -> bool:
+        """True while the open file is the one at its path, and was not removed or replaced."""
+        return self._file.is_in_place
+
+    def put(self, known: Known) -> None:
+        """Store a known trouble in place of an earlier one of its queue."""
+        names = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue))
+        values = (*names, name_bytes(known.note[:NOTE_MAX]), known.since_ms, known.until_ms, known.ended_ms)
+        with self._file.told(), self._file.transaction():
+            self._file.db.execute(f"INSERT OR REPLACE INTO known VALUES ({', '.join('?' * len(_COLUMNS))})", values)
+
+    def end(self, known: Known, at_ms: int) -> bool:
+        """Note that it has ended, and return whether that is news: several programs may find it."""
+        key = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue), known.since_ms)
+        with self._file.told(), self._file.transaction():
+            ended = self._file.db.execute(
+                "UPDATE known SET ended_ms = ?"
+                " WHERE server = ? AND ns = ? AND queue = ? AND since_ms = ? AND ended_ms IS NULL",
+                (at_ms, *key),
+            )
+        return ended.rowcount > 0
+
+    def all(self) -> list[Known]:
+        """Return all of them, also those that have ended."""
+        with self._file.told():
+            rows = self._file.db.execute("SELECT * FROM known ORDER BY server, ns, queue").fetchall()
+        found = []
+        for row in rows:
+            # Another program may have written anything.
+            with suppress(TypeError, AttributeError):
+                server, ns, queue, note = (name_of(row[name]) for name in _COLUMNS[:4])
+                found.append(Known(server, ns, queue, note, row["since_ms"], row["until_ms"], row["ended_ms"]))
+        return found
+
+    def has_news(self) -> bool:
+        """Return whether this or another program has written since the last call."""
+        with self._file.told():
+            seen = self._file.db.execute("PRAGMA data_version").fetchone()[0], self._file.db.total_changes
+        is_new, self._seen = seen != self._seen, seen
+        return is_new
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(sqlite3.Error):
+            self._file.close()

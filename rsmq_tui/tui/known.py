@@ -1,0 +1,65 @@
+"""Known troubles on the screen: how they are shown, and the form that notes one."""
+
+import time
+from typing import TYPE_CHECKING
+
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.widgets.painted import Piece
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
+    from rsmq_tui.tui.changes.forms import Answers, FormScreen
+    from rsmq_tui.tui.dashboard import Dashboard
+
+SIGN = "‖"
+_NAME_MAX = 60
+
+
+def known_verdict(queue: QueueState) -> str:
+    """Return the verdict of a queue whose trouble is known, with the sign of that."""
+    return f"{SIGN} {queue.verdict.value}"
+
+
+def known_pieces(known: "Known | None") -> list[Piece]:
+    """Return what is known of a queue's trouble, or the note of the last time."""
+    if known is None or not (known.is_active or known.note):
+        return []
+    note = printable(known.note)
+    if not known.is_active:
+        return [(f"   note: {note}", "muted")]
+    return [(f"   {SIGN} known {known.until}{': ' if note else ''}{note}", "verdict-watching")]
+
+
+def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
+    """Return the form by which the trouble of a queue is noted as known, or why there is none."""
+    from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
+    from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
+
+    events = dashboard.events
+    if events is None:
+        return "nothing is kept here: there is no log of events"
+    before = events.known(part).get(queue)
+    is_known = before is not None and before.is_active
+
+    def build(got: "Answers") -> Known:
+        now_ms = round(time.time() * 1000)
+        if before is not None and got.get("end") == ON:
+            return before._replace(ended_ms=now_ms)
+        note = str(got["note"]).strip()
+        if len(note) > NOTE_MAX:
+            raise ValueError(f"a note has at most {NOTE_MAX} characters")
+        return Known(part.server, part.ns, queue, note, now_ms, read_until(str(got["until"]), now_ms))
+
+    def keep(known: Known) -> None:
+        events.set_known(known, at_ms=part.at_ms)
+        screen.dismiss()
+
+    fields = (
+        Field("note", "note", "" if before is None else printable(before.note), hint="why it is no news"),
+        Field("until", "until", UNTIL_OK, hint="06:00 (local time), 2h", choices=(UNTIL_OK, "1h", "8h", "06:00")),
+        *([Field("end", "it is not known any more", kind="switch")] if is_known else []),
+    )
+    title = f"Known trouble of {printable(queue, _NAME_MAX)}"
+    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note="no alerts for it; nothing changes in Redis")
+    return screen

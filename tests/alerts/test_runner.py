@@ -1,0 +1,179 @@
+"""Sending with retries by a clock of the test's, and the threads that do it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rsmq_tui.alerts.channels import ChannelError
+from rsmq_tui.alerts.message import Message
+from rsmq_tui.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
+from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.profiles.alerts import Alerts, Channel, Rule, read_condition
+from tests.alerts.made import message
+from tests.events.made import polled, state
+
+_PATIENCE_S = 100.0
+
+
+class Service:
+    """What an outbox sends by, and its clock."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+        self.got: list[Message] = []
+        self.tries: list[float] = []
+        self.fails = False
+
+    def send(self, one: Message) -> None:
+        self.tries.append(self.now_s)
+        if self.fails:
+            raise ChannelError("it is ill")
+        self.got.append(one)
+
+    def outbox(self) -> Outbox:
+        return Outbox("pager", self.send, lambda: self.now_s)
+
+
+def test_messages_are_sent_in_order() -> None:
+    service = Service()
+    outbox = service.outbox()
+    assert outbox.turn() is None
+    messages = [message(number) for number in range(3)]
+    for one in messages:
+        outbox.add(one)
+
+    assert outbox.turn() is None
+    assert (service.got, len(outbox), outbox.problem) == (messages, 0, None)
+
+
+def test_what_fails_is_tried_again_with_growing_waits_until_it_is_too_old() -> None:
+    service = Service()
+    outbox = service.outbox()
+    service.fails = True
+    outbox.add(message())
+    while (wait_s := outbox.turn()) is not None:
+        assert outbox.problem == "it is ill"
+        service.now_s += wait_s
+
+    waits = [later - earlier for earlier, later in zip(service.tries, service.tries[1:], strict=False)]
+    assert waits[:4] == [5, 10, 20, 40]
+    assert max(waits) == RETRY_MAX_S
+    assert service.tries[-1] - service.tries[0] <= GIVE_UP_S
+    assert (len(outbox), outbox.lost) == (0, 1)
+
+
+def test_after_an_outage_everything_is_sent() -> None:
+    service = Service()
+    outbox = service.outbox()
+    service.fails = True
+    outbox.add(message(1))
+    outbox.turn()
+    outbox.add(message(2))
+    # No attempt before its time.
+    assert outbox.turn() == 5
+    assert len(service.tries) == 1
+    service.fails = False
+    service.now_s += 5
+
+    assert outbox.turn() is None
+    assert (service.got, outbox.problem) == ([message(1), message(2)], None)
+
+
+def test_beyond_the_bound_the_oldest_are_lost() -> None:
+    service = Service()
+    outbox = service.outbox()
+    service.fails = True
+    for number in range(UNSENT_MAX + 20):
+        outbox.add(message(number))
+        outbox.turn()
+    assert (len(outbox), outbox.lost) == (UNSENT_MAX, 20)
+    service.fails = False
+    service.now_s += RETRY_MAX_S
+    outbox.turn()
+
+    assert service.got == [message(number) for number in range(20, UNSENT_MAX + 20)]
+
+
+def test_a_defect_in_a_channel_is_a_problem_of_it() -> None:
+    def send(_: Message) -> None:
+        raise KeyError("\x1b[31m")
+
+    outbox = Outbox("pager", send)
+    outbox.add(message())
+    outbox.turn()
+    assert outbox.problem == "KeyError: '\\x1b[31m'"
+
+
+def alerts(*channels: Channel, when: str = "trouble", **values: Any) -> Alerts:
+    rule = Rule("rule", read_condition(when), channels=tuple(channel.name for channel in channels))
+    return Alerts((rule,), {channel.name: channel for channel in channels}, **values)
+
+
+@contextmanager
+def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
+    runner = AlertRunner(given, **{"write": None, "is_patient": False, **values})
+    runner.start()
+    try:
+        yield runner
+    finally:
+        runner.close(_PATIENCE_S)
+
+
+def take(runner: AlertRunner, *names: str) -> None:
+    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), "")
+
+
+def test_messages_go_to_the_channels_of_their_rule() -> None:
+    written: list[str] = []
+    told: list[Message] = []
+    with running(alerts(Channel("bell", "bell")), write=written.append, told=told.append) as runner:
+        take(runner, "a", "b")
+
+    assert (written, [one.count for one in told], runner.problems, runner.unsent) == (["\a"], [2], {}, None)
+
+
+def test_a_channel_that_hangs_stops_nothing() -> None:
+    hangs, rung = threading.Event(), threading.Event()
+
+    def write(text: str) -> None:
+        if text == "\a":
+            rung.set()
+        else:
+            hangs.wait(_PATIENCE_S)
+
+    given = alerts(Channel("a", "terminal", sequence="osc9"), Channel("b", "bell"))
+    runner = AlertRunner(given, write, is_patient=False)
+    runner.start()
+    try:
+        take(runner, "orders")
+        assert rung.wait(_PATIENCE_S)
+        # It ends, and says what is left.
+        runner.close(0.05)
+        assert runner.unsent == "1 message not sent"
+    finally:
+        hangs.set()
+
+
+def test_what_is_wrong_is_told_by_what_it_is_wrong_with() -> None:
+    def muted(_: object) -> set[str]:
+        raise RuntimeError("no")
+
+    with running(alerts(Channel("bell", "bell"), problems=("config.toml:3: …",))) as runner:
+        take(runner, "orders")
+    assert runner.problems == {"alert 1": "config.toml:3: …", "channel bell": "there is no terminal"}
+    assert runner.unsent == "1 message not sent"
+    with running(alerts(Channel("bell", "bell")), muted=muted) as runner:
+        take(runner, "orders")
+    assert runner.problems == {"alerts": "a rule was not applied: RuntimeError: no"}
+
+
+@pytest.mark.parametrize("number", [1, 300])
+def test_it_ends_while_nothing_or_much_is_to_be_done(number: int) -> None:
+    told: list[Message] = []
+    with running(alerts(Channel("bell", "bell")), write=lambda text: None, told=told.append) as runner:
+        for _ in range(number):
+            take(runner, "orders")
+    assert len(told) == 1

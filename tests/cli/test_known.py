@@ -1,0 +1,79 @@
+"""`rsmq-tui known`: what is known of the troubles of queues, and that it sends no alert."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.events.store import EventStore
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import state_of
+
+
+@pytest.fixture
+def config(tmp_path: Path, redis_url: str, client: Redis) -> Path:
+    """A configuration with one rule, on which one queue alerts."""
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders")
+    rsmq.send_messages("orders", ["one", "two"])
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f'default = "shop"\n[profiles.shop]\nurl = "{redis_url}"\nread_only = true\n'
+        '[[alerts]]\nwhen = "depth > 1"\n[channels.pager]\ncommand = ["true"]\n'
+    )
+    path.chmod(0o600)
+    return path
+
+
+def test_what_is_known_is_listed_sends_nothing_and_ends(
+    anywhere: Command, config: Path, state: Path, client: Redis
+) -> None:
+    options = ("--config", str(config))
+    before = state_of(client)
+    assert anywhere("known").out == b""
+    assert len(anywhere(*options, "watch", "--once").lines) == 1
+
+    done = anywhere(*options, "known", "add", "orders", "--note", "deploying \x1b[31m", "--until", "2h")
+    assert done.status == 0
+    assert "orders on redis://" in done.err
+    assert ": its trouble is known until 20" in done.err
+    (known,) = anywhere("known").lines
+    assert (known["queue"], known["ns"], known["note"]) == ("orders", "rsmq", "deploying \x1b[31m")
+    assert known["until_ms"] - known["since_ms"] == 7_200_000
+    shown = anywhere("known", "list", terminal=True).text
+    assert "deploying ␛[31m" in shown
+    assert anywhere(*options, "watch", "--once").out == b""
+
+    assert anywhere(*options, "known", "remove", "orders").status == 0
+    assert anywhere("known").out == b""
+    assert anywhere("known", "list", "--all", "--json").lines[0]["note"] == "deploying \x1b[31m"
+    assert len(anywhere(*options, "watch", "--once").lines) == 1
+    assert anywhere(*options, "known", "remove", "orders").status == 2
+    with closing(EventStore(state / "rsmq-tui" / "events.sqlite")) as store:
+        texts = [stored.event.text for stored in store.last(10)]
+    assert len(texts) == 2
+    assert texts[1] == "its trouble is not known any more: somebody ended it"
+    assert state_of(client) == before
+
+
+def test_lists_are_named_by_their_kind(anywhere: Command, config: Path) -> None:
+    assert anywhere("--config", str(config), "known", "add", "list:queue:mail").status == 0
+
+    (known,) = anywhere("known").lines
+    assert (known["queue"], known["until_ms"], known["note"]) == ("list:queue:mail", None, "")
+
+
+def test_what_cannot_be(anywhere: Command, config: Path, state: Path) -> None:
+    options = ("--config", str(config))
+    assert "is not a time such as 06:00" in anywhere(*options, "known", "add", "orders", "--until", "soon").err
+    assert "more than 300 characters" in anywhere(*options, "known", "add", "orders", "--note", "x" * 301).err
+    (state / "rsmq-tui").mkdir()
+    (state / "rsmq-tui" / "known.sqlite").write_bytes(b"no database" * 1_000)
+    for command in (("known",), ("known", "add", "orders"), ("known", "remove", "orders")):
+        done = anywhere(*options, *command)
+        assert (done.status, done.out) == (2, b"")
+        assert "cannot be used: it is not one of rsmq-tui" in done.err
+    # The alerts go on.
+    assert len(anywhere(*options, "watch", "--once").lines) == 1

@@ -1,0 +1,183 @@
+"""`rsmq-tui watch`: alerts without a screen, and those of the dashboard, on a real server."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
+from tests.hostile.terminal import Terminal
+
+_RULE = '[[alerts]]\nname = "pile"\nwhen = "depth > 1"\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path, redis_url: str, client: Redis) -> Path:
+    """A configuration to which a test adds rules, and a queue of two messages."""
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders")
+    rsmq.send_messages("orders", ["one", "two"])
+    path = tmp_path / "config.toml"
+    write(
+        path, f'default = "shop"\n[profiles.shop]\nurl = "{redis_url}"\n[profiles.dead]\nurl = "redis://127.0.0.1:1"\n'
+    )
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text((path.read_text() if path.exists() else "") + text)
+    path.chmod(0o600)
+
+
+def test_once_tells_what_is_wrong_now_and_sends_it(anywhere: Command, config: Path, tmp_path: Path) -> None:
+    got = tmp_path / "got"
+    write(config, f'{_RULE}for = "1h"\n[channels.pager]\ncommand = ["sh", "-c", "cat >> {got}"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    (told,) = done.lines
+    assert (done.status, done.err) == (0, "")
+    assert (told["alert"], told["state"], told["profile"], told["ns"]) == ("pile", "firing", "shop", "rsmq")
+    assert told["queues"] == [{"queue": "orders", "verdict": "ok", "depth": 2, "reason": "depth 2 (depth > 1)"}]
+    assert json.loads(got.read_text()) == told
+    shown = anywhere("--config", str(config), "watch", "--once", terminal=True).text
+    assert shown[19:] == "  rsmq-tui: pile: shop rsmq: orders: depth 2 (depth > 1)\n"
+
+
+def test_once_tells_servers_that_are_gone(anywhere: Command, config: Path) -> None:
+    write(config, '[[alerts]]\nwhen = "server gone"\nchannels = ["pager"]\n[channels.pager]\ncommand = ["true"]\n')
+
+    (told,) = anywhere("--config", str(config), "--profile", "shop,dead", "watch", "--once").lines
+    assert (told["profile"], told["ns"], told["queues"]) == ("dead", None, [])
+    assert "does not answer" in told["text"]
+
+
+def test_once_says_what_could_not_be_sent(anywhere: Command, config: Path) -> None:
+    write(config, f'{_RULE}[channels.pager]\ncommand = ["sh", "-c", "echo no signal >&2; exit 1"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    assert (done.status, len(done.lines)) == (1, 1)
+    assert "channel pager: sh ended with status 1: no signal" in done.err
+    assert "1 message not sent" in done.err
+
+
+def test_a_mistake_is_told_and_the_other_rules_are_used(anywhere: Command, config: Path) -> None:
+    write(config, f'[[alerts]]\nwhen = "staled"\n{_RULE}channels = ["pager"]\n[channels.pager]\ncommand = ["true"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    assert (done.status, len(done.lines)) == (0, 1)
+    assert f"{config}:7: when must be one of broken" in done.err
+    # Other commands say nothing of it.
+    assert anywhere("--config", str(config), "queues", "list").err == ""
+
+
+def test_without_rules_there_is_nothing_to_watch(anywhere: Command, config: Path) -> None:
+    done = anywhere("--config", str(config), "watch")
+    assert done.status == 2
+    assert f"{config} has no [[alerts]]; `rsmq-tui help alerts` describes them" in done.err
+    write(config, '[[alerts]]\nwhen = "staled"\n')
+    done = anywhere("--config", str(config), "watch")
+    assert done.status == 2
+    assert "did you mean stalled?" in done.err
+    assert "no rule can be used" in done.err
+
+
+def test_a_channel_is_tried(anywhere: Command, config: Path, tmp_path: Path) -> None:
+    got = tmp_path / "got"
+    write(config, f'[channels.pager]\ncommand = ["sh", "-c", "cat > {got}"]\n[channels.ill]\ncommand = ["false"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once", "--test", "pager")
+    assert (done.status, done.err) == (0, "rsmq-tui: sent by channel pager\n")
+    assert json.loads(got.read_text())["state"] == "test"
+    done = anywhere("--config", str(config), "watch", "--test", "ill")
+    assert (done.status, done.err) == (1, "rsmq-tui: channel ill: false ended with status 1\n")
+    assert "channel bell: there is no terminal" in anywhere("--config", str(config), "watch", "--test", "bell").err
+    done = anywhere("--config", str(config), "watch", "--test", "pagr")
+    assert done.status == 2
+    assert "there is no channel pagr; did you mean pager?: bell, terminal, pager, ill" in done.err
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_watches_until_a_signal_ends_it(state: Path, config: Path, number: signal.Signals, status: int) -> None:
+    write(config, f'{_RULE}[channels.pager]\ncommand = ["true"]\n')
+    env = environment(HOME=str(state), XDG_STATE_HOME=str(state))
+
+    with started(*PROGRAM, "--config", str(config), "--interval", "0.2", "watch", env=env) as process:
+        assert line_of(process.stderr) == "rsmq-tui: watching 1 place by 1 rule; Ctrl+C stops it\n"
+        told = json.loads(line_of(process.stdout))
+        assert (told["alert"], told["count"], told["queues"][0]["queue"]) == ("pile", 1, "orders")
+        process.send_signal(number)
+        assert process.wait(SECONDS_MAX) == status
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_it_records_events_and_goes_on_without_a_server(state: Path, config: Path) -> None:
+    write(config, '[[alerts]]\nwhen = "server gone"\n[channels.pager]\ncommand = ["false"]\n')
+    env = environment(HOME=str(state), XDG_STATE_HOME=str(state))
+
+    with started(*PROGRAM, "--config", str(config), "--profile", "dead", "watch", env=env) as process:
+        line_of(process.stderr)
+        assert json.loads(line_of(process.stdout))["alert"] == "server gone"
+        assert line_of(process.stderr) == "rsmq-tui: channel pager: false ended with status 1\n"
+        process.terminate()
+        assert process.wait(SECONDS_MAX) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == "rsmq-tui: 1 message not sent\n"
+    with started(*PROGRAM, "events", "--json", env=env) as process:
+        assert json.loads(line_of(process.stdout))["kind"] == "lost"
+
+
+def test_a_notification_in_a_real_terminal(config: Path, tmp_path: Path) -> None:
+    options = ("--config", str(config), "watch", "--test")
+    kitty = {"TERM": "xterm-kitty"}
+    with Terminal(*options, "terminal", settings=tmp_path, environment=kitty) as terminal:
+        assert terminal.wait_for_end() == 0
+    body = b"\x1b]99;i=rsmq-tui:p=body;this is a test of a channel\x1b\\"
+    assert b"\x1b]99;i=rsmq-tui:d=0;rsmq-tui: test: test\x1b\\" + body in terminal.output
+    with Terminal(*options, "terminal", settings=tmp_path) as terminal:
+        assert terminal.wait_for_end() == 0
+    assert b"\a" in terminal.output
+    assert b"\x1b]" not in terminal.output
+
+
+def test_the_dashboard_notifies_in_its_own_terminal(config: Path, client: Redis, tmp_path: Path) -> None:
+    name = "a\x1b]0;evil\x07"
+    client.sadd("rsmq:QUEUES", name)
+    client.hset(f"rsmq:{name}:Q", mapping={"vt": 30, "delay": 0, "maxsize": 65536})
+    client.zadd(f"rsmq:{name}", {"one": 1, "two": 2})
+    write(config, _RULE)
+    arguments = ("--config", str(config), "--interval", "0.2")
+    foot = {"TERM": "foot", "XDG_STATE_HOME": str(tmp_path)}
+    with Terminal(*arguments, settings=tmp_path, environment=foot) as terminal:
+        terminal.wait_for("orders")
+        while b"]777;" not in terminal.output:
+            terminal.wait_for_output()
+        # The rest of the sequence.
+        while b"\x1b\\" not in terminal.output[terminal.output.index(b"]777;") :]:
+            terminal.wait_for_output()
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+    sequence = terminal.output.split(b"\x1b]777;notify;")[1].split(b"\x1b\\")[0].decode()
+    assert sequence.startswith("rsmq-tui: pile;shop rsmq: 2 queues: depth > 1, for 5 s: a␛]0;evil␇, orders")
+    assert b"\x1b]0;evil" not in terminal.output
+
+
+def test_the_dashboard_without_alerts(config: Path, tmp_path: Path) -> None:
+    write(config, '[[alerts]]\nwhen = "staled"\n')
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    with Terminal("--config", str(config), settings=tmp_path, environment=state) as terminal:
+        terminal.wait_for("orders", "alert 1")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
+    arguments = ("--config", str(config), "--no-alerts", "--interval", "0.1")
+    with Terminal(*arguments, settings=tmp_path, environment=state) as terminal:
+        terminal.wait_for("orders")
+        terminal.type("?")
+        terminal.wait_for("Show the keys")
+        assert "alert 1" not in terminal.screen.text
+        terminal.type("qq")
+        assert terminal.wait_for_end() == 0

@@ -1,0 +1,162 @@
+"""Known troubles: how they are kept, and how they end, by a clock that the test holds."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rsmq_tui.events.known import UNTIL_OK, Known, KnownError, KnownStore, read_until
+from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.monitor import QueueState, Thresholds, Verdict
+from tests.events.made import NOON_MS, SERVER, polled, state
+
+_HOSTILE = "\x1b[31m\udcff\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[KnownStore]:
+    with closing(KnownStore(tmp_path / "known.sqlite")) as opened:
+        yield opened
+
+
+def known(queue: str = "orders", note: str = "deploying", until_ms: int | None = None) -> Known:
+    return Known(SERVER, "rsmq", queue, note, NOON_MS, until_ms)
+
+
+def test_what_is_known_is_kept_with_any_name_and_note(store: KnownStore, tmp_path: Path) -> None:
+    store.put(known())
+    store.put(known(_HOSTILE, _HOSTILE, NOON_MS + 1))
+    store.put(known(note="deploying again"))
+
+    with closing(KnownStore(tmp_path / "known.sqlite")) as other:
+        assert other.all() == [known(_HOSTILE, _HOSTILE, NOON_MS + 1), known(note="deploying again")]
+
+
+def test_only_one_of_several_programs_ends_it_and_the_note_stays(store: KnownStore, tmp_path: Path) -> None:
+    store.put(known())
+    with closing(KnownStore(tmp_path / "known.sqlite")) as other:
+        assert other.has_news()
+        assert not other.has_news()
+        assert store.end(known(), NOON_MS + 5)
+        assert other.has_news()
+        assert not other.end(known(), NOON_MS + 6)
+        (ended,) = other.all()
+    assert (ended.is_active, ended.note, ended.ended_ms) == (False, "deploying", NOON_MS + 5)
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "known.sqlite"
+    path.write_bytes(b"no database" * 1_000)
+    with pytest.raises(KnownError, match=r"the file of known troubles .* cannot be used: it is not one of rsmq-tui"):
+        KnownStore(path)
+
+
+def test_rows_of_other_programs_are_left_out(store: KnownStore, tmp_path: Path) -> None:
+    store.put(known())
+    with closing(sqlite3.connect(tmp_path / "known.sqlite")) as other:
+        other.execute("INSERT INTO known VALUES (1, 2, 3, 4, 5, NULL, NULL)")
+        other.commit()
+    assert store.all() == [known()]
+
+
+@pytest.mark.parametrize("text", ["", "ok", UNTIL_OK, " Until  it is OK "])
+def test_until_it_is_ok(text: str) -> None:
+    assert read_until(text, NOON_MS) is None
+
+
+def test_until_a_time_in_the_day_or_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        # 01:00 on the day on which 02:00 becomes 03:00.
+        now_ms = 1_932_591_600_000
+        assert time.strftime("%H:%M", time.localtime(now_ms / 1000)) == "00:00"
+        for text, hours in (("01:00", 1), ("06:00", 5), ("until 06:00", 5), ("0:00", 23)):
+            assert read_until(text, now_ms) == now_ms + hours * 3_600_000, text
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_until_after_some_time() -> None:
+    assert read_until("2h", NOON_MS) == NOON_MS + 7_200_000
+    for text in ("2", "25:00", "soon", "-1h", "0", "1000d"):
+        with pytest.raises(ValueError, match=r"is not a time such as 06:00"):
+            read_until(text, NOON_MS)
+
+
+class _Source:
+    thresholds = Thresholds()
+
+
+class Watched:
+    """A recorder whose thread is not started: each step is the test's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_s = NOON_MS / 1000
+        self.recorder = EventRecorder(folder, clock=lambda: self.now_s, wall_s=lambda: self.now_s)
+
+    def turn(self) -> list[str]:
+        """Do what is to be done, and return the texts of all events of what is known."""
+        works = [self.recorder._work.popleft() for _ in range(len(self.recorder._work))]
+        self.recorder._turn(works)
+        return [event.text for event in self.recorder.recent if event.kind == "known"]
+
+    def poll(self, *queues: QueueState) -> list[str]:
+        snapshot = polled(*queues, s=self.now_s - NOON_MS / 1000)
+        self.recorder.take(snapshot, _Source())  # type: ignore[arg-type]
+        return self.turn()
+
+
+def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(tmp_path: Path) -> None:
+    watched, other = Watched(tmp_path), Watched(tmp_path)
+    bad, good = state("orders", Verdict.STALLED), state("orders")
+    watched.poll(bad)
+    watched.recorder.set_known(known(), at_ms=NOON_MS)
+    assert watched.turn() == ["its trouble is known until it is ok: deploying"]
+    for one in (watched, other):
+        assert one.poll(bad) == ["its trouble is known until it is ok: deploying"]
+        assert one.recorder.muted(polled()) == {"orders"}
+    assert watched.poll(state("orders", Verdict.WATCHING))[1:] == []
+
+    told = watched.poll(good)
+    assert told[1:] == ["its trouble is not known any more: it is ok"]
+    assert other.poll(good) == told
+    for one in (watched, other):
+        assert one.recorder.muted(polled()) == set()
+        assert one.recorder.known(polled())["orders"].note == "deploying"
+
+
+def test_it_ends_at_its_time_also_while_the_trouble_goes_on(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    bad = state("orders", Verdict.STALLED)
+    watched.recorder.set_known(known(note="", until_ms=NOON_MS + 60_000), at_ms=NOON_MS)
+    watched.poll(bad)
+    watched.now_s += 59
+    assert len(watched.poll(state("orders"))) == 1
+    assert watched.recorder.muted(polled()) == {"orders"}
+    watched.now_s += 1
+
+    assert watched.poll(bad)[1:] == ["its trouble is not known any more: its time is over"]
+    assert watched.recorder.muted(polled()) == set()
+
+
+def test_somebody_ends_it(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
+    watched.recorder.set_known(known(), at_ms=NOON_MS)
+    watched.recorder.set_known(known()._replace(ended_ms=NOON_MS + 1), at_ms=NOON_MS)
+
+    assert watched.turn()[1:] == ["its trouble is not known any more: somebody ended it"]
+
+
+def test_a_damaged_file_keeps_no_event_from_being_recorded(tmp_path: Path) -> None:
+    (tmp_path / "known.sqlite").write_bytes(b"no database" * 1_000)
+    watched = Watched(tmp_path)
+    watched.poll(state("orders", Verdict.STALLED))
+
+    assert [event.queue for event in watched.recorder.recent] == ["orders"]
+    assert "known troubles" in (watched.recorder.known_problem or "")

@@ -1,0 +1,77 @@
+"""Known troubles on the screen: noted by a form, shown with the note, sunk in the order, ended."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from rsmq_tui.events.known import KnownStore
+from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from tests.tui.driving import app_of, play, settled, text_of, until
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import poll_of, queue_of
+from tests.tui.test_events_screen import watched
+
+
+def stalled(name: str, ready: int) -> QueueState:
+    values: dict[str, Any] = {"since_ms": START_MS, "idle_since_ms": START_MS, "totalrecv": 1}
+    return queue_of(name, ready=ready, verdict=Verdict.STALLED, **values)
+
+
+async def polled(pilot: Pilot[None], source: ScriptedSource, s: int, *queues: QueueState) -> None:
+    await play(pilot, source, poll_of(source, list(queues), START_MS + s * 1000))
+
+
+def order(pilot: Pilot[None]) -> list[str]:
+    screen = app_of(pilot).screen
+    assert isinstance(screen, OverviewScreen)
+    return [queue.name for queue in screen.table.rows]
+
+
+async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, tmp_path: Path) -> None:
+    bad = (stalled("orders", 9), stalled("mail", 3), queue_of("fine"))
+    async with watched(source, tmp_path) as pilot:
+        app = app_of(pilot)
+        await polled(pilot, source, 70, *bad)
+        assert order(pilot) == ["orders", "mail", "fine"]
+        await pilot.press("N")
+        await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
+        await pilot.press(*"[red]", "enter")
+        await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
+        events = app.dashboard.events
+        assert events is not None
+        snapshot = app.dashboard.snapshot
+        assert snapshot is not None
+        await until(pilot, lambda: events.muted(snapshot), "it is kept")
+        source.clock.now_s += 10
+        await polled(pilot, source, 80, *bad)
+        assert order(pilot) == ["mail", "orders", "fine"]
+        assert "‖ stalled  orders" in text_of(app)
+        await pilot.press("g", "j")
+        await settled(pilot)
+        assert "known until it is ok: [red]" in text_of(app)
+
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue is open")
+        await until(pilot, lambda: "‖ known until it is ok: [red]" in text_of(app), "the note is shown")
+        await polled(pilot, source, 90, queue_of("orders"), stalled("mail", 3), queue_of("fine"))
+        await until(pilot, lambda: not events.muted(snapshot), "it has ended")
+        await polled(pilot, source, 100, queue_of("orders"), stalled("mail", 3), queue_of("fine"))
+        assert "note: [red]" in text_of(app)
+    with closing(KnownStore(tmp_path / "known.sqlite")) as store:
+        assert [(known.queue, known.is_active) for known in store.all()] == [("orders", False)]
+
+
+async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        app = app_of(pilot)
+        await polled(pilot, source, 70, stalled("orders", 9))
+        await pilot.press("N", "tab")
+        await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
+        await pilot.press("end", "x", "enter")
+        await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
