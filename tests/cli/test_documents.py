@@ -39,7 +39,7 @@ _FILES = (_ROOT / "README.md", *sorted(_FOLDER.glob("*.md")))
 _NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
 _OURS = ("rsmq-tui", "rsmqctl")
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
-_STATUSES = {"check": {1, 2}, "audit": {1, 3}}
+_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "who": {3}}
 _RECORDED_MS = int(datetime(2031, 5, 17, 21, 45, tzinfo=UTC).timestamp() * 1000)
 _LONGEST_CODE = 78
 
