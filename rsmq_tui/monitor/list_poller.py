@@ -27,6 +27,7 @@ from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
+from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -253,6 +254,11 @@ class ListPoller(Polling):
         with in_words():
             is_reported = await self.reader.reports_waits()
         return await self.blocked(queue) if is_reported else None
+
+    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+        """Find out who works on a queue; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.clients(queue, seconds=seconds)
 
     async def server_info(self) -> ServerInfo | None:
         """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""

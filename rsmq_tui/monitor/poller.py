@@ -28,6 +28,7 @@ from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
+from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.server_info import ServerInfo
 
 if TYPE_CHECKING:
@@ -267,6 +268,11 @@ class LivePoller(Polling):
         with in_words():
             return await self.reader.namespaces()
 
+    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+        """Find out who works on a queue; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.clients(queue, seconds=seconds)
+
     async def server_info(self) -> ServerInfo | None:
         """Read what INFO says of the server; raises ``PeekError``."""
         with in_words():
@@ -384,6 +390,17 @@ class KnowsServer(Protocol):
 
     async def server_info(self) -> ServerInfo | None:
         """Read what INFO says of the server, None if it is a cluster of several; raises ``PeekError``."""
+
+
+@runtime_checkable
+class KnowsClients(Protocol):
+    """A live source that can tell which clients work on a queue."""
+
+    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+        """Find out by MONITOR for at most ``seconds``, and by CLIENT LIST alone if that is None.
+
+        Call it on demand only. Raises ``PeekError``.
+        """
 
 
 class Waiters(NamedTuple):

@@ -1,6 +1,7 @@
 """The protocol core: RSMQ queues and list queues over redis-py. The only importer of redis.
 
 address      addresses and URLs of servers
+clients      who works on a queue: by CLIENT LIST, and by MONITOR for a moment
 connections  connections to servers, Sentinels and clusters, and running scripts on them
 diagnosis    asks a server what it is, and which commands its user may run
 editing      applies guarded changes on a server, each exactly once

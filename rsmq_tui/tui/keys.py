@@ -173,6 +173,7 @@ KEYS = (
     Key("queue.next_page", "]", "turn(1)", "Next page of messages", live=True),
     Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True),
     Key("queue.blocked", "B", "blocked", "Count the consumers blocked on lists of this server", "waiting", live=True),
+    Key("queue.clients", "w", "clients", "Show which clients work on this queue", "who", live=True),
     Key("queue.group", "b", "group", "Count messages by a field of their JSON", "group"),
     _change("queue.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
     _change("queue.copy_to", "C", "change('copy')", "Copy the marked messages to a queue", "copy to"),

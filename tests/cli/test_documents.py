@@ -40,7 +40,7 @@ _NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
 _OURS = ("rsmq-tui", "rsmqctl")
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
 # A channel may need what is not there.
-_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}}
+_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}, "who": {3}}
 _RECORDED_MS = int(datetime(2031, 5, 17, 21, 45, tzinfo=UTC).timestamp() * 1000)
 _LONGEST_CODE = 78
 

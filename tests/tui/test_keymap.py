@@ -89,6 +89,7 @@ RESERVED = {
     "t": {"app.time"},
     "space": {"queue.mark", "history.mark"},
     "v": {"queue.range"},
+    "w": {"queue.clients"},
     "*": {"queue.mark_page"},
     "A": {"queue.mark_all", "history.mark_all"},
     "x": {"overview.delete", "queue.delete", "message.delete"},
@@ -103,7 +104,7 @@ RESERVED = {
     "E": {"overview.export", "queue.export"},
 }
 # Reserved for what comes later: describe, wide, panels, panes, server, alerts.
-LATER = ("d", "w", "i", "!", "tab", "shift+tab", *"123456789")
+LATER = ("d", "i", "!", "tab", "shift+tab", *"123456789")
 
 
 def _pressed(key: Key) -> list[str]:

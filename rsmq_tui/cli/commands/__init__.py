@@ -12,7 +12,7 @@ known       `rsmq-tui known`: troubles of queues that somebody has acknowledged
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
-queues      `rsmq-tui queues`: list, create, change, purge and delete queues
+queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `events`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 watch       `rsmq-tui watch`: alerts, without a screen
@@ -31,6 +31,7 @@ _COMMANDS = {
     "Queues and messages": (
         ("messages", "messages", _MESSAGES),
         ("queues", "queues", "list, create, change, purge and delete queues"),
+        ("who", "queues:who", "show which clients receive from, delete from and send to a queue"),
         ("snapshot", "snapshot", "print the state of all queues as JSON"),
         ("audit", "audit", "find inconsistent keys of queues, and fix them"),
         ("undo", "journal:undo", "undo a change; messages changed since are skipped and listed"),

@@ -1,18 +1,25 @@
-"""`rsmq-tui queues`: lists, creates, changes, purges and deletes queues."""
+"""`rsmq-tui queues`: lists, creates, changes, purges and deletes queues; `rsmq-tui who`: the clients of a queue."""
 
+import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-from rsmq_tui.cli.changes import QueueArgument, change_command
+import click
+
+from rsmq_tui.cli.changes import QueueArgument, change_command, queue_of
 from rsmq_tui.cli.commands.snapshot import poll_all, queue_as_json
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import guarded, json_option
-from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
-from rsmq_tui.cli.parsing import Decorator, Options, group, option, several, whole_seconds
+from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
+from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, say, wants_json
+from rsmq_tui.cli.parsing import Command, Decorator, Options, at_least, group, option, several, whole_seconds
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor import PeekError, QueueState, Snapshot
+from rsmq_tui.monitor.poller import KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, seconds
-from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes
+from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
+from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes, reference
 
 
 def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | None = None) -> Decorator:
@@ -123,3 +130,110 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
 def _trouble(queue: QueueState) -> tuple[int, int]:
     oldest_ms = queue.ready_since_ms
     return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms
+
+
+def _watched_seconds(text: str) -> float:
+    value_s = at_least(0.1)(text)
+    if value_s > SECONDS_MAX:
+        raise ValueError(f"{text!r} is longer than {SECONDS_MAX:g}s, the longest time to watch for")
+    return value_s
+
+
+_WHO_NOTES = f"""\
+It watches the commands of all clients for a moment, and counts what each does to the queue: receives, deletes, sends,
+and attempts to receive, with or without success. {COST} So it needs --yes, or a yes at the prompt.
+
+Without one, or where the server refuses MONITOR, it lists all clients of the database by name, library and last
+command: a guess. MONITOR shows no replies: each receive from a list and each delete counts, whatever it found."""
+
+
+@click.command(
+    cls=Command,
+    notes=_WHO_NOTES,
+    examples=("orders", "orders --yes --json", "list:queue:mail --seconds 0.5 --yes"),
+    statuses={
+        0: "watched", 1: "the server refuses MONITOR: only a guess", 2: "a usage error, or the server cannot be read",
+        3: "not watched, without --yes: only a guess", 130: "interrupted",
+    },
+)  # fmt: skip
+@queue_argument
+@option("--seconds T", f"how long to watch, {SECONDS_MAX:g} at most", _watched_seconds, default=f"{SECONDS_MAX:g}")
+@option("--yes", "watch the commands of all clients, without a prompt")
+@json_option
+@reading
+def who(options: Options) -> int:
+    """Print who works on a queue; raises ``UsageError``."""
+    named = queue_of(options, profile_of(options))
+    is_agreed: bool = options.yes
+    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
+        say(COST)
+        try:
+            is_agreed = click.confirm("Watch?", err=True)
+        except click.Abort:
+            return EXIT_INTERRUPTED
+    return run_interruptibly(lambda _: _who(options, named, options.seconds if is_agreed else None))
+
+
+async def _who(options: Options, named: QueueArgument, watched_s: float | None) -> int:
+    place, queue = named.place, named.queue
+    try:
+        await place.refuse_missing(queue)
+        source = place.source
+        waiting = await source.blocked(queue) if isinstance(source, KnowsWaiters) else None
+        found = await source.clients(queue, seconds=watched_s)
+    except PeekError as error:
+        raise UsageError(f"{place.server}: {error}") from error
+    finally:
+        await place.aclose()
+    if wants_json(options):
+        fields_json(queue=reference(queue, place.ns), server=place.server, ns=place.ns, **_who_fields(found, waiting))
+    else:
+        _print_clients(found, waiting)
+    if watched_s is None:
+        say("not watched: --yes watches the commands of all clients")
+        return EXIT_PREVIEW
+    return EXIT_FAILED if found.ended is None else 0
+
+
+def _who_fields(found: QueueClients, waiting: Waiters | None) -> dict[str, Any]:
+    is_watched = found.ended is not None
+    groups = None if found.groups is None else [group._asdict() for group in found.groups]
+    return {
+        "watched": is_watched,
+        "refused": found.refused,
+        "ended": found.ended,
+        "span_ms": found.span_ms,
+        "commands": found.commands,
+        "from_ms": None if found.from_us is None else found.from_us // 1000,
+        "to_ms": None if found.to_us is None else found.to_us // 1000,
+        "clients": [asdict(client) for client in found.activities] if is_watched else None,
+        "groups": groups,
+        **({} if waiting is None else {"blocked": waiting._asdict()}),
+    }
+
+
+def _print_clients(found: QueueClients, waiting: Waiters | None) -> None:
+    print_words(f"{found.sentence[:1].upper()}{found.sentence[1:]}.")
+    if waiting is not None:
+        here = (
+            "unknown how many of them on this one" if waiting.here is None else f"{waiting.here:,} of them on this one"
+        )
+        print_words(f"Blocked on lists of this server: {waiting.anywhere:,}; {here}.")
+    if found.ended is not None:
+        table = Table(
+            *(Column(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS", "CALLS")),
+            Column("ADDRESS", 21), Column("NAME", 20), Column("LIBRARY", 0),
+        )  # fmt: skip
+        for client in found.activities:
+            numbers = map(count, (client.receives, client.deletes, client.sends, client.calls))
+            table.print(*numbers, client.address, client.name, client.library)
+        if not found.activities:
+            say("no client used this queue meanwhile")
+        return
+    groups = Table(
+        Column("CLIENTS", 8, right=True), Column("IDLE", 7, right=True), Column("NAME", 24), Column("LIBRARY", 20),
+        Column("LAST COMMAND", 0),
+    )  # fmt: skip
+    for group_ in found.groups or ():
+        idle = duration(group_.idle_s * 1000)
+        groups.print(count(group_.clients), idle, group_.name, group_.library, group_.command)

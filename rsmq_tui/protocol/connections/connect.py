@@ -397,6 +397,18 @@ def writer_of(connection: Any) -> asyncio.StreamWriter | None:
     return writer
 
 
+def stream_of(connection: Any) -> asyncio.StreamReader:
+    """Return the stream of a connected asyncio connection, for what its parser must not read."""
+    stream: asyncio.StreamReader = connection._reader
+    return stream
+
+
+def error_of(connection: Any, line: bytes) -> Exception:
+    """Return the error of an error reply that was read from the stream of a connection made here."""
+    error: Exception = connection._parser.parse_error(line.decode("utf-8", "replace"))
+    return error
+
+
 def _begins_line(data: bytes, place: int) -> bool:
     return place == 0 or data[place - 1] == 0x0A
 

@@ -5,13 +5,13 @@ number of waiting clients is that of a whole database, and is read on demand onl
 keys as well.
 """
 
-import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from rsmq_tui.protocol.clients import fields_of
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
@@ -89,8 +89,6 @@ def _member(member: bytes, score: bytes) -> LeaseMember:
 
 
 _WAITING = frozenset(("blpop", "brpop", "blmove", "brpoplpush", "blmpop"))
-# The server refuses client names with spaces.
-_FIELD = re.compile(r"([a-z-]+)=([^ ]*)")
 
 
 class BlockedConsumer(NamedTuple):
@@ -118,10 +116,10 @@ def read_blocked(info: bytes, clients: bytes) -> list[BlockedConsumer]:
 
 def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
     info, clients = replies
-    database = _fields(name_of(info)).get("db")
+    database = fields_of(name_of(info)).get("db")
     found = []
     for line in name_of(clients).splitlines():
-        fields = _fields(line)
+        fields = fields_of(line)
         command = fields.get("cmd", "")
         if command in _WAITING and "b" in fields.get("flags", "") and fields.get("db") == database:
             address, name, keys = fields.get("addr", ""), fields.get("name", ""), fields.get("wait-keys")
@@ -129,7 +127,3 @@ def _read(replies: tuple[bytes, bytes]) -> list[BlockedConsumer]:
             lists = None if keys is None else frozenset(map(unquote_to_bytes, keys.split(",")))
             found.append(BlockedConsumer(int(fields["id"]), address, name, command, waited_s, lists))
     return sorted(found, key=lambda consumer: -consumer.waited_s)
-
-
-def _fields(line: str) -> dict[str, str]:
-    return dict(_FIELD.findall(line))

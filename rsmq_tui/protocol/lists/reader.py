@@ -16,6 +16,7 @@ from redis.crc import key_slot
 from redis.exceptions import MovedError, ResponseError
 
 from rsmq_tui.protocol.address import Address, Node
+from rsmq_tui.protocol.clients import QueueClients, clients_of_queue, list_rules
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
 from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner
@@ -24,7 +25,7 @@ from rsmq_tui.protocol.errors import SERVER_ERRORS, failure_of
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.protocol.lists.inspection import COMMANDS, BlockedConsumer, ListLeases, read_blocked
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.pages import ListPages
+from rsmq_tui.protocol.lists.pages import ListPages, list_keys
 from rsmq_tui.protocol.lists.scan import ListScan
 from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LIST_ROWS, LOOK_BYTES_MAX, mark_of
 from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
@@ -565,6 +566,12 @@ class ListReader:
         for link in await self._links.everywhere():
             found += read_blocked(*await link.runner.ask(*COMMANDS))
         return found
+
+    async def clients(self, queue: str, *, seconds: float | None) -> QueueClients:
+        """Find out who works on a queue, as ``QueueReader.clients``; in a cluster, on the node that holds the list."""
+        key, processing, _ = list_keys(self.names, queue)
+        link = await self._links.holder(key)
+        return await clients_of_queue(link.client, link.runner, list_rules(key, processing), seconds=seconds)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.address import Address
+from rsmq_tui.protocol.clients import QueueClients, clients_of_queue, rsmq_rules
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
@@ -310,6 +311,15 @@ class QueueReader:
     async def server_info(self) -> ServerInfo | None:
         """Read what INFO says of the server of the namespace; raises redis-py's errors."""
         return await read_server_info(self._runner)
+
+    async def clients(self, queue: str, *, seconds: float | None) -> QueueClients:
+        """Find out who works on a queue, by MONITOR for at most ``seconds``, None for CLIENT LIST alone.
+
+        Raises redis-py's errors.
+        """
+        keys, link = Keys(self.ns), self._links.of(self.ns)
+        rules = rsmq_rules(keys.messages(queue), keys.attributes(queue))
+        return await clients_of_queue(link.client, link.runner, rules, seconds=seconds)
 
     @property
     def scripts_refused(self) -> str | None:

@@ -31,13 +31,14 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
-from rsmq_tui.monitor.poller import KnowsWaiters, Waiters
+from rsmq_tui.monitor.poller import KnowsWaiters
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.known import known_pieces
+from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.replay.banner import inventory_pieces
@@ -121,25 +122,6 @@ def present_numbers(state: QueueState | None) -> dict[str, float | None]:
         "fills/s": _above_zero(state.net_s),
         "drains/s": _above_zero(state.net_s, -1),
     }
-
-
-async def waiters_text(source: Source, queue: str) -> str:
-    """Describe how many consumers are blocked on a list or on all lists of a server, or why that is unknown."""
-    if not isinstance(source, KnowsWaiters):
-        return "only consumers of Redis lists can be blocked"
-    try:
-        waiting = await source.blocked(queue)
-    except PeekError as error:
-        return printable(str(error), 200)
-    if not waiting.here:
-        which = "Redis does not say which" if waiting.here is None and waiting.anywhere else "none on this one"
-        return f"{plural(waiting.anywhere, 'consumer')} blocked on lists of this server; {which}"
-    others = plural(waiting.anywhere - waiting.here, "other")
-    return f"{_waiting_text(waiting)}; {others} on other lists"
-
-
-def _waiting_text(waiting: Waiters) -> str:
-    return f"waiting: {waiting.here}, the first for {duration((waiting.longest_s or 0) * 1000)}"
 
 
 _CHART_STEP_MS = 5_000
@@ -292,6 +274,10 @@ class QueueScreen(ActingScreen):
         """Count messages by a field of their JSON."""
         self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
 
+    def action_clients(self) -> None:
+        """Show who works on this queue."""
+        self.app.push_screen(ClientsScreen(self.site.source, self.queue))
+
     def action_copy_body(self) -> None:
         """Copy the body of the message under the cursor."""
         if self.messages.table.cursor_key is not None:
@@ -368,7 +354,7 @@ class QueueScreen(ActingScreen):
         else:
             self._due.remove_class("-stale")
             self._due.show(due)
-            self._waiting = [(f" · {_waiting_text(waiting)}", "muted")] if waiting and waiting.here else []
+            self._waiting = [(f" · {waiting_text(waiting)}", "muted")] if waiting and waiting.here else []
             self._show_facts()
             self.messages.tell_unleased(dict(due).get("no lease"))
         finally:
