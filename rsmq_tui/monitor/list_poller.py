@@ -31,6 +31,7 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
+from rsmq_tui.protocol.status import ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -252,6 +253,11 @@ class ListPoller(Polling):
         with in_words():
             is_reported = await self.reader.reports_waits()
         return await self.blocked(queue) if is_reported else None
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""

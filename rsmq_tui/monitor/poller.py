@@ -28,6 +28,7 @@ from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
+from rsmq_tui.protocol.status import ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -266,6 +267,11 @@ class LivePoller(Polling):
         with in_words():
             return await self.reader.namespaces()
 
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self.reader.aclose()
@@ -370,6 +376,14 @@ class ReadsRowsAgain(Protocol):
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Read their current state; raises ``PeekError``."""
+
+
+@runtime_checkable
+class KnowsServer(Protocol):
+    """A live source, whose server can be asked about itself."""
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
 
 
 class Waiters(NamedTuple):

@@ -31,6 +31,7 @@ from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, Tracked
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
+from rsmq_tui.protocol.status import ServerStatus, read_statuses
 
 # [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
 # there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
@@ -560,6 +561,10 @@ class ListReader:
         for link in await self._links.everywhere():
             found += read_blocked(*await link.runner.ask(*COMMANDS))
         return found
+
+    async def status(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        return await read_statuses(self._links)
 
     async def aclose(self) -> None:
         """Close all connections."""
