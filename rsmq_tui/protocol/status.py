@@ -57,6 +57,12 @@ class ServerStatus:
     slow: Sequence[SlowCommand] | Failure
     latency: Sequence[LatencyEvent] | Failure
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the user may read none of the parts."""
+        parts = (self.info, self.slow, self.latency)
+        return self.at_ms is not None and all(isinstance(part, Failure) for part in parts)
+
 
 def status_of(replies: Sequence[Any], node: str = "") -> ServerStatus:
     """Decode the replies to ``COMMANDS``; raises redis-py's errors, except for commands that are not allowed."""

@@ -29,6 +29,7 @@ _SCREENS = {
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
     "audit": "audit:AuditScreen",
+    "server": "server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",

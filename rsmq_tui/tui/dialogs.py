@@ -25,6 +25,7 @@ _TITLES: dict[Where, str] = {
     "message": "Message",
     "audit": "Audit",
     "history": "History",
+    "server": "Server",
     "table": "Rows",
     "lines": "Lines",
     "replay": "Replay",
