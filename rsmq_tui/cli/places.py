@@ -20,9 +20,9 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
 # What reads lists, checks, audits and changes is imported by what needs it: the first paint waits for none of it.
 if TYPE_CHECKING:
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
-    from rsmq_tui.monitor.doctor import Finding
     from rsmq_tui.monitor.filters.json_paths import JsonPath
     from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.server import Finding
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
 

@@ -16,7 +16,7 @@ from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.server_info import ServerInfo
+from rsmq_tui.protocol.status import ServerInfo
 
 HOLD_MS = 30_000
 FLAPS, FLAP_SPAN_MS = 4, 60_000

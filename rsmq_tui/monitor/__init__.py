@@ -12,6 +12,7 @@ peek          pages of messages, single messages, their states; the samples of m
 poller        polls one namespace of one server, with retries
 reading       tolerant reading of scores, ids and fields that other clients wrote
 rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, inputs of the verdicts
+server        what a server's status means: findings for its screen and for doctor
 series        the recent history of every queue, and rates over it
 text          numbers, times and untrusted text in words
 verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN

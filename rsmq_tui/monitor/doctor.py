@@ -2,55 +2,18 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from statistics import median
 
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
 from rsmq_tui.monitor.poller import LivePoller
-from rsmq_tui.monitor.text import SENTENCE_MAX, duration, plural, printable, size
+from rsmq_tui.monitor.server import Finding, fail, ok, status_findings, warn
+from rsmq_tui.monitor.text import SENTENCE_MAX, duration, plural, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, QueueReader, failure_of
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
 from rsmq_tui.protocol.lists.reader import ListReader
-
-
-class Level(StrEnum):
-    """The result of one check: ``fail`` prevents the dashboard from working, ``warn`` does not."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check; ``hint`` says what to do, and is empty if nothing needs to be done.
-
-    ``name`` is for programs: an area and a word, such as ``connection.tcp``.
-    """
-
-    name: str
-    level: Level
-    text: str
-    hint: str = ""
-
-    @property
-    def area(self) -> str:
-        """The first part of the name."""
-        return self.name.partition(".")[0]
-
-
-def _finding(level: Level, name: str, text: str, hint: str = "") -> Finding:
-    # Both may quote a server.
-    return Finding(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
-
-
-ok, warn, fail = partial(_finding, Level.OK), partial(_finding, Level.WARN), partial(_finding, Level.FAIL)
-
 
 _LISTS_SHOWN = 5
 
@@ -112,96 +75,6 @@ def _poll_speed(name: str, number: str, snapshot: Snapshot, interval_s: float) -
     return ok(name, words)
 
 
-# Field of INFO -> the server that has it. Most of them report a Redis version too, for compatibility.
-_KINDS = {
-    "valkey_version": "Valkey",
-    "dragonfly_version": "Dragonfly",
-    "garnet_version": "Garnet",
-    "keydb_version": "KeyDB",
-    "kvrocks_version": "Kvrocks",
-    "redict_version": "Redict",
-    "redis_version": "Redis",
-}
-_NEARLY_FULL = 0.9
-
-
-def server_findings(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
-    """Yield findings from INFO; ``saves`` is the server's setting of ``save``, None if it cannot be read."""
-    yield ok("server.kind", server_kind(info))
-    yield from _role(info)
-    yield from _memory(info)
-    yield from _disk(info, saves)
-
-
-def server_kind(info: Mapping[str, str]) -> str:
-    """Return the server's name, version and mode."""
-    kind, version = next(((kind, info[field]) for field, kind in _KINDS.items() if field in info), ("unknown", ""))
-    # KeyDB reports its version as Redis' version.
-    if kind == "Redis" and "mvcc_depth" in info:
-        kind = "KeyDB"
-    told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
-    mode = info.get("redis_mode") or info.get("server_mode") or ""
-    return f"{told}, {mode}" if mode else told
-
-
-def _role(info: Mapping[str, str]) -> Iterator[Finding]:
-    match info.get("role"):
-        case "master":
-            yield ok("server.role", "the primary: changes are possible")
-        case "slave":
-            primary = f"{info.get('master_host', '')}:{info.get('master_port', '')}"
-            words = f"a replica of {primary}: it can be watched, and changes will fail"
-            yield warn("server.role", words, "connect to the primary to change something")
-            if info.get("master_link_status") == "down":
-                since_s = _number(info, "master_link_down_since_seconds")
-                words = f"the replica has lost its primary{f' for {duration(since_s * 1000)}' if since_s else ''}"
-                yield warn(
-                    "server.replication", f"{words}: its data is stale", "check the primary and the network to it"
-                )
-    if info.get("loading") not in (None, "0"):
-        yield warn("server.loading", "the server is loading its data into memory", "wait until loading has finished")
-
-
-def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
-    policy, limit, used = info.get("maxmemory_policy"), _number(info, "maxmemory"), _number(info, "used_memory")
-    if policy is None:
-        return
-    if not limit:
-        yield ok("server.memory", f"no memory limit (maxmemory 0, policy {policy})")
-    elif policy != "noeviction":
-        words = f"maxmemory-policy {policy} evicts keys when {size(limit)} are full, including whole queues"
-        yield warn("server.memory", words, "CONFIG SET maxmemory-policy noeviction, and in the server's configuration")
-    elif used is not None and used > _NEARLY_FULL * limit:
-        words = f"{size(used)} of {size(limit)} memory in use: the server refuses messages when it is full"
-        yield warn("server.memory", words, "raise maxmemory, or find the queue that grows")
-    else:
-        yield ok("server.memory", f"{size(used)} of {size(limit)} memory in use, nothing is evicted when it is full")
-
-
-def _disk(info: Mapping[str, str], saves: str | None) -> Iterator[Finding]:
-    if "ok" not in (last := info.get("rdb_last_bgsave_status", "ok")):
-        yield warn("server.disk", f"the last save to disk failed ({last})", "check the server's log: is the disk full?")
-    if info.get("aof_enabled") == "1":
-        if (last := info.get("aof_last_write_status", "ok")) != "ok":
-            yield warn("server.aof", f"the append-only file cannot be written ({last})", "check the server's log")
-        else:
-            yield ok("server.persistence", "an append-only file: messages outlive a restart")
-    elif "aof_enabled" in info:
-        if saves:
-            words = f"snapshots only ({saves}): a crash loses the messages since the last one"
-        elif saves is None:
-            words = "no append-only file: a crash loses the messages since the last snapshot, if there are any"
-        else:
-            words = "nothing is saved to disk: a restart loses every message"
-        yield warn("server.persistence", words, "CONFIG SET appendonly yes, unless the messages may be lost")
-
-
-def _number(info: Mapping[str, str], name: str) -> int | None:
-    with suppress(KeyError, ValueError):
-        return int(info[name])
-    return None
-
-
 _ROUND_TRIPS = 20
 _SLOW_MS = 50.0
 _SKEW_MS = 1_000.0
@@ -252,16 +125,8 @@ async def diagnose(
 
 
 async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
-    try:
-        info = await diagnosis.info()
-    except SERVER_ERRORS as error:
-        if failure_of(error).kind not in ("noperm", "error"):
-            raise
-        words = "this user may not read the version, role, memory and disk of the server (INFO)"
-        yield warn("server.kind", words, "the dashboard works without it; grant +info to let doctor check them")
-    else:
-        for finding in server_findings(info, await diagnosis.saves()):
-            yield finding
+    for finding in status_findings(await diagnosis.status()):
+        yield finding
     yield speed_finding(await diagnosis.round_trips_ms(_ROUND_TRIPS))
     yield skew_finding(await diagnosis.skew())
 

@@ -32,7 +32,7 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
-from rsmq_tui.protocol.server_info import ServerInfo
+from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -264,6 +264,11 @@ class ListPoller(Polling):
         """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
         with in_words():
             return await self.reader.server_info()
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
 
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""

@@ -29,7 +29,7 @@ from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
 from rsmq_tui.protocol.clients import QueueClients
-from rsmq_tui.protocol.server_info import ServerInfo
+from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -278,6 +278,11 @@ class LivePoller(Polling):
         with in_words():
             return await self.reader.server_info()
 
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self.reader.aclose()
@@ -386,10 +391,13 @@ class ReadsRowsAgain(Protocol):
 
 @runtime_checkable
 class KnowsServer(Protocol):
-    """A live source that can tell which server answers."""
+    """A live source, whose server can be asked about itself."""
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
 
     async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server, None if it is a cluster of several; raises ``PeekError``."""
+        """Read which server answers, None if it is a cluster of several; raises ``PeekError``."""
 
 
 @runtime_checkable

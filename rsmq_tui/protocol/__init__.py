@@ -12,7 +12,7 @@ lists        list queues
 polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
 replies      decodes and checks replies
 rsmq         RSMQ queues
-server_info  what INFO says of a server: run id, uptime, role, evicted keys
+status       what a server says of itself: INFO, slow log, latency events
 validation   which names, ids, times and sizes may be written
 
     from redis import Redis

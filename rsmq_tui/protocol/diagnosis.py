@@ -20,8 +20,8 @@ from rsmq_tui.protocol.connections.script_runner import read_reply
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
-from rsmq_tui.protocol.replies import decode_clock
-from rsmq_tui.protocol.server_info import info_fields
+from rsmq_tui.protocol.replies import decode_all, decode_clock
+from rsmq_tui.protocol.status import COMMANDS, ServerStatus, status_of
 
 # The name of a queue that does not exist, for commands that are checked and not run.
 _NOBODYS = "rsmq-tui-doctor"
@@ -170,20 +170,9 @@ class Diagnosis:
         async for step in self._entered():
             yield step
 
-    async def info(self) -> dict[str, str]:
-        """Return the fields of INFO."""
-        (reply,) = await self._ask(("INFO",))
-        if isinstance(reply, Exception):
-            raise reply
-        return info_fields(reply)
-
-    async def saves(self) -> str | None:
-        """Return the server's ``save`` setting, empty for never; None if it may not be read."""
-        (reply,) = await self._ask(("CONFIG", "GET", "save"))
-        match reply:
-            case [_, bytes(value)]:
-                return name_of(value)
-        return None
+    async def status(self) -> ServerStatus:
+        """Return what the server says of itself."""
+        return status_of(decode_all(COMMANDS, await self._ask(*COMMANDS)))
 
     async def permissions(self, queue: str | None = None) -> Permissions:
         """Check what the user may do; ``queue`` is one whose keys may be read. Nothing is written."""

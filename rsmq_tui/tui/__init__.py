@@ -15,6 +15,7 @@ overview    the overview: all queues
 queue       the screens of one queue and of one message
 replay      replays: banner, keys, and the comparison of two times
 screen      the base of all screens: snapshot, status line, line of the running change
+server      the server screen: memory, clients, replication, disk and latency of one server
 servers     the servers that the dashboard watches
 theme       themes, and the signs, words and colours of verdicts and states
 widgets     widgets that send only the cells that changed

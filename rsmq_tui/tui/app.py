@@ -419,6 +419,13 @@ class RsmqApp(App[None]):
         # Not by ``open``: this screen returns the chosen namespace.
         self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
 
+    def action_server(self) -> None:
+        """Show the server of the queue under the cursor, or the first one."""
+        screen = self.screen
+        if isinstance(screen, DashboardScreen) and "server" not in screen.WHERE and self.dashboard.sites:
+            place = screen.chosen_place
+            self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
+
     def action_pause(self) -> None:
         """Pause or resume polling."""
         if self.dashboard.snapshot is not None:

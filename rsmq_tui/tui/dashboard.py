@@ -32,6 +32,7 @@ _SCREENS = {
     "message": "queue.message:MessageScreen",
     "audit": "audit:AuditScreen",
     "events": "events:EventsScreen",
+    "server": "server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",

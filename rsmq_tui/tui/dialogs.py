@@ -26,6 +26,7 @@ _TITLES: dict[Where, str] = {
     "audit": "Audit",
     "events": "Events",
     "history": "History",
+    "server": "Server",
     "table": "Rows",
     "lines": "Lines",
     "replay": "Replay",

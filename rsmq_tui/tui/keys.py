@@ -10,8 +10,8 @@ from textual.keys import format_key
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
-    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "replay", "diff",
-    "modal", "dialog", "choice"
+    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "server", "replay",
+    "diff", "modal", "dialog", "choice"
 ]  # fmt: skip
 
 
@@ -99,6 +99,7 @@ KEYS = (
     Key("app.time", "t", "time", "Show times as ages, or as UTC clock times"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
+    Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", priority=True),
     Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
@@ -196,6 +197,9 @@ KEYS = (
     Key("events.filter", "/", "filter", "Show only events that match a filter", "filter", priority=True),
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
+    Key("server.next", "l,right", "turn(1)", "Next server"),
+    Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
+    Key("server.back", "escape", "app.leave", "Go back", "back"),
     Key("history.mark", "space", "mark", "Mark or unmark the queue", "mark"),
     Key("history.mark_all", "A", "mark_all", "Mark all queues; charts show the sum of marked queues", "all"),
     Key("history.later", "right", "shift(1)", "Show a later time"),

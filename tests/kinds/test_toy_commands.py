@@ -12,7 +12,7 @@ from rsmq_tui.cli import places
 from rsmq_tui.cli.main import main
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.checks import Checked, Limits, Scanned, begun
-from rsmq_tui.monitor.doctor import Finding, ok
+from rsmq_tui.monitor.server import Finding, ok
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.kinds import KINDS, RSMQ

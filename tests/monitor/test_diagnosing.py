@@ -9,20 +9,18 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import Cost, Link, Snapshot
 from rsmq_tui.monitor.doctor import (
-    Finding,
-    Level,
     diagnose,
     namespaces_finding,
     permission_findings,
     poll_findings,
-    server_findings,
-    server_kind,
     skew_finding,
     speed_finding,
     step_finding,
 )
+from rsmq_tui.monitor.server import Finding, Level, server_findings, server_kind
 from rsmq_tui.protocol import Address, Failure, Rsmq
-from rsmq_tui.protocol.diagnosis import Need, Permissions, Skew, Step, commands_for
+from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step, commands_for
+from rsmq_tui.protocol.status import ServerStatus
 from tests.protocol.responder import Responder
 
 pytestmark = pytest.mark.slow
@@ -308,11 +306,14 @@ async def test_a_namespace_without_queues_is_a_warning(redis_url: str, client: R
 
 async def test_a_server_that_goes_away_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedServer() as server:
+        read = Diagnosis.status
 
-        async def stopping(*_: object) -> None:
+        async def stopping(diagnosis: Diagnosis) -> ServerStatus:
+            status = await read(diagnosis)
             server.stop()
+            return status
 
-        monkeypatch.setattr("rsmq_tui.protocol.diagnosis.Diagnosis.saves", stopping)
+        monkeypatch.setattr("rsmq_tui.protocol.diagnosis.Diagnosis.status", stopping)
         found = await diagnosed(server.url)
     assert found["connection.kept"].level is Level.FAIL
 

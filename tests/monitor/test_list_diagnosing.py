@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor.doctor import Finding, Level, diagnose_lists
+from rsmq_tui.monitor.doctor import diagnose_lists
+from rsmq_tui.monitor.server import Finding, Level
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.monitor.doctor import Finding, Level, Terminal, folder_findings, terminal_findings
+from rsmq_tui.monitor.doctor import Terminal, folder_findings, terminal_findings
+from rsmq_tui.monitor.server import Finding, Level
 
 
 def found(

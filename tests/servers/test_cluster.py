@@ -1,12 +1,14 @@
 """A real cluster: whatever moves, the namespace is found."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from rsmq_tui.embedded.server import find_server
 from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor.server import status_findings
 from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, connect, connect_async, slot_of, url_of
 from rsmq_tui.protocol.connections.connect import Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
@@ -351,3 +353,13 @@ async def test_a_master_that_steps_down_and_one_that_dies_are_followed(
     wait_until(lambda: first.call("ROLE")[0] == b"master", what="the first to be master again")
     wait_until(lambda: first.call("CLUSTER", "INFO").startswith(b"cluster_state:ok"), what="the cluster to agree")
     assert depths(await poller.poll()) == {"a": 0}
+
+
+async def test_each_node_tells_its_status(cluster: Cluster) -> None:
+    ns, _ = first_slot(cluster)
+    async with aclosing(LivePoller(QueueReader(address_of(cluster), ns))) as poller:
+        statuses = await poller.server()
+    assert {status.node for status in statuses} == {f"{HOST}:{node.port}" for node in cluster.masters}
+    for status in statuses:
+        kind, *_ = status_findings(status)
+        assert "cluster, up for" in kind.text

@@ -22,6 +22,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
+from rsmq_tui.tui.server import ServerScreen
 from rsmq_tui.tui.widgets.controls import ChoiceInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
@@ -36,6 +37,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "audit": (AuditScreen,),
     "events": (EventsScreen,),
     "history": (HistoryScreen,),
+    "server": (ServerScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
     "choice": (ChoiceInput,),
@@ -55,10 +57,22 @@ RESERVED = {
     "up": {"table.up", "lines.up", "choice.previous"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},
-    "h": {"queue.previous_part", "history.previous_page", "message.previous_view", "dialog.previous"},
-    "l": {"queue.next_part", "history.next_page", "message.next_view", "dialog.next"},
-    "left": {"queue.previous_part", "history.earlier", "message.previous_view", "dialog.previous"},
-    "right": {"queue.next_part", "history.later", "message.next_view", "dialog.next"},
+    "h": {
+        "queue.previous_part",
+        "history.previous_page",
+        "message.previous_view",
+        "dialog.previous",
+        "server.previous",
+    },
+    "l": {"queue.next_part", "history.next_page", "message.next_view", "dialog.next", "server.next"},
+    "left": {
+        "queue.previous_part",
+        "history.earlier",
+        "message.previous_view",
+        "dialog.previous",
+        "server.previous",
+    },
+    "right": {"queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next"},
     "enter": {"table.open"},
     "escape": {
         "overview.clear",
@@ -66,6 +80,7 @@ RESERVED = {
         "message.back",
         "audit.back",
         "events.clear",
+        "server.back",
         "history.clear",
         "modal.close",
         "diff.back",
@@ -103,8 +118,8 @@ RESERVED = {
     "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo"},
     "E": {"overview.export", "queue.export"},
 }
-# Reserved for what comes later: describe, wide, panels, panes, server, alerts.
-LATER = ("d", "i", "!", "tab", "shift+tab", *"123456789")
+# Reserved for what comes later: describe, panels, panes.
+LATER = ("d", "!", "tab", "shift+tab", *"123456789")
 
 
 def _pressed(key: Key) -> list[str]:
@@ -143,7 +158,9 @@ def test_every_action_exists_where_it_is_looked_for() -> None:
             assert arguments in ("", "1)", "-1)") or (name == "change" and arguments.strip("')") in ACTIONS), key
 
 
-@pytest.mark.parametrize("screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen])
+@pytest.mark.parametrize(
+    "screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen, ServerScreen]
+)
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     for kind in ("rsmq", "list"):
         usable = Usable(kinds=frozenset({kind}))
@@ -254,7 +271,7 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
 @pytest.mark.parametrize(
     ("topic", "places"),
     [
-        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit")),
+        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server")),
         ("recording", ("replay", "diff")),
     ],
 )

@@ -19,15 +19,8 @@ from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
 from rsmq_tui.cli.places import Place, places_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.files import config_folder, state_folder
-from rsmq_tui.monitor.doctor import (
-    Finding,
-    Level,
-    Terminal,
-    fail,
-    folder_findings,
-    ok,
-    terminal_findings,
-)
+from rsmq_tui.monitor.doctor import Terminal, folder_findings, terminal_findings
+from rsmq_tui.monitor.server import Finding, Level, fail, ok
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.profiles import Profile
 

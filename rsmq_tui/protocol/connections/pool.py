@@ -16,11 +16,12 @@ from rsmq_tui.protocol.polling import TrackedConnection
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
-    """A client of one server, its script runner, and a separate connection for polls."""
+    """A client of one server, its script runner, and a separate connection for polls; ``node`` is that of a cluster."""
 
     client: Redis
     runner: ScriptRunner
     tracked: TrackedConnection
+    node: Node | None
 
 
 class ConnectionManager:
@@ -94,7 +95,9 @@ class ConnectionManager:
             # Only ``replies`` decodes replies.
             client.response_callbacks.clear()
             runner = ScriptRunner(client, self._traffic)
-            link = self._links[key] = ServerConnection(client, runner, TrackedConnection(client, self._traffic))
+            node = key if isinstance(key, Node) else None
+            link = ServerConnection(client, runner, TrackedConnection(client, self._traffic), node)
+            self._links[key] = link
         return link
 
 

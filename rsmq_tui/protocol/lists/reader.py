@@ -32,7 +32,7 @@ from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, Tracked
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
-from rsmq_tui.protocol.server_info import ServerInfo, read_server_info
+from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info, read_statuses
 
 # [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
 # there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
@@ -572,6 +572,10 @@ class ListReader:
         key, processing, _ = list_keys(self.names, queue)
         link = await self._links.holder(key)
         return await clients_of_queue(link.client, link.runner, list_rules(key, processing), seconds=seconds)
+
+    async def status(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        return await read_statuses(self._links)
 
     async def aclose(self) -> None:
         """Close all connections."""

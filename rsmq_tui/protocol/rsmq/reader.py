@@ -28,7 +28,7 @@ from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scan import QueueScan
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
-from rsmq_tui.protocol.server_info import ServerInfo, read_server_info
+from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info, read_statuses
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
 _SHORT_INDEX = 250
@@ -336,6 +336,10 @@ class QueueReader:
         for link in await self._links.everywhere():
             complete = await self._add_namespaces(link.runner, found) and complete
         return Namespaces(tuple(sorted(found)), complete)
+
+    async def status(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        return await read_statuses(self._links)
 
     async def _add_namespaces(self, runner: ScriptRunner, found: set[str]) -> bool:
         """Add the namespaces of one server, and return whether these are all."""

@@ -1,0 +1,161 @@
+"""What a server says of itself: INFO, the ``save`` setting, the slow log and latency events. It only reads."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
+from rsmq_tui.protocol.errors import SERVER_ERRORS, Failure, failure_of
+from rsmq_tui.protocol.keys import name_of
+from rsmq_tui.protocol.replies import Command, clock_ms, decoded
+
+SLOW_COMMANDS = 5
+# The sections of INFO that tell which server answers.
+_SECTIONS = ("server", "replication", "stats")
+# No server has more kinds of events.
+_EVENTS_MAX = 30
+COMMANDS: tuple[Command, ...] = (
+    ("TIME",),
+    ("INFO",),
+    ("CONFIG", "GET", "save"),
+    ("SLOWLOG", "GET", SLOW_COMMANDS),
+    ("LATENCY", "LATEST"),
+)
+
+
+class ServerInfo(NamedTuple):
+    """The server that answers. ``uptime_s`` is how long it runs, ``evicted_keys`` a count since its start."""
+
+    run_id: str
+    uptime_s: int
+    role: str
+    evicted_keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCommand:
+    """An entry of the slow log: when it ran, how long it took, and its words, which the server may have cut."""
+
+    at_ms: int
+    took_us: int
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyEvent:
+    """The latest time at which an event of the latency monitor took long, and the longest time that it took."""
+
+    name: str
+    at_ms: int
+    latest_ms: int
+    longest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What one server says of itself at its time ``at_ms``; a part that its user may not read is a ``Failure``.
+
+    ``node`` names the node of a cluster, and is empty for a single server. ``at_ms`` is None, and every part a
+    ``Failure``, for a node that cannot be read. ``saves`` is the ``save`` setting, empty for never, None if it may not
+    be read.
+    """
+
+    node: str
+    at_ms: int | None
+    info: Mapping[str, str] | Failure
+    saves: str | None
+    slow: Sequence[SlowCommand] | Failure
+    latency: Sequence[LatencyEvent] | Failure
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the user may read none of the parts."""
+        parts = (self.info, self.slow, self.latency)
+        return self.at_ms is not None and all(isinstance(part, Failure) for part in parts)
+
+
+def status_of(replies: Sequence[Any], node: str = "") -> ServerStatus:
+    """Decode the replies to ``COMMANDS``; raises redis-py's errors, except for commands that are not allowed."""
+    clock, info, saves, slow, latency = replies
+    found = _part(info, _info)
+    return ServerStatus(
+        node,
+        clock_ms(clock),
+        found,
+        None if isinstance(saves, Exception) else decoded(_save_setting, saves),
+        _part(slow, _slow_commands),
+        _part(latency, _latency_events),
+    )
+
+
+async def read_server_info(runner: ScriptRunner) -> ServerInfo:
+    """Read three sections of INFO in one round trip; raises redis-py's errors. What a server omits is empty or 0."""
+    fields: dict[str, str] = {}
+    # Servers before Redis 7 accept one section at a time.
+    for reply in await runner.ask(*(("INFO", section) for section in _SECTIONS)):
+        fields |= decoded(_info, reply)
+    return ServerInfo(
+        fields.get("run_id", ""), _number(fields, "uptime_in_seconds"), fields.get("role", ""),
+        _number(fields, "evicted_keys"),
+    )  # fmt: skip
+
+
+async def read_statuses(links: ConnectionManager) -> tuple[ServerStatus, ...]:
+    """Read the status of the server, or of each node of a cluster that holds keys; raises redis-py's errors.
+
+    A node of a cluster that cannot be read has a status too.
+    """
+    return tuple(await asyncio.gather(*map(_status, await links.everywhere())))
+
+
+async def _status(link: ServerConnection) -> ServerStatus:
+    node = "" if link.node is None else str(link.node)
+    try:
+        return status_of(await link.runner.commands(*COMMANDS), node)
+    except SERVER_ERRORS as error:
+        if link.node is None:
+            raise
+        failure = failure_of(error)
+        return ServerStatus(node, None, failure, None, failure, failure)
+
+
+def _part(reply: Any, read: Any) -> Any:
+    if not isinstance(reply, Exception):
+        return decoded(read, reply)
+    failure = failure_of(reply)
+    # Not allowed, or no command of this server.
+    if failure.kind in ("noperm", "error"):
+        return failure
+    raise reply
+
+
+def _info(reply: bytes) -> dict[str, str]:
+    """Return the fields of a reply to INFO."""
+    lines = name_of(reply).splitlines()
+    fields = (line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+    return {name: value.strip() for name, value in fields}
+
+
+def _number(fields: Mapping[str, str], name: str) -> int:
+    text = fields.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+def _save_setting(reply: list[bytes]) -> str | None:
+    return name_of(reply[1]) if len(reply) > 1 else None
+
+
+def _slow_commands(reply: list[Any]) -> tuple[SlowCommand, ...]:
+    return tuple(
+        SlowCommand(int(at_s) * 1000, int(took_us), tuple(map(name_of, words)))
+        for _, at_s, took_us, words, *_ in reply[:SLOW_COMMANDS]
+    )
+
+
+def _latency_events(reply: list[Any]) -> tuple[LatencyEvent, ...]:
+    return tuple(
+        LatencyEvent(name_of(name), int(at_s) * 1000, int(latest_ms), int(longest_ms))
+        for name, at_s, latest_ms, longest_ms, *_ in reply[:_EVENTS_MAX]
+    )
