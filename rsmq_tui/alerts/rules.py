@@ -22,6 +22,8 @@ from rsmq_tui.protocol.kinds import kind_named
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000
 _OLDEST = "oldest"
+# Names for which it is kept whether a rule's patterns match.
+_NAMES_MAX = 200_000
 
 # Returns whether a condition holds for a queue at a time in ms; None: it is not known.
 _Test = Callable[[QueueState, int], bool | None]
@@ -173,7 +175,7 @@ class AlertRules:
         self._is_patient = is_patient
         self._tests = {rule.name: test_of(rule.when) for rule in rules if rule.when.what != SERVER_GONE}
         self._followed: dict[tuple[str, ...], _Followed] = {}
-        self._wanted: dict[tuple[str, ...], dict[str, bool]] = {}
+        self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
         self._last: dict[tuple[str, ...], Sequence[QueueState]] = {}
         self._failures: dict[str, dict[tuple[str, str], Failure | None]] = {}
 
@@ -190,41 +192,50 @@ class AlertRules:
         """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is known."""
         now = _Now(now_ms, wall_s, snapshot.at_ms)
         found: list[Message] = []
+        # A failed poll says nothing about queues.
+        answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
+        changed = self._changed((profile, snapshot.server, snapshot.ns), snapshot.queues) if answered else None
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
             if rule.when.what == SERVER_GONE:
                 found += self._take_server(rule, snapshot, profile, now)
-            # A failed poll says nothing about queues.
-            elif snapshot.link.failure is None and snapshot.link.fresh_at_s is not None:
-                found += self._take_queues(rule, snapshot, thresholds, profile, now, muted)
+            elif answered:
+                found += self._take_queues(rule, snapshot, changed, thresholds, profile, now, muted)
         return found
+
+    def _changed(self, place: tuple[str, ...], queues: Sequence[QueueState]) -> Sequence[QueueState] | None:
+        """Return the queues that changed since the last poll of a place, None if some came or went."""
+        last, self._last[place] = self._last.get(place, ()), queues
+        if len(last) != len(queues):
+            return None
+        news = list(compress(zip(last, queues, strict=True), map(is_not, last, queues)))
+        return [after for _, after in news] if all(before.name == after.name for before, after in news) else None
 
     def _take_queues(
         self,
         rule: Rule,
         snapshot: Snapshot,
+        changed: Sequence[QueueState] | None,
         thresholds: Thresholds,
         profile: str,
         now: _Now,
         muted: Collection[str],
     ) -> list[Message]:
-        key = (rule.name, profile, snapshot.server, snapshot.ns)
-        followed = self._follow(key, rule)
-        test, at_ms = self._tests[rule.name], snapshot.at_ms
-        queues = self._of_rule(key, rule, snapshot.queues)
-        last, self._last[key] = self._last.get(key, ()), queues
+        followed = self._follow((rule.name, profile, snapshot.server, snapshot.ns), rule)
+        test, at_ms, queues = self._tests[rule.name], snapshot.at_ms, snapshot.queues
         # Only states that changed are looked at, unless the condition depends on the time.
-        news = list(compress(zip(last, queues, strict=False), map(is_not, last, queues)))
-        has_same_names = len(last) == len(queues) and all(before.name == after.name for before, after in news)
-        looked: Sequence[QueueState] = queues
+        looked = queues if changed is None else changed
         if rule.when.what == _OLDEST:
-            known = followed.names
-            looked = [queue for queue in queues if queue.oldest_ready_due_ms is not None or queue.name in known]
-        elif has_same_names:
-            looked = [after for _, after in news]
+            names, before_ms = followed.names, at_ms - rule.when.bound
+            looked = [
+                queue for queue in queues if (due_ms := queue.oldest_ready_due_ms) is not None and due_ms <= before_ms
+            ]
+            if names:
+                looked += [queue for queue in queues if queue.name in names]
+        looked = self._of_rule(rule, looked)
         followed.take([(queue.name, holds) for queue in looked if (holds := test(queue, at_ms)) is not None], now.ms)
-        if not has_same_names:
+        if changed is None:
             # A queue that is gone has no trouble.
             followed.take([(name, False) for name in followed.names - {queue.name for queue in queues}], now.ms)
         due = followed.due(now, muted)
@@ -265,18 +276,19 @@ class AlertRules:
             self._followed[key] = _Followed(rule, is_patient=self._is_patient)
         return self._followed[key]
 
-    def _of_rule(self, key: tuple[str, ...], rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
+    def _of_rule(self, rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
         """Return the queues that a rule names; what its patterns say of each name is kept."""
         if not rule.queues:
             return queues
-        wanted = self._wanted.setdefault(key, {})
-        if len(wanted) > 2 * len(queues) + LISTED:
+        wanted = self._wanted.setdefault(rule.name, {})
+        if len(wanted) > _NAMES_MAX:
             wanted.clear()
         found = []
         for queue in queues:
-            is_wanted = wanted.get(queue.name)
+            key = queue.kind, queue.name
+            is_wanted = wanted.get(key)
             if is_wanted is None:
-                is_wanted = wanted[queue.name] = names_queue(rule.queues, queue)
+                is_wanted = wanted[key] = names_queue(rule.queues, queue)
             if is_wanted:
                 found.append(queue)
         return found

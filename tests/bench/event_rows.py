@@ -21,7 +21,7 @@ from tests.bench.row import Measured, Row, Run, Sense
 _CHANGED_SHARE = 0.10
 
 
-_RULES = ("trouble", "depth > 1000000", "oldest > 100d", "receive count > 1000", "server gone")
+_RULES = ("trouble", "depth > 1000000", "oldest > 100d", "server gone")
 
 _Take = Callable[[Snapshot], object]
 
