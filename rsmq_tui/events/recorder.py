@@ -21,7 +21,7 @@ from rsmq_tui.events.known import Known, KnownError, KnownStore
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.monitor import PeekError, Snapshot, Source, Verdict
-from rsmq_tui.monitor.poller import KnowsServer
+from rsmq_tui.monitor.poller import IdentifiesServer
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, printable
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
@@ -131,7 +131,7 @@ class EventRecorder:
         was_failing = place in self._failing
         (self._failing.add if has_failed else self._failing.discard)(place)
         is_due = was_failing or now_s >= self._asked.get(snapshot.server, 0.0)
-        if not has_failed and is_due and isinstance(source, KnowsServer):
+        if not has_failed and is_due and isinstance(source, IdentifiesServer):
             self._asked[snapshot.server] = now_s + INFO_EVERY_S
             task = asyncio.create_task(self._ask(source, snapshot.server, at_ms))
             self._tasks.add(task)
@@ -152,7 +152,7 @@ class EventRecorder:
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
 
-    async def _ask(self, source: KnowsServer, server: str, at_ms: int) -> None:
+    async def _ask(self, source: IdentifiesServer, server: str, at_ms: int) -> None:
         try:
             info = await source.server_info()
         except PeekError:

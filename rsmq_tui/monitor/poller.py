@@ -396,6 +396,11 @@ class KnowsServer(Protocol):
     async def server(self) -> tuple[ServerStatus, ...]:
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
 
+
+@runtime_checkable
+class IdentifiesServer(Protocol):
+    """A live source that can tell which server answers."""
+
     async def server_info(self) -> ServerInfo | None:
         """Read which server answers, None if it is a cluster of several; raises ``PeekError``."""
 
