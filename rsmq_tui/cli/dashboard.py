@@ -12,6 +12,7 @@ from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, places_of
 from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.files import state_folder
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
@@ -31,8 +32,12 @@ def run(options: Options) -> int:
 
 
 def open_dashboard(options: Options, profiles: Sequence[Profile], folder: Path | None = None) -> int:
-    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo."""
-    sites = _sites(profiles, folder)
+    """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
+
+    What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts.
+    """
+    memory = None if folder is not None or options.no_memory else state_folder() / "memory"
+    sites = _sites(profiles, folder, memory)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
@@ -73,8 +78,11 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
             )
 
 
-def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServer]:
-    """Make a site of each place of each profile; what is in no namespace comes last."""
+def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None = None) -> list[WatchedServer]:
+    """Make a site of each place of each profile; what is in no namespace comes last.
+
+    ``folder`` is for the journal, ``memory`` for what is kept across restarts, if anything is.
+    """
     found = [place for profile in profiles for place in places_of(profile)]
     is_one = len(profiles) == 1 and bool(profiles[0].lists)
     sites = []
@@ -83,7 +91,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServ
         name = "" if len(found) == 1 else _name(place, is_one=is_one)
         sites.append(
             WatchedServer(
-                place.poller(name),
+                place.poller(name, memory if profile.memory else None),
                 place=name,
                 name=profile.name,
                 ns=place.ns,
