@@ -44,9 +44,11 @@ def open_dashboard(
 ) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
 
-    ``alerts`` starts the alerts (see ``RsmqApp``).
+    What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts. ``alerts`` starts
+    the alerts (see ``RsmqApp``).
     """
-    sites = _sites(profiles, folder)
+    memory = None if folder is not None or options.no_memory else state_folder() / "memory"
+    sites = _sites(profiles, folder, memory)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
@@ -95,11 +97,14 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
             )
 
 
-def _sites(profiles: Sequence[Profile], folder: Path | None) -> list[WatchedServer]:
-    """Make a site of each place of each profile."""
+def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None = None) -> list[WatchedServer]:
+    """Make a site of each place of each profile.
+
+    ``folder`` is for the journal, ``memory`` for what is kept across restarts, if anything is.
+    """
     return [
         WatchedServer(
-            place.poller(name),
+            place.poller(name, memory if place.profile.memory else None),
             place=name,
             name=place.profile.name,
             ns=place.ns,

@@ -65,6 +65,7 @@ screen = several(
     look,
     option("--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)),
     option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
+    option("--no-memory", "do not keep the last hour of charts and verdicts for the next start"),
     option(
         "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
     ),

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rsmq_tui.cli.errors import UsageError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
     from rsmq_tui.monitor.filters.json_paths import JsonPath
     from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.memory import Memory
     from rsmq_tui.monitor.server import Finding
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
@@ -50,8 +52,20 @@ class Place(ABC):
         """What it is called: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
-    def poller(self, name: str = "") -> "LivePoller | ListPoller":
-        """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers."""
+    def poller(self, name: str = "", memory: Path | None = None) -> "LivePoller | ListPoller":
+        """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
+
+        With ``memory``, a folder, it continues from what an earlier one knew.
+        """
+
+    def _memory(self, folder: Path | None, *queues: str) -> "Memory | None":
+        """Return the memory of these queues of the server, as its user sees them."""
+        if folder is None:
+            return None
+        from rsmq_tui.monitor.memory import Memory  # noqa: PLC0415
+
+        address = self.profile.address
+        return Memory(folder, address.label, address.login, self.kind.name, *queues)
 
     @cached_property
     def source(self) -> "LivePoller | ListPoller":
@@ -101,9 +115,15 @@ class _RsmqPlace(Place):
     def title(self) -> str:
         return f"namespace {self.ns}"
 
-    def poller(self, name: str = "") -> LivePoller:
+    def poller(self, name: str = "", memory: Path | None = None) -> LivePoller:
         reader, profile = reader_of(self.profile, self.ns), self.profile
-        return LivePoller(reader, interval_s=profile.interval_s, place=name, thresholds=profile.thresholds)
+        return LivePoller(
+            reader,
+            interval_s=profile.interval_s,
+            place=name,
+            thresholds=profile.thresholds,
+            memory_of=partial(self._memory, memory),
+        )
 
     async def poll_once(self) -> Snapshot:
         async with aclosing(self.poller()) as poller:
@@ -184,12 +204,18 @@ class _ListPlace(Place):
     def title(self) -> str:
         return f"{self.kind.label} {', '.join(self.profile.lists)}"
 
-    def poller(self, name: str = "") -> "ListPoller":
+    def poller(self, name: str = "", memory: Path | None = None) -> "ListPoller":
         from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
 
-        reader, profile = self._opened(), self.profile
-        thresholds = profile.thresholds
-        return ListPoller(reader, interval_s=profile.interval_s, place=name, thresholds=thresholds, age=self._age)
+        reader, profile, names = self._opened(), self.profile, self.profile.list_names
+        return ListPoller(
+            reader,
+            interval_s=profile.interval_s,
+            place=name,
+            thresholds=profile.thresholds,
+            age=self._age,
+            memory=self._memory(memory, names.processing, names.leases, names.take_from, *profile.lists),
+        )
 
     async def poll_once(self) -> Snapshot:
         poller, line = self.poller(), ProgressLine()

@@ -7,6 +7,7 @@ filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
 list_poller   polls the list queues of one server, and reads their items
 list_tracker  from poll rows to the states of list queues: inputs of the verdicts
+memory        keeps the last hour of a place across restarts
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries

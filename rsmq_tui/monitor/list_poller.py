@@ -36,6 +36,7 @@ from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
+    from rsmq_tui.monitor.memory import Memory
 
 
 # Each state in the filter language, and the only place where items can have it.
@@ -143,10 +144,11 @@ class ListPoller(Polling):
         thresholds: Thresholds | None = None,
         age: JsonPath | None = None,
         search_every_s: float = SEARCH_EVERY_S,
+        memory: "Memory | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, LISTS_NS, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, clock=clock)
+        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
         self.reader = reader
         self._age = age
         self._sampler = Sampler(self.thresholds, place, list_trackers(age))
@@ -275,10 +277,12 @@ class ListPoller(Polling):
         return Namespaces((), complete=True)
 
     async def aclose(self) -> None:
-        """Stop the search and close the connections."""
+        """Stop the search, write the memory and close the connections."""
         if self._searching is not None:
             self._searching.cancel()
             await asyncio.gather(self._searching, return_exceptions=True)
+        if self._memory is not None:
+            await self._memory.aclose(self._sampler)
         await self.reader.aclose()
 
     async def _read(self) -> Snapshot:
@@ -286,13 +290,11 @@ class ListPoller(Polling):
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
-        if self._failures:
-            self._sampler.resume(index.at_ms)
-        self._sampler.begin(index.at_ms)
+        await self._begin(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
                 self._sampler.take(names, rows)
-        queues, totals = self._sampler.finish()
+        queues, totals = self._finish(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
         trend = self._sampler.trend
         return self._answered(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, trend=trend)

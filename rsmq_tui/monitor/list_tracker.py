@@ -1,12 +1,14 @@
 """From the rows of a poll to the states of list queues: the inputs of the verdicts."""
 
 from functools import partial
+from hashlib import sha256
+from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
-from rsmq_tui.monitor.series import ListSample, ListSeries, Trend
+from rsmq_tui.monitor.series import ListSample, ListSeries, Trend, or_none, or_unknown
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
@@ -54,6 +56,17 @@ class _Returns:
             round_ms = min(at_ms - since_ms, _WAIT_SHARE * (at_ms - before_ms))
             self._rounds_ms = (*self._rounds_ms, round_ms)[-_ROUNDS_KEPT:]
 
+    def remember(self) -> list[Any]:
+        """Return what ``restore`` takes."""
+        return [self._overdue_ms, self.last_ms, *self._rounds_ms]
+
+    def restore(self, kept: list[Any]) -> None:
+        """Take over what an earlier run knew; raises ``ValueError`` or ``TypeError``."""
+        overdue_ms, last_ms, *rounds_ms = kept
+        self._overdue_ms = None if overdue_ms is None else int(overdue_ms)
+        self.last_ms = None if last_ms is None else int(last_ms)
+        self._rounds_ms = tuple(map(int, rounds_ms[-_ROUNDS_KEPT:]))
+
     def since_ms(self, overdue_ms: int) -> int:
         """Return since when leases have been expired and none of them was returned."""
         return overdue_ms if self.last_ms is None else max(overdue_ms, self.last_ms)
@@ -76,7 +89,8 @@ class ListTracker(Tracker):
     receive counts, so there is no ``look``.
     """
 
-    __slots__ = ("_age", "_age_key", "_moved_ms", "_path", "_returns", "_taken_ms", "_takes_known_ms")
+    NUMBERS = 9
+    __slots__ = ("_age", "_age_key", "_is_restored", "_moved_ms", "_path", "_returns", "_taken_ms", "_takes_known_ms")
 
     def __init__(
         self, name: str, trend: Trend, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
@@ -91,6 +105,8 @@ class ListTracker(Tracker):
         self._returns = _Returns()
         # When it will be known whether consumers take the items that were ready before monitoring; 0 if known.
         self._takes_known_ms = 0
+        # Whether ``row`` is of an earlier run, with the digest of the next item instead of the item.
+        self._is_restored = False
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
         """Return the state after a poll's row."""
@@ -130,6 +146,23 @@ class ListTracker(Tracker):
         # fmt: on
         return self.state
 
+    def remember_more(self) -> Any:
+        """Return the troubles, the returns of leases, and the first four elements of the row."""
+        row = self.row if self._is_restored or self.row is None else _digested(self.row)
+        return [super().remember_more(), self._returns.remember(), None if row is None else row[:4]]
+
+    def _remember(self) -> tuple[int, ...]:
+        return self._moved_ms, or_unknown(self._taken_ms), self._takes_known_ms
+
+    def _restore(self, numbers: list[int], more: Any) -> None:
+        troubles, returns, row = more
+        ready, hidden, leased, head = row
+        self._troubles.restore(troubles)
+        self._returns.restore(returns)
+        self._moved_ms, taken_ms, self._takes_known_ms = numbers
+        self._taken_ms = or_none(taken_ms)
+        self.row, self._is_restored = [int(ready), hidden, leased, head, None], True
+
     def _broken_state(self, broken: str, ready: int | bytes, hidden: int | bytes | None) -> QueueState:
         ready_count = ready if isinstance(ready, int) else None
         hidden_count = hidden if isinstance(hidden, int) else None
@@ -147,7 +180,8 @@ class ListTracker(Tracker):
         at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
         was_taken = False
         if not is_first and before is not None and row is not None and row is not before:
-            was_taken = _was_taken(before, row)
+            was_taken = _was_taken(before, _digested(row) if self._is_restored else row)
+        self._is_restored = False
         if is_first:
             self._begin_at(sample)
             self._troubles.forget()
@@ -160,7 +194,9 @@ class ListTracker(Tracker):
         self._returns.follow(overdue_ms, at_ms, is_resumed=self._is_resumed)
         if is_first or self._is_resumed:
             self._is_resumed = False
-            self._watch_from(at_ms)
+            self._watch_from(
+                at_ms, has_grown=not is_first and self.sample is not None and sample.depth >= self.sample.depth
+            )
             # A take during an outage happened at an unknown time.
             is_unknown = sample.ready and (is_first or was_taken)
             self._takes_known_ms = at_ms + self._thresholds.stalled_ms if is_unknown else 0
@@ -253,6 +289,14 @@ def _was_taken(before: Row, row: Row) -> bool:
         return True
     are_equal = head[2] > 1 or earlier[2] > 1
     return bool(are_equal and row[0] != before[0])
+
+
+def _digested(row: Row) -> Row:
+    """Return a row with a digest of the next item instead of the item: what is in a queue is kept in no file."""
+    if row[3] is None:
+        return row
+    size, mark, equal, *_ = row[3]
+    return [*row[:3], [size, sha256(mark).hexdigest(), equal], row[4]]
 
 
 def _expired(lease: list[object]) -> tuple[int, int | None]:

@@ -314,6 +314,18 @@ class Look:
         self._walked_row: Row | None = None
         self._headless_ms: int | None = None
 
+    @classmethod
+    def after(cls, poison: int, highest_rc: int, looked: int | None, looked_all_ms: int | None) -> "Look":
+        """Return the samples of a queue of which an earlier run found this; new samples replace it."""
+        look = cls()
+        look._quick = poison, highest_rc
+        if looked_all_ms is not None:
+            look._walked = walked = _Found(looked_all_ms)
+            walked.more, walked.highest_rc, walked.looked = poison, highest_rc, looked or 0
+            look._walked_ms = looked_all_ms
+        look._tell()
+        return look
+
     def take_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
         """Store the receive counts around the first hidden message; ``looked`` is how many messages were read."""
         self._quick = poison, highest_rc

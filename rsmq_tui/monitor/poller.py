@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search, search_due_first
-from rsmq_tui.monitor.model import Cost, Link, Snapshot
+from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.peek import (
     DUE_BOUNDS,
     QUICK_SPAN,
@@ -33,6 +33,7 @@ from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
+    from rsmq_tui.monitor.memory import Memory
 
 
 RETRY_FIRST_S = 1.0
@@ -46,7 +47,8 @@ class Polling(ABC):
     last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 30 seconds. A defect of this
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
-    used. ``thresholds`` are those of the verdicts, None for the defaults.
+    used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
+    earlier run.
     """
 
     def __init__(
@@ -55,9 +57,11 @@ class Polling(ABC):
         *,
         interval_s: float = 1.0,
         thresholds: Thresholds | None = None,
+        memory: "Memory | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.thresholds = thresholds or Thresholds()
+        self._memory = memory
         self._last = first
         self._interval_s = interval_s
         self._clock = clock
@@ -112,8 +116,25 @@ class Polling(ABC):
     async def _read(self) -> Snapshot:
         """Read a snapshot; raises the errors of the server."""
 
+    async def _begin(self, sampler: Sampler, at_ms: int) -> None:
+        """Start a poll made at that server time: the first one continues an earlier run."""
+        if self._failures:
+            sampler.resume(at_ms)
+        if self._memory is not None:
+            await self._memory.restore(sampler, at_ms)
+        sampler.begin(at_ms)
+
+    def _finish(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
+        """End a poll, and return the states and their sums."""
+        found = sampler.finish()
+        if self._memory is not None:
+            self._memory.keep(sampler, at_ms)
+        return found
+
     def _meter(self, traffic: Traffic) -> "Meter":
         """Return the meter of a new poll; its cost includes what was read since the last poll."""
+        if self._memory is not None:
+            self._memory.begin()
         since = None if self._metered is None else self._metered.counted
         self._metered = Meter(traffic, self._clock, since)
         return self._metered
@@ -122,7 +143,8 @@ class Polling(ABC):
         """Return the snapshot of a poll with the fields that it ``read``, and those of the notes that are not empty."""
         now_s = self._clock()
         # The notes may quote the server.
-        told = tuple(printable(note, SENTENCE_MAX) for note in notes if note)
+        remembered = None if self._memory is None else self._memory.problem
+        told = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
         link = Link(None, now_s, None)
         return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, notes=told, **read)
 
@@ -184,7 +206,7 @@ def refusal(refused: str | None) -> str | None:
 class LivePoller(Polling):
     """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several.
 
-    ``reader`` is closed with it.
+    ``reader`` is closed with it. ``memory_of`` returns the memory of a namespace.
     """
 
     def __init__(
@@ -194,11 +216,14 @@ class LivePoller(Polling):
         interval_s: float = 1.0,
         place: str = "",
         thresholds: Thresholds | None = None,
+        memory_of: "Callable[[str], Memory | None]" = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, clock=clock)
+        memory = memory_of(reader.ns)
+        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
         self.reader = reader
+        self._memory_of = memory_of
         self._sampler = Sampler(self.thresholds, place)
         self._wanted_ns: str | None = None
 
@@ -284,17 +309,16 @@ class LivePoller(Polling):
             return await self.reader.status()
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Write the memory and close the connections."""
+        await self._remember()
         await self.reader.aclose()
 
     async def _read(self) -> Snapshot:
-        self._switch()
+        await self._switch()
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
-        if self._failures:
-            self._sampler.resume(index.at_ms)
-        self._sampler.begin(index.at_ms)
+        await self._begin(self._sampler, index.at_ms)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
         poison_rc = self.thresholds.poison_rc
@@ -307,7 +331,7 @@ class LivePoller(Polling):
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
-        queues, totals = self._sampler.finish()
+        queues, totals = self._finish(self._sampler, index.at_ms)
         self._sampler.take_receive_counts(looked, counts)
         self._sampler.take_pages(zip(pages, found, strict=True))
         namespaces = self._last.namespaces
@@ -321,14 +345,20 @@ class LivePoller(Polling):
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
 
-    def _switch(self) -> None:
+    async def _remember(self) -> None:
+        if self._memory is not None:
+            await self._memory.aclose(self._sampler)
+
+    async def _switch(self) -> None:
         """Start afresh with the wanted namespace, if another one is wanted."""
         if self._wanted_ns is None:
             return
-        self.reader.watch(self._wanted_ns)
-        self._wanted_ns = None
+        await self._remember()
+        ns, self._wanted_ns = self._wanted_ns, None
+        self.reader.watch(ns)
         place = self._last.place
         self._sampler = Sampler(self.thresholds, place)
+        self._memory = self._memory_of(ns)
         self._last = Snapshot(0, self.reader.label, self.reader.ns, interval_s=self._interval_s, place=place)
 
 

@@ -1,14 +1,31 @@
 """From the rows of a poll to the states of RSMQ queues: rates, totals, recent history, and inputs of the verdicts."""
 
+import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
-from typing import NamedTuple
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import inf, nan
+from operator import itemgetter
+from typing import Any, ClassVar, NamedTuple
 
 from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, Look, Looked
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
-from rsmq_tui.monitor.series import STILL, QueueSeries, Rates, Reference, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.series import (
+    STILL,
+    UNKNOWN,
+    Moment,
+    Past,
+    QueueSeries,
+    Rates,
+    Reference,
+    Sample,
+    TotalsPoint,
+    Trend,
+    or_none,
+    or_unknown,
+)
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.verdicts import OK, Judgement, Thresholds, Troubles, drain_of
 from rsmq_tui.protocol import TIME_FROM, MessagePage, PageLook, Row
@@ -102,9 +119,10 @@ class Tracker(ABC):
     It keeps the queue's series in ``trend``, the first sample since the last gap, and the troubles. It knows when
     monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
     state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
-    is not sampled.
+    is not sampled. A memory has ``NUMBERS`` numbers of it.
     """
 
+    NUMBERS: ClassVar[int]
     __slots__ = (
         "_earlier",
         "_first",
@@ -156,12 +174,47 @@ class Tracker(ABC):
         self._is_resumed = True
         self.stale_from_ms = 0
 
-    def _watch_from(self, from_ms: int) -> None:
-        """Start monitoring: whether the queue grew before is unknown."""
+    def remember(self) -> tuple[int, ...]:
+        """Return ``NUMBERS`` numbers for ``restore``."""
+        if self.sample is None:
+            return (UNKNOWN,) * self.NUMBERS
+        return (*self.sample, self._is_idle_longer, *self._remember())
+
+    def remember_more(self) -> Any:
+        """Return what else ``restore`` needs, as a value that JSON can hold; most queues need nothing."""
+        return self._troubles.remember()
+
+    def restore(self, numbers: "array[int]", more: Any) -> None:
+        """Continue from what an earlier run knew, as if polls had failed since: call ``resume`` afterwards.
+
+        Raises ``ValueError`` or ``TypeError`` if ``more`` is not valid.
+        """
+        at_ms, depth, ready, totalsent, totalrecv, is_idle_longer, *rest = numbers
+        if at_ms == UNKNOWN:
+            return
+        self._restore(rest, more)
+        self.sample = self._first = self.series.sample(at_ms, depth, ready, totalsent, totalrecv)
+        self._is_idle_longer = bool(is_idle_longer)
+
+    @abstractmethod
+    def _remember(self) -> tuple[int, ...]:
+        """Return the numbers that only queues of this kind have."""
+
+    @abstractmethod
+    def _restore(self, numbers: list[int], more: Any) -> None:
+        """Take over what is known of a queue of this kind."""
+
+    def _watch_from(self, from_ms: int, *, has_grown: bool = False) -> None:
+        """Start monitoring: whether the queue grew before is unknown.
+
+        If it grew until polls failed, and holds no fewer messages now (``has_grown``), it may turn out to still grow:
+        then it has grown all the time.
+        """
+        limits = self._thresholds
         self._watched_from_ms = from_ms
-        self._growth_known_ms = from_ms + self._thresholds.growing_ms
+        self._growth_known_ms = from_ms + limits.growing_ms
         self._may_grow = False
-        self._troubles.forget(Verdict.GROWING)
+        self._troubles.suspend(Verdict.GROWING, self._growth_known_ms + limits.clear_ms if has_grown else None)
 
     def _growth_known(self, sample: Sample, measured_ms: int, *, grows: bool) -> int:
         """Return when it is known whether the queue grows, 0 for now.
@@ -226,6 +279,7 @@ class QueueTracker(Tracker):
     Until ``stale_from_ms`` an unchanged row costs one comparison, so 10,000 quiet queues are cheap.
     """
 
+    NUMBERS = 14
     __slots__ = (
         "_attributes",
         "_created_ms",
@@ -338,6 +392,30 @@ class QueueTracker(Tracker):
         )
         return self.state
 
+    def _remember(self) -> tuple[int, ...]:
+        found = self.look.found
+        return (
+            or_unknown(self._attributes.created_ms),
+            self._last_receive_ms,
+            or_unknown(self._ready_since_ms),
+            self._receives_known_ms,
+            found.poison,
+            found.highest_rc,
+            or_unknown(found.looked),
+            or_unknown(found.looked_all_ms),
+        )
+
+    def _restore(self, numbers: list[int], more: Any) -> None:
+        created_ms, last_receive_ms, ready_since_ms, receives_known_ms, poison, highest_rc, looked, looked_all_ms = (
+            numbers
+        )
+        self._troubles.restore(more or [])
+        self._attributes = Attributes(created_ms=or_none(created_ms))
+        self._last_receive_ms, self._ready_since_ms = last_receive_ms, or_none(ready_since_ms)
+        self._receives_known_ms = receives_known_ms
+        if poison:
+            self.look = Look.after(poison, highest_rc, or_none(looked), or_none(looked_all_ms))
+
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
         """Return why a queue cannot be read, or store its attributes and return None."""
         if isinstance(fields, bytes):
@@ -345,8 +423,11 @@ class QueueTracker(Tracker):
             return "its attributes key is not a hash"
         attributes = fields[:5]
         if attributes != self._raw_fields:
-            self._raw_fields = attributes
+            known, self._raw_fields = self._attributes, attributes
             self._attributes = read_attributes(attributes)
+            if self._attributes.created_ms != known.created_ms:
+                # Deleted and created again, or new.
+                self._first = None
         if isinstance(depth, bytes):
             return "its messages key is not a sorted set"
         if self._attributes.broken is None:
@@ -395,7 +476,7 @@ class QueueTracker(Tracker):
             self._ready_since_ms = at_ms
         if self._is_resumed:
             self._is_resumed = False
-            self._watch_from(at_ms)
+            self._watch_from(at_ms, has_grown=sample.depth >= before.depth)
             # It grew during the outage or before, which says nothing about now.
             self._created_ms = None
             # A receive happened during the outage, at an unknown time.
@@ -488,6 +569,9 @@ RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
 
+# Stands for the sample of a queue that could not be read.
+_NO_SAMPLE = (nan,) * 5
+
 NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
 
 # Limits of the walk in one poll: messages read, queues read, and queues considered.
@@ -526,6 +610,18 @@ class Rotation:
                 pages.append(page)
                 budget -= min(budget, tracker.sample.depth)
         return pages
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make thousands of objects, none of them garbage: to look for some in between would double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Sampler:
@@ -593,6 +689,41 @@ class Sampler:
             )
         )
         return states, totals
+
+    def moment(self) -> Moment:
+        """Return what is known after the last poll, to be kept for another run."""
+        trackers = self._trackers
+        samples = [_NO_SAMPLE if tracker.sample is None else tracker.sample for tracker in trackers.values()]
+        counters = [array("d", map(itemgetter(column), samples)) for column in range(1, 5)]
+        numbers, more = array("q"), {}
+        for name, tracker in trackers.items():
+            try:
+                numbers.extend(array("q", tracker.remember()))
+            except OverflowError:
+                # Clients may write any number.
+                numbers.extend(array("q", [UNKNOWN]) * tracker.NUMBERS)
+            if rest := tracker.remember_more():
+                more[name] = rest
+        return Moment(self._at_ms, list(trackers), counters, list(self.trend.totals), numbers, more)
+
+    def restore(self, past: Past, at_ms: int) -> None:
+        """Continue from what an earlier run knew, as if polls had failed until now."""
+        last, count = past.last, len(past.names)
+        width = len(last.numbers) // max(1, len(last.names))
+        starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
+        self.trend.times_ms += past.times_ms
+        self.trend.totals.extend(last.totals)
+        with _uncollected():
+            for index, name in enumerate(past.names):
+                tracker = self._new_tracker(name, self.trend, self._thresholds, self._place)
+                tracker.series.fill(column[index::count] for column in past.columns)
+                start = starts.get(name)
+                if start is not None and width == tracker.NUMBERS:
+                    # If it is not valid, only its charts go on.
+                    with suppress(ValueError, TypeError):
+                        tracker.restore(last.numbers[start : start + width], last.more.get(name))
+                self._trackers[name] = tracker
+        self.resume(at_ms)
 
     def resume(self, at_ms: int) -> None:
         """Note that polls failed until now."""

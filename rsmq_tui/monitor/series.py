@@ -1,18 +1,21 @@
-"""The last ten minutes of every queue, stored compactly: 10,000 queues fit in 50 MB.
+"""The last hour of every queue, stored compactly: 10,000 queues fit in 60 MB.
 
-Counters are stored every ``BUCKET_MS``. Rates are computed on reading, over the measured interval.
+Counters are stored every ``BUCKET_MS``; of what is older than ``BUCKETS`` of these, one bucket for each ``COARSE_MS``
+stays. Rates are computed on reading, over the measured interval.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isnan
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 BUCKET_MS = 5_000
 BUCKETS = 120
+COARSE_MS = 60_000
+COARSE_BUCKETS = 50
 TOTALS_KEPT = 900
 _NAN = float("nan")
 
@@ -102,10 +105,10 @@ class QueueSeries:
         self.totalsent.append(_NAN if sample is None else sample.totalsent)
         self.totalrecv.append(_NAN if sample is None else sample.totalrecv)
 
-    def forget(self, buckets: int) -> None:
-        """Drop the oldest buckets."""
+    def forget(self, buckets: slice) -> None:
+        """Drop these buckets."""
         for values in (self.depth, self.ready, self.totalsent, self.totalrecv):
-            del values[:buckets]
+            del values[buckets]
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
@@ -119,6 +122,10 @@ class QueueSeries:
             int(self.totalsent[index]),
             int(self.totalrecv[index]),
         )
+
+    def fill(self, counters: "Iterable[array[float]]") -> None:
+        """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
+        self.depth, self.ready, self.totalsent, self.totalrecv = counters
 
 
 class ListSeries(QueueSeries):
@@ -152,6 +159,50 @@ class QueuePoint:
     net_s: float | None = None
 
 
+# Stands for None in the numbers of a memory.
+UNKNOWN = -(1 << 63)
+
+
+def or_none(number: int) -> int | None:
+    """Return a number of a memory, None for one that stands for it."""
+    return None if number == UNKNOWN else number
+
+
+def or_unknown(number: int | None) -> int:
+    """Return a number for a memory."""
+    return UNKNOWN if number is None else number
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a sampler knows at ``at_ms``, to be kept for another run.
+
+    ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
+    tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
+    are flat arrays, because thousands of small objects would start the garbage collector.
+    """
+
+    at_ms: int
+    names: list[str]
+    counters: "list[array[float]]"
+    totals: list[TotalsPoint]
+    numbers: "array[int]"
+    more: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was kept until the moment ``last``: counters of ``names`` in each bucket, one column for each counter.
+
+    The last bucket is just after ``last`` and empty, so that charts show a gap.
+    """
+
+    last: Moment
+    times_ms: list[int]
+    names: list[str]
+    columns: "list[array[float]]"
+
+
 class Trend:
     """The recent history of all queues and of their sums; polls append to it, charts read it."""
 
@@ -167,11 +218,23 @@ class Trend:
 
     def open_bucket(self, at_ms: int) -> None:
         """Open a bucket; the caller must then append to the series of each queue."""
-        self.times_ms.append(at_ms)
-        if (surplus := len(self.times_ms) - BUCKETS) > 0:
-            del self.times_ms[:surplus]
-            for series in self.series.values():
-                series.forget(surplus)
+        times_ms = self.times_ms
+        times_ms.append(at_ms)
+        # The bucket that is no longer one of the last ``BUCKETS``.
+        index = len(times_ms) - BUCKETS - 1
+        if index < 0:
+            return
+        is_coarse = index == 0 or times_ms[index] - times_ms[index - 1] >= COARSE_MS
+        if not is_coarse and not self._is_gap(times_ms[index], times_ms[index + 1]):
+            self.forget(slice(index, index + 1))
+        elif len(times_ms) > BUCKETS + COARSE_BUCKETS:
+            self.forget(slice(1))
+
+    def forget(self, buckets: slice) -> None:
+        """Drop these buckets of all queues."""
+        del self.times_ms[buckets]
+        for series in self.series.values():
+            series.forget(buckets)
 
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Add a new queue and return its series."""
@@ -196,22 +259,22 @@ class Trend:
         index = max(first, wanted)
         return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
 
-    def arrivals(self, name: str) -> list[float | None]:
-        """Return a queue's arrivals per second, bucket by bucket."""
-        return [point.arrivals_s for point in self.queue(name)]
+    def arrivals(self, name: str, first: int = 0) -> list[float | None]:
+        """Return a queue's arrivals per second, bucket by bucket from the index ``first`` on."""
+        return [point.arrivals_s for point in self.queue(name, first)]
 
-    def depths(self, name: str) -> list[float | None]:
-        """Return how many messages a queue held, bucket by bucket."""
+    def depths(self, name: str, first: int = 0) -> list[float | None]:
+        """Return how many messages a queue held, bucket by bucket from the index ``first`` on."""
         series = self.series.get(name)
-        return [] if series is None else [None if isnan(depth) else depth for depth in series.depth]
+        return [] if series is None else [None if isnan(depth) else depth for depth in series.depth[first:]]
 
-    def queue(self, name: str) -> Iterator[QueuePoint]:
-        """Iterate over a queue's buckets, oldest first."""
+    def queue(self, name: str, first: int = 0) -> Iterator[QueuePoint]:
+        """Iterate over a queue's buckets from the index ``first`` on, oldest first."""
         series = self.series.get(name)
         if series is None:
             return
-        before: Sample | None = None
-        for index, at_ms in enumerate(self.times_ms[: len(series.depth)]):
+        before = series.at(first - 1) if 0 < first <= len(series.depth) else None
+        for index, at_ms in enumerate(self.times_ms[first : len(series.depth)], first):
             sample = series.at(index)
             if sample is None:
                 yield QueuePoint(at_ms, None, None, None, None, None)

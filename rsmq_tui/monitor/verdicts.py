@@ -7,7 +7,8 @@ condition stopped holding. Only ``broken`` ends without this delay.
 """
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.series import Rates, Sample
@@ -84,13 +85,21 @@ class Episode(NamedTuple):
     clear_since_ms: int | None = None
 
 
+def _time(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and 0 <= value < 1 << 53):
+        return value
+    raise ValueError("not a time")
+
+
 class Troubles:
     """The current troubles of a queue; each ends when it has been clearly over for ``clear_ms``."""
 
-    __slots__ = ("episodes",)
+    __slots__ = ("episodes", "suspended")
 
     def __init__(self) -> None:
         self.episodes: dict[Verdict, Episode] = {}
+        # Troubles that cannot be judged now: when each began, and until when it may go on.
+        self.suspended: dict[Verdict, tuple[int, int]] = {}
 
     def judge(
         self,
@@ -135,7 +144,8 @@ class Troubles:
         episode = self.episodes.get(verdict)
         if began_ms is not None:
             if episode is None or episode.over_since_ms is not None:
-                self.episodes[verdict] = Episode(began_ms if episode is None else episode.since_ms)
+                since_ms = self._began(verdict, began_ms, at_ms) if episode is None else episode.since_ms
+                self.episodes[verdict] = Episode(since_ms)
         elif episode is not None:
             over_since_ms = at_ms if episode.over_since_ms is None else episode.over_since_ms
             clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
@@ -146,12 +156,40 @@ class Troubles:
             else:
                 self.episodes[verdict] = Episode(episode.since_ms, over_since_ms, clear_since_ms)
 
-    def forget(self, verdict: Verdict | None = None) -> None:
-        """Drop one trouble, or all, without waiting for it to end."""
-        if verdict is None:
-            self.episodes.clear()
-        else:
-            self.episodes.pop(verdict, None)
+    def _began(self, verdict: Verdict, began_ms: int, at_ms: int) -> int:
+        since_ms, until_ms = self.suspended.pop(verdict, (began_ms, 0))
+        return min(since_ms, began_ms) if at_ms <= until_ms else began_ms
+
+    def forget(self) -> None:
+        """Drop all troubles without waiting for them to end."""
+        self.episodes.clear()
+        self.suspended.clear()
+
+    def suspend(self, verdict: Verdict, until_ms: int | None) -> None:
+        """Drop a trouble that cannot be judged now. If it begins again by ``until_ms``, it goes on; None for never."""
+        episode = self.episodes.pop(verdict, None)
+        suspended = self.suspended.pop(verdict, None)
+        since_ms = episode.since_ms if episode is not None else None if suspended is None else suspended[0]
+        if since_ms is not None and until_ms is not None:
+            self.suspended[verdict] = since_ms, until_ms
+
+    def remember(self) -> list[list[Any]]:
+        """Return what ``restore`` takes: values that JSON can hold."""
+        if not (self.episodes or self.suspended):
+            return []
+        known = chain(self.episodes.items(), self.suspended.items())
+        return [[verdict.value, *times_ms] for verdict, times_ms in known]
+
+    def restore(self, kept: list[list[Any]]) -> None:
+        """Take over the troubles of an earlier run; raises ``ValueError`` or ``TypeError`` if they are not valid."""
+        for name, *times_ms in kept:
+            since_ms, *rest = map(_time, times_ms)
+            if since_ms is None:
+                raise ValueError("a trouble without its beginning")
+            if len(rest) == 1:
+                self.suspended[Verdict(name)] = since_ms, rest[0] or 0
+            else:
+                self.episodes[Verdict(name)] = Episode(since_ms, *rest)
 
     def ends_ms(self, clear_ms: int) -> list[int]:
         """Return the times at which troubles end if nothing changes."""

@@ -20,7 +20,7 @@ class Profile:
 
     ``namespaces`` has at least one; ``colour`` is the accent of its screens and dialogs, if any. ``lists`` are names
     and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
-    time in an item.
+    time in an item. With ``memory``, the dashboard keeps the last hour across restarts.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Profile:
     lists: tuple[str, ...] = ()
     list_names: ListNames = field(default_factory=ListNames)
     list_age: str | None = None
+    memory: bool = True
 
     @property
     def ns(self) -> str:

@@ -177,6 +177,12 @@ class Address:
         return self.has_password or bool(parse_qs(urlsplit(self.url).query).get("ssl_password"))
 
     @property
+    def login(self) -> str:
+        """The name of the user, as it is written in a URL; empty for the default user."""
+        parts = urlsplit(self.url)
+        return self.user or parts.username or parse_qs(parts.query).get("username", [""])[0]
+
+    @property
     def label(self) -> str:
         """The address without user, password and options: it may be shown, and identifies the server.
 

@@ -1,5 +1,6 @@
 """The columns of the tables of queues and of messages, their cells, sorting, and filtering by words."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,12 +101,16 @@ def _expired(queue: QueueState, _: QueueContext) -> Piece:
 
 def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
     part = context.of(queue)
-    return spark_pieces(part.trend.times_ms, part.trend.arrivals(queue.name), part.at_ms)
+    trend, at_ms = part.trend, part.at_ms
+    first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
+    return spark_pieces(trend.times_ms[first:], trend.arrivals(queue.name, first), at_ms)
 
 
 def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
     part = context.of(queue)
-    return spark_pieces(part.trend.times_ms, part.trend.depths(queue.name), part.at_ms)
+    trend, at_ms = part.trend, part.at_ms
+    first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
+    return spark_pieces(trend.times_ms[first:], trend.depths(queue.name, first), at_ms)
 
 
 def spark_pieces(times_ms: Sequence[int], values: Sequence[float | None], at_ms: int) -> list[Piece]:

@@ -11,6 +11,7 @@ import pytest
 
 from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
+from rsmq_tui.monitor.memory import Memory
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.servers import WatchedServer
 from tests.hostile.terminal import Terminal
@@ -89,6 +90,61 @@ def test_each_namespace_of_each_profile_is_a_site(given: list[WatchedServer], tm
         ("mail", "prod"),
         ("rsmq", "test"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting", "is_kept"),
+    [([], "", True), (["--no-memory"], "", False), ([], "memory = false", False), ([], "memory = true", True)],
+)
+def test_the_last_hour_is_kept_beside_the_journal(
+    given: list[WatchedServer], tmp_path: Path, arguments: list[str], setting: str, *, is_kept: bool
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f"""
+        [profiles.a]
+        url = "redis://me:secret@localhost:1"
+        lists = ["queue:*"]
+        {setting}
+        [profiles.b]
+        host = "localhost"
+        port = 1
+        {setting}
+    """)
+    config.chmod(0o600)
+    main(["--config", str(config), "--profile", "a,b", *arguments])
+    kept = [vars(site.source)["_memory"] for site in given]
+    folder = tmp_path / "rsmq-tui" / "memory"
+
+    assert not folder.exists()
+    if is_kept:
+        # One for each user, and for each kind of queue.
+        assert {memory.path.parent for memory in kept} == {folder}
+        assert len({memory.path for memory in kept}) == len(kept) == 3
+    else:
+        assert kept == [None] * 3
+
+
+def test_the_next_start_knows_the_last_one(tmp_path: Path, orders: Rsmq, redis_url: str) -> None:
+    folder = tmp_path / "state" / "rsmq-tui" / "memory"
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for arguments, polls in ((["--no-memory"], 0), ([], 1), ([], 3)):
+        with Terminal("-r", redis_url, *arguments, settings=tmp_path, environment=state) as terminal:
+            terminal.wait_for("● live", "orders")
+            terminal.type("q")
+            assert terminal.wait_for_end() == 0
+        files = list(folder.iterdir()) if folder.exists() else []
+        assert len(files) == min(polls, 1)
+        for file in files:
+            past = _memory_at(file).load()
+            assert past is not None
+            assert {"orders", "spare"} <= set(past.names)
+            assert len(past.last.totals) >= polls
+
+
+def _memory_at(path: Path) -> Memory:
+    memory = Memory(path.parent)
+    memory.path = path
+    return memory
 
 
 def test_what_is_polled_is_recorded(tmp_path: Path, orders: Rsmq, redis_url: str) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, TOTALS_KEPT
+from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS, TOTALS_KEPT
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -100,7 +100,7 @@ def test_a_server_that_comes_and_goes_costs_no_memory() -> None:
         watched.resume(after_s=5)
         watched.poll_one(Flow(sent=1).row(), after_s=0)
 
-    assert len(watched.sampler.trend.gaps_ms) <= BUCKETS + 1
+    assert len(watched.sampler.trend.gaps_ms) <= BUCKETS + COARSE_BUCKETS + 1
 
 
 def test_a_queue_created_again_makes_no_spike() -> None:
@@ -114,27 +114,53 @@ def test_a_queue_created_again_makes_no_spike() -> None:
     assert all(point.deletes_s is None or point.deletes_s >= 0 for point in points)
 
 
-def test_the_past_is_bounded() -> None:
+def test_ten_minutes_are_kept_in_full_and_an_hour_minute_by_minute() -> None:
     watched = Scripted()
     flow = Flow()
-    watched.run(flow, seconds=TOTALS_KEPT + 300)
+    watched.run(flow, seconds=4200)
     trend = watched.sampler.trend
     series = trend.series["q"]
+    steps_ms = [later - earlier for earlier, later in pairwise(trend.times_ms)]
 
-    assert len(trend.times_ms) == BUCKETS
+    assert len(trend.times_ms) == BUCKETS + COARSE_BUCKETS
     assert len(trend.totals) == TOTALS_KEPT
-    assert {len(values) for values in (series.depth, series.ready, series.totalsent, series.totalrecv)} == {BUCKETS}
+    assert {len(values) for values in (series.depth, series.ready, series.totalsent, series.totalrecv)} == {170}
     assert trend.times_ms[-1] <= watched.at_ms < trend.times_ms[-1] + BUCKET_MS
+    assert steps_ms[-BUCKETS + 1 :] == [BUCKET_MS] * (BUCKETS - 1)
+    assert set(steps_ms[: COARSE_BUCKETS - 1]) == {COARSE_MS}
+    assert 59 * 60_000 <= watched.at_ms - trend.times_ms[0] <= 3_600_000
+
+
+def test_the_older_part_has_the_same_rates() -> None:
+    watched = Scripted()
+    watched.run(Flow(), seconds=3600, sent=10)
+    arrivals = watched.sampler.trend.arrivals("q")
+
+    assert set(arrivals) == {None, 10}
+    assert arrivals[0] is None
+    assert arrivals[60:] == watched.sampler.trend.arrivals("q", 60)
+
+
+def test_an_old_outage_stays_a_hole() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=30, sent=10)
+    watched.outage(flow, after_s=20)
+    watched.run(flow, seconds=1800, sent=10)
+    arrivals = watched.sampler.trend.arrivals("q")
+
+    assert arrivals.count(None) == 2
+    assert set(arrivals) == {None, 10}
 
 
 def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
     watched = Scripted()
-    for _ in range(BUCKETS + 50):
+    for _ in range(2 * 720):
         watched.poll_one(Flow().row(), after_s=5)
     series = watched.sampler.trend.series["q"]
     kept = (series.depth, series.ready, series.totalsent, series.totalrecv)
 
-    assert sum(len(values) * values.itemsize for values in kept) == BUCKETS * 32
+    assert sum(len(values) * values.itemsize for values in kept) == (BUCKETS + COARSE_BUCKETS) * 32
 
 
 def test_queues_that_are_gone_are_forgotten() -> None:

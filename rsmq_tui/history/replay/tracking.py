@@ -12,7 +12,7 @@ from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
-from rsmq_tui.monitor.series import BUCKET_MS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.monitor.verdicts import Judgement, drain_of
 from rsmq_tui.protocol import Failure
@@ -162,10 +162,9 @@ class RecordedTrend(Trend):
         """Drop points older than ``kept_ms``."""
         from_ms = at_ms - self._kept_ms
         surplus = next((index for index, time_ms in enumerate(self.times_ms) if time_ms >= from_ms), 0)
-        if surplus:
-            del self.times_ms[:surplus]
-            for series in self.series.values():
-                series.forget(surplus)
+        surplus = max(surplus, len(self.times_ms) - BUCKETS)
+        if surplus > 0:
+            self.forget(slice(surplus))
         while self.totals and self.totals[0].at_ms < from_ms:
             self.totals.popleft()
         self.gaps_ms = [gap_ms for gap_ms in self.gaps_ms if gap_ms > from_ms]

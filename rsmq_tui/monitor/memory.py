@@ -1,0 +1,314 @@
+"""Keeps the last hour of a place across restarts: series of counters, sums, and when conditions began.
+
+Each place has an SQLite file. Every ``EVERY_MS`` of server time, a thread writes one bucket of counters and the state
+of all trackers in one transaction. Several dashboards may share the file: the last one to write a bucket, or the
+state, wins, and all of them have seen the same server. SQLite rather than a file that is replaced as a whole, because
+a write then costs one bucket instead of an hour of them, and because a writer that is killed loses nothing of what was
+there. A file that cannot be used never stops the polls: ``problem`` says why.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
+from itertools import chain, repeat
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rsmq_tui.monitor.rsmq_tracker import Sampler
+from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, Moment, Past, TotalsPoint
+
+if TYPE_CHECKING:
+    import sqlite3
+
+EVERY_MS = 30_000
+KEPT_MS = 3_600_000
+# Older buckets than these are kept for every second slot only.
+_FINE_MS = BUCKETS * BUCKET_MS
+VERSION = 1
+# "rsmm", in the file's header.
+_APPLICATION_ID = 0x72736D6D
+# A file that nobody has written for a day is deleted, and the oldest ones if all together are longer than this.
+_DELETED_AFTER_S = 86_400
+FOLDER_BYTES_MAX = 200_000_000
+# The longest file, and the longest content of a compressed column, that are read.
+_FILE_BYTES_MAX = 100_000_000
+_COLUMN_BYTES_MAX = 200_000_000
+_LOCK_WAIT_S = 1.0
+_COLUMNS = 4
+_NUMBER_BYTES = 8
+_SUFFIX = ".sqlite"
+
+# names: the queues of a bucket, in the order of its counters; id: their digest. bucket: one for each slot of
+# ``EVERY_MS``; counters: depth, ready, totalsent and totalrecv of each queue. state: one row of what trackers know;
+# more: a JSON array of the sums, and of what is no number.
+_SCHEMA = """
+CREATE TABLE names (id TEXT PRIMARY KEY, names BLOB NOT NULL);
+CREATE TABLE bucket (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, counters BLOB NOT NULL);
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, numbers BLOB NOT NULL, more BLOB NOT NULL
+);
+"""
+
+
+class _UnfitError(Exception):
+    """The file is of another program, of another version, or too long: it is neither read nor written."""
+
+
+class Memory:
+    """The memory of one place in ``folder``; ``identity`` says which server, user and queues it is about.
+
+    It is in no file name, but its digest is, so it must not contain passwords. ``problem`` is a sentence, or None.
+    """
+
+    def __init__(self, folder: Path, *identity: str) -> None:
+        digest = sha256("\n".join(identity).encode("utf-8", "surrogateescape")).hexdigest()
+        self.path = folder / f"{digest[:32]}{_SUFFIX}"
+        self.problem: str | None = None
+        self._is_unfit = False
+        self._loading: asyncio.Task[Past | None] | None = None
+        self._saving: asyncio.Task[None] | None = None
+        # The time of the last poll that was kept, or of the first poll.
+        self._kept_ms: int | None = None
+        self._is_tidy = False
+
+    def begin(self) -> None:
+        """Start to read the file, while the first poll is under way."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self.load))
+
+    async def restore(self, sampler: Sampler, at_ms: int) -> None:
+        """Let a new sampler continue from the file; ``at_ms`` is the time of the first poll. Later calls do nothing."""
+        if self._kept_ms is not None:
+            return
+        self.begin()
+        assert self._loading is not None
+        past = await asyncio.shield(self._loading)
+        self._kept_ms = at_ms
+        # A clock that was set back, or another server with the same address, makes the past useless.
+        if past is not None and 0 <= at_ms - past.last.at_ms <= KEPT_MS:
+            sampler.restore(past, at_ms)
+
+    def keep(self, sampler: Sampler, at_ms: int) -> None:
+        """Write what is known after a poll, in a thread, if that is due."""
+        if self._kept_ms is None or 0 <= at_ms - self._kept_ms < EVERY_MS or self._is_unfit:
+            return
+        if self._saving is None or self._saving.done():
+            self._kept_ms = at_ms
+            self._saving = asyncio.create_task(asyncio.to_thread(self.save, sampler.moment()))
+
+    async def aclose(self, sampler: Sampler) -> None:
+        """Write what is known after the last poll."""
+        for task in (self._loading, self._saving):
+            if task is not None:
+                await asyncio.shield(task)
+        if self._kept_ms is not None and not self._is_unfit and (moment := sampler.moment()).at_ms:
+            await asyncio.to_thread(self.save, moment)
+
+    def load(self) -> Past | None:
+        """Read the file; None if there is none, or if it cannot be used."""
+        with self._explained("read"):
+            if not self.path.exists():
+                return None
+            with closing(self._opened()) as db:
+                return _read(db)
+        return None
+
+    def save(self, moment: Moment) -> None:
+        """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing."""
+        with self._explained("kept"):
+            for folder in (self.path.parent.parent, self.path.parent):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self._is_tidy:
+                self._is_tidy = True
+                _tidy(self.path.parent)
+            # Names of queues may be secret: only the user may ever read the file.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            with closing(self._opened()) as db:
+                _write(db, moment)
+            self.problem = None
+
+    def _opened(self) -> "sqlite3.Connection":
+        """Open the file, whose tables are created if it is empty; raises ``_UnfitError`` and sqlite3's errors."""
+        import sqlite3  # noqa: PLC0415 - not before the first paint
+
+        if self.path.stat().st_size > _FILE_BYTES_MAX:
+            raise _UnfitError("it is too long")
+        db = sqlite3.connect(self.path, timeout=_LOCK_WAIT_S, isolation_level=None)
+        try:
+            with _transaction(db):
+                (application,), (version,) = (
+                    db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+                )
+                if (application, version) == (0, 0) and not db.execute("SELECT * FROM sqlite_schema").fetchall():
+                    for statement in _SCHEMA.split(";")[:-1]:
+                        db.execute(statement)
+                    db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                    db.execute(f"PRAGMA user_version = {VERSION}")
+                elif application != _APPLICATION_ID:
+                    raise _UnfitError("it is of another program")
+                elif version != VERSION:
+                    raise _UnfitError("it is of another version of this program")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Turn the errors of a file into ``problem``; a damaged file is deleted."""
+        import sqlite3  # noqa: PLC0415 - not before the first paint
+
+        words = f"the last hour cannot be {what} in {self.path}"
+        try:
+            yield
+        except _UnfitError as error:
+            self._is_unfit = True
+            self.problem = f"{words}: {error}"
+        except OSError as error:
+            self.problem = f"{words}: {error.strerror or type(error).__name__}"
+        except sqlite3.OperationalError as error:
+            self.problem = f"{words}: {error}"
+        except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
+            if "not a database" in str(error):
+                self._is_unfit = True
+                self.problem = f"{words}: it is of another program"
+                return
+            self.problem = f"{words}: it was damaged, and is started anew"
+            with suppress(OSError):
+                _delete(self.path)
+
+
+@contextmanager
+def _transaction(db: "sqlite3.Connection") -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _write(db: "sqlite3.Connection", moment: Moment) -> None:
+    # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
+    names = json.dumps(moment.names).encode()
+    digest = sha256(names).hexdigest()
+    counters = zlib.compress(_shuffled(b"".join(map(_little_endian, moment.counters))), 1)
+    numbers = zlib.compress(_shuffled(_little_endian(moment.numbers)), 1)
+    more = zlib.compress(json.dumps([moment.totals, moment.more]).encode(), 1)
+    at_ms = moment.at_ms
+    with _transaction(db):
+        db.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (digest, zlib.compress(names, 1)))
+        db.execute("INSERT OR REPLACE INTO bucket VALUES (?, ?, ?, ?)", (at_ms // EVERY_MS, at_ms, digest, counters))
+        db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", (at_ms, digest, numbers, more))
+        # Later than now are those of a clock that was set back.
+        db.execute(
+            "DELETE FROM bucket WHERE at_ms < ? OR at_ms > ? OR (at_ms < ? AND slot % 2)",
+            (at_ms - KEPT_MS, at_ms, at_ms - _FINE_MS),
+        )
+        db.execute("DELETE FROM names WHERE id <> ? AND id NOT IN (SELECT names FROM bucket)", (digest,))
+
+
+def _read(db: "sqlite3.Connection") -> Past | None:
+    """Read the last moment and the buckets before it; raises sqlite3's errors, ``ValueError`` and ``TypeError``."""
+    with _transaction(db):
+        state = db.execute("SELECT at_ms, names, numbers, more FROM state").fetchone()
+        named = dict(db.execute("SELECT id, names FROM names").fetchall())
+        buckets = db.execute("SELECT at_ms, names, counters FROM bucket ORDER BY at_ms").fetchall()
+    if state is None:
+        return None
+    at_ms, latest, packed_numbers, packed_more = state
+    buckets = [bucket for bucket in buckets if at_ms - KEPT_MS <= bucket[0] <= at_ms]
+    lists = {key: _names(named[key]) for key in dict.fromkeys((latest, *(key for _, key, _ in buckets)))}
+    names = list(dict.fromkeys(chain.from_iterable(lists.values())))
+    orders = {key: None if each == names else _order(each, names) for key, each in lists.items()}
+    columns = [array("d") for _ in range(_COLUMNS)]
+    for _, key, packed in buckets:
+        size = len(lists[key])
+        numbers = _unshuffled("d", _inflated(packed), size * _COLUMNS)
+        order = orders[key]
+        for index, column in enumerate(columns):
+            values = numbers[index * size : (index + 1) * size]
+            column.extend(values if order is None else array("d", map([*values, nan].__getitem__, order)))
+    # A bucket without any queue follows: there, charts show a gap.
+    for column in columns:
+        column.extend(array("d", [nan]) * len(names))
+    times_ms = [*(time_ms for time_ms, _, _ in buckets), at_ms + 1]
+    totals, more = json.loads(_inflated(packed_more))
+    points = [TotalsPoint(*point) for point in totals]
+    known = _unshuffled("q", _inflated(packed_numbers))
+    return Past(Moment(at_ms, lists[latest], [], points, known, dict(more)), times_ms, names, columns)
+
+
+def _names(packed: bytes) -> list[str]:
+    return list(map(str, json.loads(_inflated(packed))))
+
+
+def _order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return the index of each wanted name, or the number of names for one that is not there."""
+    index = dict(zip(names, range(len(names)), strict=True))
+    return list(map(index.get, wanted, repeat(len(names))))
+
+
+def _unshuffled(code: str, shuffled: bytes, count: int | None = None) -> "array[Any]":
+    """Return the numbers of a type of ``array``; raises ``ValueError`` if there are not ``count`` of them."""
+    size = len(shuffled) // _NUMBER_BYTES
+    if len(shuffled) % _NUMBER_BYTES or count not in (None, size):
+        raise ValueError("numbers are missing")
+    raw = bytearray(len(shuffled))
+    for index in range(_NUMBER_BYTES):
+        raw[index::_NUMBER_BYTES] = shuffled[index * size : (index + 1) * size]
+    numbers = array(code, bytes(raw))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def _little_endian(numbers: "array[Any]") -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _shuffled(raw: bytes) -> bytes:
+    """Return all first bytes of the numbers, then all second ones, and so on: zlib halves the size of that."""
+    return b"".join(raw[index::_NUMBER_BYTES] for index in range(_NUMBER_BYTES))
+
+
+def _inflated(packed: bytes) -> bytes:
+    """Decompress; raises ``zlib.error``, and ``ValueError`` for a content that is cut or too long."""
+    unpacking = zlib.decompressobj()
+    found = unpacking.decompress(packed, _COLUMN_BYTES_MAX)
+    if not unpacking.eof:
+        raise ValueError("compressed content without its end")
+    return found
+
+
+def _tidy(folder: Path) -> None:
+    """Delete files that nobody writes any more, and the oldest ones if there are too many."""
+    found = []
+    for path in folder.glob(f"*{_SUFFIX}"):
+        with suppress(OSError):
+            known = path.stat()
+            found.append((known.st_mtime, known.st_size, path))
+    kept_bytes, oldest_s = 0, time.time() - _DELETED_AFTER_S
+    for written_s, size, path in sorted(found, reverse=True):
+        kept_bytes += size
+        if written_s < oldest_s or kept_bytes > FOLDER_BYTES_MAX:
+            with suppress(OSError):
+                _delete(path)
+
+
+def _delete(path: Path) -> None:
+    """Delete a file and the journal that SQLite keeps beside it, without which the journal would damage the next."""
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)

@@ -1,0 +1,584 @@
+"""What is kept of a place across restarts: what goes on, what starts anew, and files that cannot be used."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from array import array
+from collections.abc import Callable
+from contextlib import aclosing, closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+
+from rsmq_tui.monitor import LivePoller, Verdict, memory
+from rsmq_tui.monitor.memory import EVERY_MS, KEPT_MS, Memory
+from rsmq_tui.monitor.series import Moment
+from rsmq_tui.protocol import QueueReader, Rsmq
+from tests.killing import ROOT
+from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
+from tests.monitor.rows import START_MS, Flow, Scripted
+
+MINUTE_S, HOUR_S = 60, 3600
+LATER_MS = START_MS + 110_000
+MOMENT = Moment(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "memory"
+
+
+async def began(folder: Path, watched: Scripted, *, at_ms: int = START_MS) -> Memory:
+    """Let a dashboard start at that time of the server."""
+    watched.at_ms = at_ms
+    found = Memory(folder, "a server", "rsmq")
+    await found.restore(watched.sampler, at_ms)
+    return found
+
+
+async def restarted(folder: Path, before: Memory, watched: Scripted, *, after_s: float) -> tuple[Memory, Scripted]:
+    """Let a dashboard end, and another one start that much later."""
+    await before.aclose(watched.sampler)
+    assert before.problem is None
+    new = type(watched)()
+    return await began(folder, new, at_ms=watched.at_ms + round(after_s * 1000)), new
+
+
+async def restarted_lists(folder: Path, before: Memory, watched: ScriptedLists) -> ScriptedLists:
+    _, new = await restarted(folder, before, watched, after_s=MINUTE_S)
+    assert isinstance(new, ScriptedLists)
+    return new
+
+
+class TestQueues:
+    async def test_a_stalled_queue_is_stalled_since_the_same_time(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=10, received=5, deleted=5)
+        first = await began(folder, watched)
+        flow.move(received=1)
+        watched.poll_one(flow.row())
+        stalled = watched.run(flow, seconds=100)
+        _, watched = await restarted(folder, first, watched, after_s=20 * MINUTE_S)
+        again = watched.poll_one(flow.row(), after_s=0)
+
+        assert stalled.verdict is again.verdict is Verdict.STALLED
+        assert again.since_ms == stalled.since_ms
+        assert again.idle_since_ms == stalled.idle_since_ms
+        assert again.is_idle_longer == stalled.is_idle_longer
+
+    async def test_a_receive_meanwhile_ends_it(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=10)
+        first = await began(folder, watched)
+        assert watched.run(flow, seconds=100).verdict is Verdict.STALLED
+        _, watched = await restarted(folder, first, watched, after_s=20)
+        flow.move(received=1)
+        again = watched.poll_one(flow.row(), after_s=0)
+
+        assert again.verdict is Verdict.STALLED
+        assert again.pending_since_ms == watched.at_ms
+        assert not watched.run(flow, seconds=31, received=1).verdict.is_trouble
+
+    async def test_what_recovers_clears_after_the_same_delay(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=10, hidden=1)
+        first = await began(folder, watched)
+        watched.run(flow, seconds=100)
+        flow.move(received=1)
+        recovering = watched.run(flow, seconds=20)
+        _, watched = await restarted(folder, first, watched, after_s=5)
+        again = watched.poll_one(flow.row(), after_s=0)
+
+        assert recovering.pending_until_ms is not None
+        assert (again.verdict, again.pending_until_ms) == (Verdict.STALLED, recovering.pending_until_ms)
+
+    @pytest.mark.parametrize(("taken", "goes_on"), [(0, True), (4000, False)])
+    async def test_a_queue_that_still_grows_has_grown_all_the_time(
+        self, folder: Path, taken: int, *, goes_on: bool
+    ) -> None:
+        watched, flow = Scripted(), Flow()
+        first = await began(folder, watched)
+        growing = watched.run(flow, seconds=200, sent=20, received=1)
+        _, watched = await restarted(folder, first, watched, after_s=30)
+        flow.move(received=taken, deleted=taken)
+        again = watched.run(flow, seconds=130, sent=20, received=1)
+
+        assert growing.verdict is again.verdict is Verdict.GROWING
+        assert (again.since_ms == growing.since_ms) is goes_on
+
+    async def test_poison_messages_are_known(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=10, received=50)
+        first = await began(folder, watched)
+        watched.poll_one(flow.row())
+        watched.sampler.take_receive_counts(["q"], [(10, 2, 7)])
+        poisoned = watched.poll_one(flow.row())
+        _, watched = await restarted(folder, first, watched, after_s=20)
+        again = watched.poll_one(flow.row(), after_s=0)
+
+        assert (again.verdict, again.poison, again.highest_rc) == (Verdict.POISONED, 2, 7)
+        assert (again.since_ms, again.looked_all_ms) == (poisoned.since_ms, poisoned.looked_all_ms)
+        watched.sampler.take_receive_counts(["q"], [(10, 0, 1)])
+        assert watched.poll_one(flow.row()).poison == 0
+
+    async def test_nothing_that_happened_meanwhile_is_a_rate(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow()
+        first = await began(folder, watched)
+        watched.run(flow, seconds=300, sent=10)
+        _, watched = await restarted(folder, first, watched, after_s=40)
+        flow.move(sent=1_000_000)
+        again = watched.poll_one(flow.row(), after_s=0)
+        watched.run(flow, seconds=60, sent=10)
+        trend = watched.sampler.trend
+
+        assert (again.arrivals_s, again.deletes_s, again.receives_s, again.drain_s) == (None,) * 4
+        assert set(trend.arrivals("q")) == {None, 10}
+        assert {point.arrivals_s for point in trend.totals} <= {None, 10}
+
+    @pytest.mark.parametrize(
+        "new",
+        [Flow(sent=3, head_ms=LATER_MS), Flow(sent=2_000, received=3_000, deleted=1_990)],
+        ids=["lower counters", "higher ones"],
+    )
+    async def test_a_queue_that_was_created_again_is_a_new_one(self, folder: Path, new: Flow) -> None:
+        watched, flow = Scripted(), Flow(sent=1_000, received=1_000, deleted=990)
+        first = await began(folder, watched)
+        flow.move(received=1)
+        stalled = watched.run(flow, seconds=100)
+        _, watched = await restarted(folder, first, watched, after_s=MINUTE_S)
+        again = watched.poll_one(new.row(created=b"1749999999"), after_s=0)
+
+        assert stalled.verdict is Verdict.STALLED
+        assert again.since_ms is None or again.since_ms != stalled.since_ms
+        assert again.idle_since_ms is None or again.idle_since_ms != stalled.idle_since_ms
+        assert again.arrivals_s is None
+
+    async def test_a_queue_that_is_gone_is_forgotten(self, folder: Path) -> None:
+        watched = Scripted()
+        first = await began(folder, watched)
+        watched.poll({"a": Flow(sent=1).row(), "b": Flow(sent=2).row()})
+        _, watched = await restarted(folder, first, watched, after_s=MINUTE_S)
+        watched.poll({"b": Flow(sent=2).row()}, after_s=0)
+
+        assert list(watched.sampler.trend.series) == ["b"]
+        assert watched.totals.depth == 2
+
+    async def test_an_unreadable_queue_and_numbers_without_end(self, folder: Path) -> None:
+        watched = Scripted()
+        first = await began(folder, watched)
+        endless = Flow(sent=1).row(totalsent=b"9" * 30)
+        watched.poll({"a": [b"WRONGTYPE", 1], "b": endless, "c": Flow(sent=3).row()})
+        _, watched = await restarted(folder, first, watched, after_s=MINUTE_S)
+        states = watched.poll({"a": Flow(sent=1).row(), "b": endless, "c": Flow(sent=3).row()}, after_s=0)
+
+        assert [state.depth for state in states.values()] == [1, 1, 3]
+        assert watched.sampler.trend.depths("a")[:-1] == [None, None]
+        assert watched.sampler.trend.depths("c") == [3, None, 3]
+
+
+class TestSeries:
+    async def test_go_on_with_a_gap(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow()
+        now = await began(folder, watched)
+        for _ in range(10):
+            watched.run(flow, seconds=30, sent=10)
+            await kept(now, watched)
+        ended_ms = watched.at_ms
+        _, watched = await restarted(folder, now, watched, after_s=40)
+        watched.run(flow, seconds=30, sent=10)
+        points = list(watched.sampler.trend.queue("q"))
+        before = [point for point in points if point.at_ms <= ended_ms]
+        gap, *after = [point for point in points if point.at_ms > ended_ms]
+
+        assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(before)] == [30_000] * 9
+        assert [point.ready for point in before] == [300 * number for number in range(1, 11)]
+        assert (gap.at_ms, gap.ready, gap.arrivals_s) == (ended_ms + 1, None, None)
+        assert after[0].at_ms >= ended_ms + 40_000
+        assert (after[0].ready, after[0].arrivals_s, after[1].arrivals_s) == (3010, None, 10)
+
+    async def test_sums_go_on_with_a_gap(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow()
+        now = await began(folder, watched)
+        watched.run(flow, seconds=30, sent=1)
+        _, watched = await restarted(folder, now, watched, after_s=40)
+        watched.run(flow, seconds=2, sent=1)
+
+        assert [point.ready for point in watched.sampler.trend.totals] == [*range(1, 31), None, 31, 32]
+
+    async def test_queues_that_come_and_go_stay_aligned(self, folder: Path) -> None:
+        watched = Scripted()
+        now = await began(folder, watched)
+        for names in ("ab", "b", "bc", "ca"):
+            watched.poll({name: Flow(sent=ord(name)).row() for name in names}, after_s=30)
+            await kept(now, watched)
+        _, watched = await restarted(folder, now, watched, after_s=40)
+        watched.poll({name: Flow(sent=ord(name)).row() for name in "abc"}, after_s=0)
+        known = {name: watched.sampler.trend.depths(name) for name in "abc"}
+
+        assert {name: [depth is not None for depth in depths] for name, depths in known.items()} == {
+            "a": [True, False, False, True, False, True],
+            "b": [True, True, True, False, False, True],
+            "c": [False, False, True, True, False, True],
+        }
+        assert {depth for name in "abc" for depth in known[name]} == {None, *map(ord, "abc")}
+
+    async def test_an_hour_is_kept(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=1)
+        now = await began(folder, watched)
+        for _ in range(3 * HOUR_S // 30):
+            watched.poll_one(flow.row(), after_s=30)
+            await kept(now, watched)
+        _, watched = await restarted(folder, now, watched, after_s=1)
+        *times_ms, gap_ms, _ = watched.poll_one(flow.row(), after_s=0) and watched.sampler.trend.times_ms
+        steps_ms = [later - earlier for earlier, later in pairwise(times_ms)]
+
+        assert gap_ms - times_ms[0] <= KEPT_MS
+        assert gap_ms - times_ms[0] > KEPT_MS - 60_000
+        assert steps_ms[-19:] == [30_000] * 19
+        assert set(steps_ms[:-21]) == {60_000}
+
+    @pytest.mark.parametrize("after_s", [HOUR_S + 1, -1, -30 * MINUTE_S])
+    async def test_what_is_too_old_or_in_the_future_is_not_used(self, folder: Path, after_s: int) -> None:
+        watched, flow = Scripted(), Flow(sent=10)
+        now = await began(folder, watched)
+        watched.run(flow, seconds=100)
+        new_memory, watched = await restarted(folder, now, watched, after_s=after_s)
+
+        assert (watched.sampler.trend.times_ms, new_memory.problem) == ([], None)
+        watched.poll_one(flow.row(), after_s=0)
+        await new_memory.aclose(watched.sampler)
+        assert new_memory.problem is None
+
+
+class TestLists:
+    async def test_a_list_whose_next_item_is_the_same_is_stalled_all_the_time(self, folder: Path) -> None:
+        watched, flow = ScriptedLists(), filled(5)
+        now = await began(folder, watched)
+        stalled = watched.go(flow, seconds=100)
+        new = await restarted_lists(folder, now, watched)
+        again = new.once(flow, after_s=0)
+
+        assert stalled.verdict is again.verdict is Verdict.STALLED
+        assert (again.since_ms, again.idle_since_ms) == (stalled.since_ms, stalled.idle_since_ms)
+
+    async def test_an_item_that_was_taken_meanwhile_ends_it(self, folder: Path) -> None:
+        watched, flow = ScriptedLists(), filled(100)
+        now = await began(folder, watched)
+        stalled = watched.go(flow, seconds=100)
+        new = await restarted_lists(folder, now, watched)
+        flow.take(1)
+        again = new.once(flow, after_s=0)
+
+        assert stalled.verdict is again.verdict is Verdict.STALLED
+        assert again.pending_since_ms == again.idle_since_ms == new.at_ms
+        assert not new.go(flow, seconds=31, taken=1, done=1).verdict.is_trouble
+
+    async def test_expired_leases_and_their_reaper_are_known(self, folder: Path) -> None:
+        watched, flow = ScriptedLists(), ListFlow(processing=1, leases=[START_MS + 1000])
+        now = await began(folder, watched)
+        leaking = watched.go(flow, seconds=100)
+        new = await restarted_lists(folder, now, watched)
+        again = new.once(flow, after_s=0)
+
+        assert leaking.verdict is again.verdict is Verdict.LEAKING
+        assert again.since_ms == leaking.since_ms
+
+    async def test_no_file_holds_an_item(self, folder: Path) -> None:
+        watched, flow = ScriptedLists(), filled(0)
+        flow.ready.append(b"a secret")
+        now = await began(folder, watched)
+        watched.once(flow)
+        await now.aclose(watched.sampler)
+        past = now.load()
+
+        assert past is not None
+        assert "secret" not in repr(past)
+
+
+async def kept(now: Memory, watched: Scripted) -> None:
+    """Do what follows a poll, and wait for what is written."""
+    now.keep(watched.sampler, watched.at_ms)
+    if now._saving is not None:
+        await now._saving
+
+
+class TestWriting:
+    async def test_is_done_every_half_minute_and_at_the_end(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=1)
+        now = await began(folder, watched)
+        written: list[int] = []
+        for _ in range(100):
+            watched.poll_one(flow.row())
+            await kept(now, watched)
+            past = now.load()
+            if past is not None and past.last.at_ms not in written:
+                written.append(past.last.at_ms)
+        await now.aclose(watched.sampler)
+        past = now.load()
+
+        assert [at_ms - START_MS for at_ms in written] == [EVERY_MS, 2 * EVERY_MS, 3 * EVERY_MS]
+        assert past is not None
+        assert past.last.at_ms == watched.at_ms
+
+    async def test_names_of_any_bytes_come_back(self, folder: Path) -> None:
+        names = [b"\xff\x00\n\x1b[2J".decode("utf-8", "surrogateescape"), "a;'\"--", "", "[bold]", "💥" * 300]
+        watched = Scripted()
+        now = await began(folder, watched)
+        watched.poll({name: Flow(sent=len(name)).row() for name in names})
+        _, watched = await restarted(folder, now, watched, after_s=1)
+
+        assert sorted(watched.sampler.trend.series) == sorted(names)
+
+    def test_only_the_user_can_read_it_and_its_name_says_nothing(self, folder: Path) -> None:
+        now = Memory(folder, "a server", "rsmq")
+        now.save(MOMENT)
+        (path,) = folder.iterdir()
+
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert {stat.S_IMODE(part.stat().st_mode) for part in (folder, folder.parent)} == {0o700}
+        assert "server" not in path.name
+        assert Memory(folder, "a server", "other").path != path
+
+    def test_files_that_nobody_writes_are_deleted_and_the_oldest_of_too_many(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(memory, "FOLDER_BYTES_MAX", 2_000)
+        folder.mkdir(parents=True)
+        now_s = 2_000_000_000
+        monkeypatch.setattr("time.time", lambda: now_s)
+        for name, age_s in (("a", 10), ("b", 20), ("c", 30), ("d", 90_000)):
+            (folder / f"{name}.sqlite").write_bytes(b"x" * 900)
+            os.utime(folder / f"{name}.sqlite", (now_s - age_s, now_s - age_s))
+        (folder / "notes.txt").write_text("")
+        now = Memory(folder, "x")
+        now.save(MOMENT)
+
+        assert {path.name for path in folder.iterdir()} == {"a.sqlite", "b.sqlite", "notes.txt", now.path.name}
+
+    def test_an_hour_of_a_thousand_busy_queues_takes_less_than_a_megabyte(self, folder: Path) -> None:
+        chance, now = random.Random(1), Memory(folder, "x")
+        names = [f"jobs-{number:05d}" for number in range(1000)]
+        sent = [chance.randrange(1_000_000) for _ in names]
+        for slot in range(130):
+            sent = [number + chance.randrange(300) for number in sent]
+            depth = array("d", [chance.randrange(1000) for _ in names])
+            total = array("d", sent)
+            now.save(Moment(START_MS + slot * EVERY_MS, names, [depth, depth, total, total], [], array("q"), {}))
+
+        assert now.problem is None
+        assert now.path.stat().st_size < 1_000_000
+
+    async def test_two_dashboards_share_it(self, folder: Path) -> None:
+        flow, one, other = Flow(sent=10), Scripted(), Scripted()
+        first = await began(folder, one)
+        one.run(flow, seconds=20)
+        second = await began(folder, other, at_ms=one.at_ms)
+        for _ in range(40):
+            one.poll_one(flow.row(), after_s=5)
+            other.poll_one(flow.row(), after_s=5)
+            await kept(first, one)
+            await kept(second, other)
+        stalled = one.poll_one(flow.row())
+        await first.aclose(one.sampler)
+        _, new = await restarted(folder, second, other, after_s=1)
+        again = new.poll_one(flow.row(), after_s=0)
+
+        assert (first.problem, second.problem) == (None, None)
+        assert (again.verdict, again.since_ms) == (stalled.verdict, stalled.since_ms)
+        assert set(new.sampler.trend.depths("q")) == {None, 10}
+
+
+KILLED = """
+import sys
+from array import array
+from pathlib import Path
+from rsmq_tui.monitor.memory import Memory
+from rsmq_tui.monitor.series import Moment
+
+memory, names = Memory(Path(sys.argv[1]), "x"), [f"q{number}" for number in range(2000)]
+for slot in range(100_000):
+    column = array("d", range(slot, slot + 2000))
+    memory.save(Moment(slot * 30_000, names, [column] * 4, [], array("q", range(28_000)), {}))
+    assert memory.problem is None, memory.problem
+    print(slot * 30_000, flush=True)
+"""
+
+
+class TestFiles:
+    def test_a_writer_that_is_killed_leaves_all_that_it_had_written(self, folder: Path) -> None:
+        for lines in range(1, 7):
+            process = subprocess.Popen(
+                [sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            )
+            assert process.stdout is not None
+            with process:
+                told = [int(process.stdout.readline()) for _ in range(lines)]
+                os.kill(process.pid, signal.SIGKILL)
+            found = Memory(folder, "x")
+            past = found.load()
+
+            assert found.problem is None
+            assert past is not None
+            assert past.last.at_ms >= told[-1]
+            found.path.unlink()
+
+    def test_a_full_disk_is_a_sentence_until_there_is_room(self, folder: Path) -> None:
+        code = """
+import json, resource, sys
+from array import array
+from pathlib import Path
+from rsmq_tui.monitor.memory import Memory
+from rsmq_tui.monitor.series import Moment
+
+memory, told = Memory(Path(sys.argv[1]), "x"), []
+names = [str(hash((number, "name"))) for number in range(5000)]
+columns = [array("d", map(hash, names))] * 4
+for slot, limit in enumerate((resource.RLIM_INFINITY, 100_000, resource.RLIM_INFINITY)):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    memory.save(Moment(slot * 30_000, names, columns, [], array("q"), {}))
+    told.append(memory.problem)
+past = memory.load()
+print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(folder)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        (room, full, again), at_ms, buckets = json.loads(done.stdout)
+
+        assert (room, again, at_ms, buckets) == (None, None, 60_000, 3)
+        assert full.startswith("the last hour cannot be kept in ")
+
+    @pytest.mark.parametrize(
+        ("spoil", "why", "recovers"),
+        [
+            (lambda path: path.write_bytes(b"not a database" * 1000), "it is of another program", False),
+            (lambda path: run(path, "PRAGMA application_id = 7"), "it is of another program", False),
+            (lambda path: run(path, "PRAGMA user_version = 99"), "it is of another version of this program", False),
+            (lambda path: os.truncate(path, 200_000_000), "it is too long", False),
+            (lambda path: os.truncate(path, path.stat().st_size // 2), "it was damaged, and is started anew", True),
+            (lambda path: run(path, "UPDATE bucket SET counters = x'00'"), "it was damaged, and is started anew", True),
+            (lambda path: run(path, "UPDATE state SET more = 'x'"), "it was damaged, and is started anew", True),
+            (lambda path: run(path, "DELETE FROM names"), "it was damaged, and is started anew", True),
+            (lambda path: (path.unlink(), path.mkdir()), "unable to open database file", False),
+        ],
+    )
+    async def test_a_file_that_cannot_be_used_is_a_sentence(
+        self, folder: Path, spoil: Callable[[Path], object], why: str, *, recovers: bool
+    ) -> None:
+        watched, flow = Scripted(), Flow(sent=10)
+        now = await began(folder, watched)
+        watched.poll({f"q{number}": flow.row() for number in range(300)})
+        await now.aclose(watched.sampler)
+        spoil(now.path)
+        now = await began(folder, new := Scripted(), at_ms=watched.at_ms + 1000)
+
+        assert now.problem is not None
+        assert now.problem.startswith(f"the last hour cannot be read in {now.path}: ")
+        assert now.problem.endswith(why)
+        assert new.sampler.trend.times_ms == []
+        new.poll_one(flow.row())
+        await now.aclose(new.sampler)
+        assert (now.problem is None) is recovers
+        assert (Memory(folder, "a server", "rsmq").load() is not None) is recovers
+
+    def test_a_locked_file_is_a_sentence_until_it_is_free(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory, "_LOCK_WAIT_S", 0.01)
+        now = Memory(folder, "x")
+        now.save(MOMENT)
+        with closing(sqlite3.connect(now.path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert now.load() is None
+            assert now.problem == f"the last hour cannot be read in {now.path}: database is locked"
+            now.save(MOMENT)
+            assert now.problem == f"the last hour cannot be kept in {now.path}: database is locked"
+        now.save(MOMENT)
+        assert now.problem is None
+
+    def test_a_folder_that_cannot_be_made_is_a_sentence(self, folder: Path) -> None:
+        folder.parent.mkdir()
+        folder.write_text("")
+        now = Memory(folder, "x")
+        now.save(MOMENT)
+
+        assert now.problem == f"the last hour cannot be kept in {now.path}: File exists"
+
+
+def spoil(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text("\x1b[2J" * 1000)
+
+
+def run(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(statement)
+
+
+class TestPollers:
+    @pytest.fixture
+    def memory_of(self, folder: Path) -> Callable[[str], Memory]:
+        return lambda ns: Memory(folder, "a server", ns)
+
+    async def test_go_on_where_the_last_one_ended(
+        self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]
+    ) -> None:
+        queues = Rsmq(client)
+        queues.create_queue("q")
+        queues.send_message("q", "x")
+        seen = []
+        for polls in (2, 5, 8):
+            async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+                seen += [await poller.poll(), await poller.poll()]
+                assert len(seen[-1].trend.totals) == polls
+
+        assert {snapshot.queues[0].idle_since_ms for snapshot in seen} == {seen[0].queues[0].idle_since_ms}
+        assert seen[-1].notes == ()
+
+    async def test_each_namespace_has_its_own(
+        self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]
+    ) -> None:
+        for ns in ("rsmq", "other"):
+            Rsmq(client, ns).create_queue(f"of-{ns}")
+        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+            await poller.poll()
+            poller.switch("other")
+            other = await poller.poll()
+            poller.switch("rsmq")
+            back = await poller.poll()
+
+        assert (set(other.trend.series), len(other.trend.totals)) == ({"of-other"}, 1)
+        assert (set(back.trend.series), len(back.trend.totals)) == ({"of-rsmq"}, 3)
+
+    async def test_say_what_is_wrong_with_the_file_and_go_on(
+        self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]
+    ) -> None:
+        Rsmq(client).create_queue("q")
+        spoil(memory_of("rsmq").path)
+        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+            (note,) = (await poller.poll()).notes
+            assert len((await poller.poll()).trend.totals) == 2
+
+        assert note.endswith("it is of another program")
+
+    async def test_a_server_that_does_not_answer_at_first(
+        self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]
+    ) -> None:
+        Rsmq(client).create_queue("q")
+        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+            await poller.poll()
+        client.acl_setuser("default", enabled=True, nopass=True, commands=["-smembers"])
+        try:
+            async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+                assert (await poller.poll()).link.failure is not None
+                client.acl_setuser("default", enabled=True, nopass=True, commands=["+smembers"])
+                assert len((await poller.poll()).trend.totals) == 3
+        finally:
+            client.acl_setuser("default", enabled=True, nopass=True, commands=["+smembers"])
