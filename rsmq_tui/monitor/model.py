@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
 
 
@@ -33,6 +33,10 @@ class Verdict(StrEnum):
 
 
 _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+# A poll samples few of many queues.
+_TIMES_KEPT_MS = 60_000
 
 
 class Drain(StrEnum):
@@ -70,6 +74,8 @@ class QueueState(NamedTuple):
 
     For a list queue, ``expired`` counts the leases past their deadline, and ``net_s`` is the change of its depth per
     second: lists do not count arrivals and deletes. Both are None for an RSMQ queue.
+
+    ``times`` are those of the last sample of messages in flight, None if there are none, or none was taken yet.
     """
 
     name: str
@@ -107,11 +113,16 @@ class QueueState(NamedTuple):
     looked: int | None = None
     looked_all_ms: int | None = None
     is_idle_longer: bool = False
+    times: FlightTimes | None = None
 
     @property
     def key(self) -> str:
         """Its name among the queues of all servers."""
         return f"{self.place}\0{self.name}" if self.place else self.name
+
+    def times_at(self, at_ms: int) -> FlightTimes | None:
+        """Return the times of messages in flight, unless their sample is too old."""
+        return self.times if self.times is not None and at_ms - self.times.at_ms <= _TIMES_KEPT_MS else None
 
     @property
     def change_s(self) -> float | None:

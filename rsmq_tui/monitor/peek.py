@@ -4,8 +4,9 @@ A message is ready, in flight or delayed. A list item in processing is in flight
 where it is, and its score is the deadline of the lease.
 
 A poll row contains neither receive counts nor missing bodies. So each poll also samples some queues: it reads the
-receive counts around the first hidden message, where messages that are received repeatedly are, and a few pages of a
-walk through all messages. Queues take turns, so the cost does not depend on the number of messages.
+receive counts around the first hidden message, where messages that are received repeatedly are, how long some messages
+in flight waited and are being worked on, and a few pages of a walk through all messages. Queues take turns, those on
+the screen more often, so the cost does not depend on the number of queues or messages.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -15,12 +16,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rsmq_tui.monitor.reading import read_id, read_score
+from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
     SERVER_ERRORS,
+    TIME_FROM,
     Anchor,
+    Flight,
     MessagePage,
     PageLook,
     Part,
@@ -30,6 +34,8 @@ from rsmq_tui.protocol import (
     RsmqError,
     Where,
     failure_of,
+    leading_int,
+    name_of,
 )
 from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
 
@@ -258,11 +264,44 @@ def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
 # Each poll reads the receive counts of this many queues, for this many messages on either side of the first hidden
 # one. Together with the walk this blocks the server for a millisecond or two.
 QUICK_QUEUES = 20
+# Of the queues on the screen, each poll reads this many besides.
+SHOWN_QUEUES = 10
 QUICK_SPAN = 50
 # A queue without problems that has not changed since its last walk is walked again only after this time.
 _QUIET_MS = 600_000
 # Ids stored per walk, so that a message that moved meanwhile is not counted twice; further ones are only counted.
 _IDS_MAX = 10_000
+
+
+def flight_times(flights: Sequence[Flight], vt_s: float | None, at_ms: int) -> FlightTimes | None:
+    """Return the percentiles of some messages in flight; None without any.
+
+    A message that was received once was received at ``fr``. One that was received again was last received ``vt_s``
+    before its score, if its visibility was not changed; work that began before ``fr`` or in the future is unknown.
+    """
+    if not flights:
+        return None
+    waits: list[int] = []
+    works: list[int] = []
+    for flight in flights:
+        received_ms, rc = leading_int(flight.fr), leading_int(flight.rc)
+        if received_ms is None or rc is None or not TIME_FROM < received_ms <= at_ms:
+            continue
+        sent_ms = read_id(name_of(flight.id), at_ms)[0]
+        if sent_ms is not None and sent_ms <= received_ms:
+            waits.append(received_ms - sent_ms)
+        due_ms = read_score(flight.score.decode("latin-1"))[0]
+        if rc == 1:
+            works.append(at_ms - received_ms)
+        elif due_ms is not None and vt_s is not None and received_ms <= due_ms - vt_s * 1000 <= at_ms:
+            works.append(int(at_ms - due_ms + vt_s * 1000))
+    ranked = [_ranked(sorted(values), share) for values in (waits, works) for share in (50, 95)]
+    return FlightTimes(at_ms, len(flights), *ranked)
+
+
+def _ranked(values: Sequence[int], percent: int) -> int | None:
+    """Return the nearest-rank percentile of sorted values."""
+    return values[-(-percent * len(values) // 100) - 1] if values else None
 
 
 class Looked(NamedTuple):
@@ -303,10 +342,11 @@ class _Found:
 class Look:
     """The samples of one queue; ``found`` is their result so far."""
 
-    __slots__ = ("_headless_ms", "_quick", "_walk", "_walked", "_walked_ms", "_walked_row", "found")
+    __slots__ = ("_headless_ms", "_quick", "_walk", "_walked", "_walked_ms", "_walked_row", "found", "times")
 
     def __init__(self) -> None:
         self.found = Looked()
+        self.times: FlightTimes | None = None
         self._quick = (0, 0)
         self._walk: _Found | None = None
         self._walked: _Found | None = None

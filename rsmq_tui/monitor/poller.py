@@ -232,6 +232,10 @@ class LivePoller(Polling):
         self._wanted_ns = ns
         self._wake.set()
 
+    def sample_first(self, queues: Sequence[str]) -> None:
+        """Sample these queues more often than others; they are on the screen."""
+        self._sampler.sample_first(queues)
+
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""
         return await read_page(self.reader, request)
@@ -327,12 +331,13 @@ class LivePoller(Polling):
             async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
                     self._sampler.take(names, rows)
-            counts, found = await look
+            counts, found, flights = await look
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
         queues, totals = self._finish(self._sampler, index.at_ms)
         self._sampler.take_receive_counts(looked, counts)
+        self._sampler.take_flights(looked, flights)
         self._sampler.take_pages(zip(pages, found, strict=True))
         namespaces = self._last.namespaces
         if queues:
@@ -417,6 +422,14 @@ class ReadsRowsAgain(Protocol):
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Read their current state; raises ``PeekError``."""
+
+
+@runtime_checkable
+class SamplesFirst(Protocol):
+    """A live source that samples few of many queues in each poll."""
+
+    def sample_first(self, queues: Sequence[str]) -> None:
+        """Sample these queues more often than others."""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
-from rsmq_tui.monitor.peek import QUICK_QUEUES, Look, Looked
+from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.series import (
     STILL,
@@ -28,7 +28,7 @@ from rsmq_tui.monitor.series import (
 )
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.verdicts import OK, Judgement, Thresholds, Troubles, drain_of
-from rsmq_tui.protocol import TIME_FROM, MessagePage, PageLook, Row
+from rsmq_tui.protocol import TIME_FROM, Flight, MessagePage, PageLook, Row
 
 
 class RunningTotals:
@@ -389,6 +389,7 @@ class QueueTracker(Tracker):
             found.looked,
             found.looked_all_ms,
             self._is_idle_longer,
+            self.look.times if hidden else None,
         )
         return self.state
 
@@ -585,14 +586,18 @@ class Rotation:
 
     def __init__(self) -> None:
         self._quick_index = 0
+        self._shown_index = 0
         self._walk_index = 0
 
-    def quick(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the queues whose receive counts this poll reads."""
+    def quick(self, names: Sequence[str], shown: Sequence[str]) -> Sequence[str]:
+        """Return the queues whose receive counts this poll reads; those that are ``shown`` have more turns."""
         start = self._quick_index if self._quick_index < len(names) else 0
         looked = names[start : start + QUICK_QUEUES]
         self._quick_index = start + len(looked)
-        return looked
+        start = self._shown_index if self._shown_index < len(shown) else 0
+        more = shown[start : start + SHOWN_QUEUES]
+        self._shown_index = start + len(more)
+        return list(dict.fromkeys((*looked, *more)))
 
     def pages(self, names: Sequence[str], trackers: Mapping[str, Tracker], at_ms: int) -> list[MessagePage]:
         """Return the pages of messages that this poll reads."""
@@ -639,6 +644,7 @@ class Sampler:
         self._states: list[QueueState] = []
         self._totals = RunningTotals()
         self._rotation = Rotation()
+        self._shown: Sequence[str] = ()
         self._at_ms = 0
         self._references: References = (None, None, None, None)
 
@@ -731,9 +737,14 @@ class Sampler:
         for tracker in self._trackers.values():
             tracker.resume()
 
+    def sample_first(self, names: Sequence[str]) -> None:
+        """Give these queues more turns from now on."""
+        self._shown = names
+
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
         """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""
-        return self._rotation.quick(names), self._rotation.pages(names, self._trackers, self._at_ms)
+        shown = [name for name in self._shown if name in self._trackers]
+        return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._at_ms)
 
     def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
         """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
@@ -743,6 +754,19 @@ class Sampler:
                 before = tracker.look.found
                 tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._at_ms)
                 _spread(tracker, before)
+
+    def take_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
+        """Store how long the sampled messages of these queues waited and are being worked on."""
+        for name, found in zip(names, flights, strict=True):
+            tracker = self._trackers.get(name)
+            if tracker is None or tracker.look is None or tracker.state is None:
+                continue
+            times = flight_times(found, tracker.state.vt_s, self._at_ms)
+            if times is not None:
+                tracker.series.add_flights(times)
+            if times != tracker.look.times:
+                tracker.look.times = times
+                tracker.stale_from_ms = 0
 
     def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
         """Store what the sampled pages of messages contained."""

@@ -16,6 +16,11 @@ BUCKET_MS = 5_000
 BUCKETS = 120
 COARSE_MS = 60_000
 COARSE_BUCKETS = 50
+BUCKETS_MS = BUCKET_MS * BUCKETS
+# The counters of a day are stored at this distance.
+MARK_MS = 1_800_000
+MARKS = 49
+SUM_SPANS_MS = (60_000, 3_600_000, 86_400_000)
 TOTALS_KEPT = 900
 _NAN = float("nan")
 
@@ -36,6 +41,29 @@ class Reference(NamedTuple):
 
     bucket: int
     at_ms: int
+
+
+class FlightTimes(NamedTuple):
+    """How long messages waited, and are being worked on: of ``sampled`` messages in flight at ``at_ms``.
+
+    The percentiles are nearest-rank values in ms. A wait lasts from the send of a message to its first receive, work
+    from its last receive until now; None if that is known of no message.
+    """
+
+    at_ms: int
+    sampled: int
+    wait_p50_ms: int | None
+    wait_p95_ms: int | None
+    work_p50_ms: int | None
+    work_p95_ms: int | None
+
+
+class Sums(NamedTuple):
+    """How many messages were sent to and received from a queue in the last ``span_ms``."""
+
+    span_ms: int
+    sent: int
+    received: int
 
 
 class Sample(NamedTuple):
@@ -87,7 +115,7 @@ class ListSample(Sample):
 class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
-    __slots__ = ("depth", "ready", "times_ms", "totalrecv", "totalsent")
+    __slots__ = ("depth", "flights", "marks", "ready", "times_ms", "totalrecv", "totalsent")
     sample: ClassVar[type[Sample]] = Sample
 
     def __init__(self, times_ms: list[int]) -> None:
@@ -97,6 +125,10 @@ class QueueSeries:
         self.ready = array("d", [_NAN]) * missed
         self.totalsent = array("d", [_NAN]) * missed
         self.totalrecv = array("d", [_NAN]) * missed
+        # Time, totalsent and totalrecv, every half hour.
+        self.marks = array("d")
+        # None until the queue was sampled: most queues of many are rarely.
+        self.flights: deque[FlightTimes] | None = None
 
     def append(self, sample: Sample | None) -> None:
         """Append a bucket; None for a queue that could not be read."""
@@ -104,6 +136,19 @@ class QueueSeries:
         self.ready.append(_NAN if sample is None else sample.ready)
         self.totalsent.append(_NAN if sample is None else sample.totalsent)
         self.totalrecv.append(_NAN if sample is None else sample.totalrecv)
+        if sample is not None and (not self.marks or sample.at_ms - self.marks[-3] >= MARK_MS):
+            self.marks.extend((sample.at_ms, sample.totalsent, sample.totalrecv))
+            del self.marks[: -3 * MARKS]
+
+    def add_flights(self, times: FlightTimes) -> None:
+        """Store a sample of messages in flight for the chart."""
+        if self.flights is None:
+            self.flights = deque(maxlen=BUCKETS)
+        flights = self.flights
+        while flights and flights[0].at_ms < times.at_ms - BUCKETS_MS:
+            flights.popleft()
+        if not flights or times.at_ms - flights[-1].at_ms >= BUCKET_MS:
+            flights.append(times)
 
     def forget(self, buckets: slice) -> None:
         """Drop these buckets."""
@@ -267,6 +312,37 @@ class Trend:
         """Return how many messages a queue held, bucket by bucket from the index ``first`` on."""
         series = self.series.get(name)
         return [] if series is None else [None if isnan(depth) else depth for depth in series.depth[first:]]
+
+    def flights(self, name: str) -> list[FlightTimes]:
+        """Return the samples of a queue's messages in flight, oldest first."""
+        series = self.series.get(name)
+        return [] if series is None or series.flights is None else list(series.flights)
+
+    def sums(self, name: str, at_ms: int, sent: int, received: int) -> list[Sums]:
+        """Return what was sent and received in about the last minute, hour and day, from the counters of now.
+
+        A span is a little longer than that, or as long as the counters are known; spans that are the same are left
+        out. Counters that were lower than before belong to a queue that was created anew: nothing before that counts.
+        """
+        series = self.series.get(name)
+        if series is None:
+            return []
+        stored = zip(series.marks[::3], series.marks[1::3], series.marks[2::3], strict=True)
+        buckets = zip(self.times_ms, series.totalsent, series.totalrecv, strict=False)
+        known = [(int(at), int(one), int(other)) for at, one, other in sorted([*stored, *buckets]) if not isnan(one)]
+        found: list[Sums] = []
+        before = sent, received
+        since: list[tuple[int, int, int]] = []
+        for at, *counters in reversed(known):
+            if counters[0] > before[0] or counters[1] > before[1]:
+                break
+            before = counters[0], counters[1]
+            since.append((at, *before))
+        for span_ms in SUM_SPANS_MS if since else ():
+            at, one, other = next((each for each in since if each[0] <= at_ms - span_ms), since[-1])
+            if at < at_ms and (not found or found[-1].span_ms != at_ms - at):
+                found.append(Sums(at_ms - at, sent - one, received - other))
+        return found
 
     def queue(self, name: str, first: int = 0) -> Iterator[QueuePoint]:
         """Iterate over a queue's buckets from the index ``first`` on, oldest first."""

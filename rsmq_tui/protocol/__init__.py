@@ -59,7 +59,7 @@ from rsmq_tui.protocol.polling import Index
 from rsmq_tui.protocol.rsmq.client import AsyncRsmq, Rsmq
 from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
 from rsmq_tui.protocol.rsmq.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
-from rsmq_tui.protocol.rsmq.reader import MessagePage, Namespaces, PageLook, QueueReader
+from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
 from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
@@ -83,6 +83,7 @@ __all__ = [
     "End",
     "ExplainedError",
     "Failure",
+    "Flight",
     "Index",
     "Lease",
     "ListNames",

@@ -221,7 +221,7 @@ class RsmqApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change"), *bindings_of("replay")]
     COMPONENT_CLASSES = TOKEN_CLASSES
     COMMANDS = App.COMMANDS | {DashboardCommands}
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual's own way to declare them
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (200, "-broad")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
 
     def __init__(

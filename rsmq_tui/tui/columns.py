@@ -123,6 +123,16 @@ def spark_pieces(times_ms: Sequence[int], values: Sequence[float | None], at_ms:
     return [(marks, "spark-high" if is_high else "spark") for marks, is_high in spark_runs(minutes, SPARK_WIDTH)]
 
 
+def _wait(queue: QueueState, context: QueueContext) -> Piece:
+    times = queue.times_at(context.of(queue).at_ms)
+    return duration(None if times is None else times.wait_p95_ms), ""
+
+
+def _work(queue: QueueState, context: QueueContext) -> Piece:
+    times = queue.times_at(context.of(queue).at_ms)
+    return duration(None if times is None else times.work_p95_ms), ""
+
+
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
     if (stale := context.stale.get(queue.place)) is not None:
         return stale, "muted"
@@ -140,11 +150,13 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
     Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
     Column("waiting", "WAITING", 8, _waiting, drop=3, right=True),
-    Column("oldest", "OLDEST", 8, _oldest, drop=13, right=True),
-    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=8, right=True),
-    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=9, right=True),
-    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=10, right=True),
-    Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=11),
+    Column("oldest", "OLDEST", 8, _oldest, drop=14, right=True),
+    Column("wait", "WAIT", 8, _wait, drop=15, right=True),
+    Column("work", "WORK", 8, _work, drop=15, right=True),
+    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True),
+    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True),
+    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True),
+    Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12),
     Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
 )
 
@@ -154,12 +166,12 @@ _SERVER: Column[QueueState, QueueContext] = Column(
 
 
 _KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4)
-_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _expired, drop=7, right=True)
+_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _expired, drop=8, right=True)
 _NET: Column[QueueState, QueueContext] = Column(
     "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
 )
 # Arrivals in a list are not counted; the depth is known for all kinds.
-_DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=11)
+_DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=12)
 
 
 def columns_of(
@@ -179,7 +191,11 @@ def columns_of(
         "oldest": [_EXPIRED] * has_leases + [_NET] * is_uncounted,
     }
     columns = []
+    # Only messages that count their receives say when they were received.
+    left_out = () if any(kind.counts_receives for kind in kinds) else ("wait", "work")
     for column in QUEUE_COLUMNS:
+        if column.id in left_out:
+            continue
         shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
         columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
     return tuple(columns)
@@ -199,6 +215,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     # The earliest due or sent time comes first.
     "waiting": (lambda queue: queue.ready_since_ms, False),
     "oldest": (lambda queue: queue.oldest_ready_ms, False),
+    "wait": (lambda queue: queue.times and queue.times.wait_p95_ms, True),
+    "work": (lambda queue: queue.times and queue.times.work_p95_ms, True),
     "in": (lambda queue: queue.arrivals_s, True),
     "out": (lambda queue: queue.deletes_s, True),
     "recv": (lambda queue: queue.receives_s, True),

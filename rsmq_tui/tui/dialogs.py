@@ -39,6 +39,8 @@ _WORDS = (
     ("hidden", "not visible yet: in flight (received, not deleted) or delayed (never received)"),
     ("waiting", "how long the first ready message has been ready: the longest wait of all that are"),
     ("oldest", "age of the first ready message, from when it was sent"),
+    ("wait", "how long messages in flight waited for their first receive: 95 % of a sample not longer"),
+    ("work", "how long messages in flight have been worked on, since their last receive: as wait"),
     ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
     ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
     ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
+from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.events import LastEvents
@@ -181,7 +182,15 @@ class OverviewScreen(DashboardScreen):
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
+        self._sample_shown()
         self._tell_why()
+
+    def _sample_shown(self) -> None:
+        """Let the sources sample the queues in sight first."""
+        in_sight = self.table.rows_in_sight
+        for site in self.dashboard.sites:
+            if isinstance(site.source, SamplesFirst):
+                site.source.sample_first([queue.name for queue in in_sight if queue.place == site.place])
 
     def _take_sites(self) -> None:
         self._sites = self.dashboard.sites

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -74,10 +75,28 @@ def printed(
         "`journal list`": changes.lines,
         "`journal show`": _lines(shown),
         "`audit`": [*command("audit").lines, *(line for line in fixed if "done" not in line)],
+        "`who`": [*_watched(command, trouble), *command("who", "list:queue:jobs").lines],
         "`check --json`": command("check", "--json", "--max-depth", "1").lines,
         "`doctor --json`": command("doctor", "--json").lines,
         "`profiles --json`": anywhere("profiles", "--config", str(config), "--json").lines,
     }
+
+
+def _watched(command: Command, rsmq: Rsmq) -> list[Any]:
+    """What `who` prints while a client sends."""
+    ends = threading.Event()
+
+    def send() -> None:
+        while not ends.is_set():
+            rsmq.send_message("spare", "x")
+
+    sending = threading.Thread(target=send, daemon=True)
+    sending.start()
+    try:
+        return command("who", "spare", "--yes").lines
+    finally:
+        ends.set()
+        sending.join()
 
 
 def test_keys_and_values_have_one_shape(printed: dict[str, list[Any]]) -> None:

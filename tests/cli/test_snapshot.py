@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 TOP = ["schema", "at_ms", "ns", "queues"]
 KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
-    *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms", "verdict", "problems"),
+    *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms"),
+    *("wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms"),
+    *("verdict", "problems"),
 ]
 
 
@@ -46,6 +48,9 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
     attributes = rsmq.get_queue_attributes("orders")
     assert 0 <= orders.pop("oldest_ready_age_ms") < 30_000
     assert 0 <= orders.pop("oldest_ready_waiting_ms") < 30_000
+    for name in ("wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms"):
+        assert 0 <= orders.pop(name) < 30_000
+        assert empty[name] is None
     assert orders == {
         "name": "orders",
         "kind": "rsmq",

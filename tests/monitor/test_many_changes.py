@@ -45,7 +45,7 @@ def read_in_full(state: QueueState) -> tuple[object, ...]:
     rates = ("arrivals_s", "deletes_s", "receives_s")
     unread = (*rates, "poison", "highest_rc", "verdict", "since_ms", "drain", "drain_s", "idle_since_ms")
     pending = ("pending_since_ms", "pending_until_ms")
-    looked = ("looked", "looked_all_ms", "missing", *(("broken",) if state.missing else ()))
+    looked = ("looked", "looked_all_ms", "missing", "times", *(("broken",) if state.missing else ()))
     is_broken = state.verdict is Verdict.BROKEN and not state.missing
     left_out: dict[str, Any] = dict.fromkeys((*unread, *pending, *looked))
     return (*state._replace(**left_out), is_broken)

@@ -19,6 +19,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_named
 
 _SCHEMA = 1
+_TIMES = ("wait_p50", "wait_p95", "work_p50", "work_p95")
 # What keeps somebody from the namespace, and not from the server.
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 
@@ -62,6 +63,7 @@ def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
 def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
     """Return one queue of the documented JSON value; some kinds have keys of their own behind it."""
     kind = kind_named(queue.kind)
+    times = queue.times_at(at_ms)
     more = {"expired": queue.expired} if kind.has_leases else {}
     return {
         "name": queue.name,
@@ -78,6 +80,7 @@ def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
         "created_ms": queue.created_ms,
         "modified_ms": queue.modified_ms,
         "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
+        **{f"{name}_ms": None if times is None else getattr(times, f"{name}_ms") for name in _TIMES},
         "verdict": queue.verdict.value,
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **more,

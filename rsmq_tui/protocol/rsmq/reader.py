@@ -46,12 +46,21 @@ class MessagePage(NamedTuple):
     around_ms: int | None = None
 
 
+class Flight(NamedTuple):
+    """A message in flight, as it is stored: id, score, receive count, and when it was first received."""
+
+    id: bytes
+    score: bytes
+    rc: bytes
+    fr: bytes
+
+
 class PageLook(NamedTuple):
     """What was found on a page.
 
     ``poison`` are the ids that were received too often, ``missing`` those without a body (not looked for with
     ``around_ms``), ``last`` is the score and the id after which the next page begins, and ``is_last`` says that there
-    is none.
+    is none. ``flights`` are some messages in flight, only with ``around_ms``.
     """
 
     looked: int
@@ -60,6 +69,7 @@ class PageLook(NamedTuple):
     missing: tuple[bytes, ...]
     last: tuple[bytes, bytes]
     is_last: bool
+    flights: tuple[Flight, ...] = ()
 
 
 _are_attributes = optional_blobs(len(ATTRIBUTE_FIELDS))
@@ -185,10 +195,11 @@ class QueueRows(IncrementalPoll):
 
     async def looks(
         self, names: Sequence[str], pages: Sequence[MessagePage], now_ms: int, threshold: int, span: int
-    ) -> tuple[list[list[int]], list[PageLook]]:
+    ) -> tuple[list[list[int]], list[PageLook], list[tuple[Flight, ...]]]:
         """Read in one round trip messages around the first hidden ones, as ``receive_counts``, and pages.
 
-        For a page it returns the receive counts, and which messages have no body.
+        For a page it returns the receive counts, and which messages have no body; then, for each of the names, some of
+        its messages in flight.
         """
         quick = [MessagePage(name, None, 2 * span, now_ms) for name in names]
         asked = [part for part in (quick, pages) if part]
@@ -200,7 +211,7 @@ class QueueRows(IncrementalPoll):
         except ScriptsRefusedError:
             found = [await self._page_plainly(page, threshold) for part in asked for page in part]
         counts = [[look.looked, len(look.poison), look.highest_rc] for look in found[: len(quick)]]
-        return counts, found[len(quick) :]
+        return counts, found[len(quick) :], [look.flights for look in found[: len(quick)]]
 
     def _call_of(self, pages: Sequence[MessagePage], threshold: int) -> Call:
         keys = [key(page.queue) for page in pages for key in (self._keys.messages, self._keys.attributes)]
@@ -213,10 +224,12 @@ class QueueRows(IncrementalPoll):
         zset, attributes = self._keys.messages(page.queue), self._keys.attributes(page.queue)
         nothing = PageLook(0, 0, (), (), page.behind or (b"", b""), is_last=True)
         start, stop = 0, page.size - 1
+        flights: tuple[Flight, ...] = ()
         if page.around_ms is not None:
-            (ready,) = await self._runner.commands(("ZCOUNT", zset, "-inf", page.around_ms))
-            if not isinstance(ready, int):
+            ready, held = await self._runner.commands(("ZCOUNT", zset, "-inf", page.around_ms), ("ZCARD", zset))
+            if not isinstance(ready, int) or not isinstance(held, int):
                 return nothing
+            flights = await self._flights_plainly(zset, attributes, ready, held)
             start, stop = max(0, ready - page.size // 2), ready + page.size // 2 - 1
         elif page.behind is not None:
             score, id = page.behind
@@ -238,13 +251,39 @@ class QueueRows(IncrementalPoll):
         bodiless = await _without_body(self._runner, [(zset, attributes, id) for id in looked_for])
         poison = tuple(id for id, count in zip(ids, counts, strict=True) if count >= threshold)
         missing = tuple(id for id in ids if (zset, id) in bodiless)
-        return PageLook(len(ids), max(0, *counts), poison, missing, (found[-1], ids[-1]), start + len(ids) >= depth)
+        last, is_last = (found[-1], ids[-1]), start + len(ids) >= depth
+        return PageLook(len(ids), max(0, *counts), poison, missing, last, is_last, flights)
+
+    async def _flights_plainly(self, zset: bytes, attributes: bytes, ready: int, depth: int) -> tuple[Flight, ...]:
+        hidden, most = depth - ready, scripts.FLIGHTS_MAX
+        if hidden <= 0:
+            return ()
+        offsets = range(hidden) if hidden <= most else [number * (hidden - 1) // (most - 1) for number in range(most)]
+        ranges = [("ZRANGE", zset, ready + offset, ready + offset, "WITHSCORES") for offset in offsets]
+        # Messages may have left meanwhile.
+        found = [reply for reply in await self._runner.commands(*ranges) if isinstance(reply, list) and len(reply) == 2]
+        if not found:
+            return ()
+        names = [id + suffix for id, _ in found for suffix in (b":rc", b":fr")]
+        (fields,) = await self._runner.commands(("HMGET", attributes, *names))
+        if isinstance(fields, Exception):
+            return ()
+        known = zip(found, fields[::2], fields[1::2], strict=True)
+        return tuple(Flight(id, score, rc, fr) for (id, score), rc, fr in known if rc is not None and fr is not None)
 
 
 def _page_look(
-    looked: int, highest: int, poison: list[bytes], missing: list[bytes], score: bytes, id: bytes, is_last: int
+    looked: int,
+    highest: int,
+    poison: list[bytes],
+    missing: list[bytes],
+    score: bytes,
+    id: bytes,
+    is_last: int,
+    flat: list[bytes],
 ) -> PageLook:
-    return PageLook(looked, highest, tuple(poison), tuple(missing), (score, id), bool(is_last))
+    flights = tuple(map(Flight, flat[::4], flat[1::4], flat[2::4], flat[3::4]))
+    return PageLook(looked, highest, tuple(poison), tuple(missing), (score, id), bool(is_last), flights)
 
 
 async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, bytes, bytes]]) -> set[tuple[bytes, bytes]]:

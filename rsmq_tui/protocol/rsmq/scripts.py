@@ -365,6 +365,10 @@ Row = list[Any]
 _MAYBE = optional(blob)
 
 
+def _are_flights(reply: Any) -> bool:
+    return blobs(reply) and len(reply) % 4 == 0
+
+
 def _is_empty(reply: Any) -> bool:
     return bool(reply == b"")
 
@@ -420,7 +424,9 @@ return out
 # With a time in ms in place of the last '', the page is that around the first message that is hidden then, where
 # messages that are received again and again are found, in flight or just visible again; bodies are not looked for.
 # For each queue: how many were read, the highest count, the ids that reach the threshold, those without a body,
-# the last score and id, and 1 if no message follows them, else 0.
+# the last score and id, 1 if no message follows them, else 0; and, with a time, up to FLIGHTS_MAX messages that are
+# in flight then, at equal distances in the order of their scores: id, score, rc and fr of each.
+FLIGHTS_MAX = 20
 MESSAGE_PAGES = Script(
     f"""
 local call, pcall, threshold = redis.call, redis.pcall, tonumber(ARGV[1])
@@ -430,8 +436,29 @@ local function rank_behind(zset, score, id)
   if now_at and tonumber(now_at) == tonumber(score) then return call('ZRANK', zset, id) + 1 end
   return call('ZCOUNT', zset, '-inf', '(' .. score)
 end
+local function flights_of(zset, attributes, ready, depth)
+  local hidden, found, names, flights = depth - ready, {{}}, {{}}, {{}}
+  if hidden <= {FLIGHTS_MAX} then
+    found = hidden > 0 and call('ZRANGE', zset, ready, -1, 'WITHSCORES') or found
+  else
+    for n = 0, {FLIGHTS_MAX} - 1 do
+      local rank = ready + math.floor(n * (hidden - 1) / ({FLIGHTS_MAX} - 1))
+      local one = call('ZRANGE', zset, rank, rank, 'WITHSCORES')
+      found[2 * n + 1], found[2 * n + 2] = one[1], one[2]
+    end
+  end
+  if #found == 0 then return flights end
+  for n = 1, #found, 2 do names[n], names[n + 1] = found[n] .. ':rc', found[n] .. ':fr' end
+  local fields = pcall('HMGET', attributes, unpack(names))
+  for n = 1, fields.err and 0 or #found, 2 do
+    if fields[n] and fields[n + 1] then
+      for _, each in ipairs({{found[n], found[n + 1], fields[n], fields[n + 1]}}) do flights[#flights + 1] = each end
+    end
+  end
+  return flights
+end
 local function page_of(zset, attributes, score, id, size, now)
-  local depth, ids, names = pcall('ZCARD', zset), {{}}, {{}}
+  local depth, ids, names, flights = pcall('ZCARD', zset), {{}}, {{}}, {{}}
   if type(depth) == 'number' then
     local start, stop
     if now == '' then
@@ -440,13 +467,14 @@ local function page_of(zset, attributes, score, id, size, now)
     else
       local ready = call('ZCOUNT', zset, '-inf', now)
       start, stop = math.max(0, ready - size / 2), ready + size / 2 - 1
+      flights = flights_of(zset, attributes, ready, depth)
     end
     ids = call('ZRANGE', zset, start, stop)
     depth = depth - start
   end
   for n = 1, #ids do names[n] = ids[n] .. ':rc' end
   local counts = #ids > 0 and pcall('HMGET', attributes, unpack(names)) or {{}}
-  if #ids == 0 or counts.err then return {{0, 0, {{}}, {{}}, score, id, 1}} end
+  if #ids == 0 or counts.err then return {{0, 0, {{}}, {{}}, score, id, 1, {{}}}} end
   local highest, poison, missing = 0, {{}}, {{}}
   for n = 1, #ids do
     local rc = math.min(tonumber(string.match(counts[n] or '', '^%s*([+-]?%d+)')) or 0, {RC_MAX})
@@ -455,7 +483,7 @@ local function page_of(zset, attributes, score, id, size, now)
     if now == '' and call('HEXISTS', attributes, ids[n]) == 0 then missing[#missing + 1] = ids[n] end
   end
   local last = ids[#ids]
-  return {{#ids, highest, poison, missing, call('ZSCORE', zset, last), last, #ids >= depth and 1 or 0}}
+  return {{#ids, highest, poison, missing, call('ZSCORE', zset, last), last, #ids >= depth and 1 or 0, flights}}
 end
 local out = {{}}
 for n = 1, #KEYS / 2 do
@@ -465,7 +493,7 @@ end
 return out
 """,
     reply=lambda keys, arguments: array(
-        record(count, integer, blobs, blobs, either(number, _is_empty), blob, count), len(keys) // 2
+        record(count, integer, blobs, blobs, either(number, _is_empty), blob, count, _are_flights), len(keys) // 2
     ),
 )
 

@@ -31,7 +31,8 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
-from rsmq_tui.monitor.poller import KnowsWaiters
+from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
+from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
@@ -109,6 +110,36 @@ def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
     return None if per_s is None else max(0.0, sign * per_s)
 
 
+def flight_series(known: Iterable[FlightTimes]) -> tuple[Series, ...]:
+    """Return the series of waiting times and of work, p95 in seconds."""
+    times = list(known)
+    return (
+        Series("wait", [(each.at_ms, _in_seconds(each.wait_p95_ms)) for each in times]),
+        Series("work", [(each.at_ms, _in_seconds(each.work_p95_ms)) for each in times]),
+    )
+
+
+def _in_seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
+    """Return how long messages in flight waited and are worked on, and how many were sent and received of late."""
+    if state is None:
+        return []
+    words = []
+    times = state.times_at(snapshot.at_ms)
+    if times is not None:
+        words.append(f"wait {duration(times.wait_p50_ms)}, p95 {duration(times.wait_p95_ms)}")
+        words.append(f"work {duration(times.work_p50_ms)}, p95 {duration(times.work_p95_ms)}")
+    if state.totalsent is not None and state.totalrecv is not None and kind_named(state.kind).counts_receives:
+        sums = snapshot.trend.sums(state.name, snapshot.at_ms, state.totalsent, state.totalrecv)
+        words += [
+            f"in {duration(each.span_ms)} {count(each.sent)} sent, {count(each.received)} received" for each in sums
+        ]
+    return [(f" · {word}", "muted") for word in words]
+
+
 def present_numbers(state: QueueState | None) -> dict[str, float | None]:
     """Return the current value of each sparkline."""
     if state is None:
@@ -143,6 +174,7 @@ class QueueScreen(ActingScreen):
         self._rates = ChartPanel(
             "Messages a second, 10 min", ("series-first", "series-second", "series-third"), id="rates"
         )
+        self._flights = ChartPanel("Wait and work, p95, 10 min", ("series-first", "series-third"), id="flights")
         self._due = BarPanel(self._kind.due_title)
         rates = ("arrivals/s", "deletes/s", "receives/s") if self._kind.counts_arrivals else ("fills/s", "drains/s")
         self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
@@ -159,6 +191,8 @@ class QueueScreen(ActingScreen):
         with Horizontal(id="charts"):
             yield self._depth
             yield self._rates
+            if self._kind.counts_receives:
+                yield self._flights
             yield self._due
         yield self._sparks
         yield self._facts
@@ -173,7 +207,9 @@ class QueueScreen(ActingScreen):
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
-        self._known_facts = [*recorded, *fact_pieces(state)]
+        self._known_facts = [*recorded, *fact_pieces(state), *time_pieces(state, snapshot)]
+        if isinstance(self.site.source, SamplesFirst):
+            self.site.source.sample_first([self.queue])
         self._show_facts()
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
@@ -341,6 +377,7 @@ class QueueScreen(ActingScreen):
         counts, rates = past_series(snapshot.trend.queue(self.queue), counts_arrivals=self._kind.counts_arrivals)
         self._depth.show(counts, snapshot.at_ms)
         self._rates.show(rates, snapshot.at_ms)
+        self._flights.show(flight_series(snapshot.trend.flights(self.queue)), snapshot.at_ms, unit="s")
         self._sparks.show((*counts, *rates), snapshot.at_ms)
 
     @work(group="due", exclusive=True)

@@ -23,10 +23,10 @@ class Column(Generic[R, C]):
     """One column: ``cell`` makes the content from the row and the table's context.
 
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
-    with the highest ``drop`` are left out first; 0 always stays. Free width goes to the columns that can use it, in the
-    order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts shown so far need. The last column
-    gets the rest. Text that does not fit is cut off at its end, or in the ``middle``. A title leaves room for the mark
-    of the sort order.
+    with the highest ``drop`` are left out first, those with the same one together; 0 always stays. Free width goes to
+    the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
+    shown so far need. The last column gets the rest. Text that does not fit is cut off at its end, or in the
+    ``middle``. A title leaves room for the mark of the sort order.
     """
 
     id: str
@@ -248,7 +248,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             last = max(columns, key=lambda column: column.drop)
             if last.drop == 0:
                 break
-            columns.remove(last)
+            columns = [column for column in columns if column.drop != last.drop]
         spare = max(0, self.size.width - sum(column.width + 1 for column in columns) + 1)
         widths = {}
         for column in sorted(columns, key=lambda column: column.drop):
