@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from rsmq_tui.monitor.forecast import Limit
 from rsmq_tui.monitor.series import Trend
 from rsmq_tui.protocol import Failure
 
@@ -70,6 +71,8 @@ class QueueState(NamedTuple):
 
     For a list queue, ``expired`` counts the leases past their deadline, and ``net_s`` is the change of its depth per
     second: lists do not count arrivals and deletes. Both are None for an RSMQ queue.
+
+    ``limit`` is the limit that the queue reaches first; None if it approaches none, or if that is unknown.
     """
 
     name: str
@@ -107,6 +110,7 @@ class QueueState(NamedTuple):
     looked: int | None = None
     looked_all_ms: int | None = None
     is_idle_longer: bool = False
+    limit: Limit | None = None
 
     @property
     def key(self) -> str:

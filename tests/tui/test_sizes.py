@@ -51,11 +51,11 @@ async def test_names_ready_and_verdict_are_always_there(source: ScriptedSource, 
 
 
 async def test_columns_leave_one_by_one_as_the_terminal_narrows(source: ScriptedSource) -> None:
-    async with opened(source, size=(132, 20)) as pilot:
+    async with opened(source, size=(160, 20)) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
         before = len(_shown(lines_of(table_of(pilot))[0]))
         assert before == len(TITLES)
-        for width in range(130, 38, -10):
+        for width in range(150, 38, -10):
             await resized(pilot, width, 20)
             lines = lines_of(table_of(pilot))
             now = len(_shown(lines[0]))
