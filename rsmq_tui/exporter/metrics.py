@@ -124,6 +124,12 @@ _GAUGES = (
         _of_first_ready(QueueState.waiting_ms),
     ),
     _QueueMetric(
+        "rsmq_queue_limit_seconds",
+        "Time until the queue reaches its depth limit, or its first message counts as aged, at the higher rates of the "
+        "last ten minutes; absent if it approaches no limit, or if that is unknown.",
+        lambda queue, at_ms: None if queue.limit is None else max(0, queue.limit.soonest_ms - at_ms) / 1000,
+    ),
+    _QueueMetric(
         "rsmq_queue_poison_messages",
         "Messages received too often, among those checked so far: a few in each poll.",
         lambda queue, _: queue.poison if _has_counts(queue) else None,

@@ -5,6 +5,7 @@ checks        one check of queues for a monitoring system: limits, results and s
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
+forecast      when a growing queue reaches a limit, from the rates of the last ten minutes
 list_poller   polls the list queues of one server, and reads their items
 list_tracker  from poll rows to the states of list queues: inputs of the verdicts
 memory        keeps the last hour of a place across restarts

@@ -135,13 +135,15 @@ class ListTracker(Tracker):
         )
         is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
         drain, drain_s = net_drain_of(ready, trend_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
+        # Items that leave are not counted, so that the age of the next one cannot be forecast.
+        limit = self._limit_at(sample, None, is_still=net_s == trend_s == 0)
         self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
         # fmt: off
         self.state = QueueState(
             self._name, "list", sample.depth, ready, hidden, oldest_ms, None, None, None, None, None, None, None, None,
             None, None, 0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
             net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
-            self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer,
+            self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer, limit=limit,
         )
         # fmt: on
         return self.state

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from rsmq_tui.monitor.forecast import Limit
 from rsmq_tui.monitor.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
 
@@ -76,6 +77,7 @@ class QueueState(NamedTuple):
     second: lists do not count arrivals and deletes. Both are None for an RSMQ queue.
 
     ``times`` are those of the last sample of messages in flight, None if there are none, or none was taken yet.
+    ``limit`` is the limit that the queue reaches first; None if it approaches none, or if that is unknown.
     """
 
     name: str
@@ -114,6 +116,7 @@ class QueueState(NamedTuple):
     looked_all_ms: int | None = None
     is_idle_longer: bool = False
     times: FlightTimes | None = None
+    limit: Limit | None = None
 
     @property
     def key(self) -> str:

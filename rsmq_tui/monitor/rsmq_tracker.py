@@ -5,10 +5,11 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from math import inf, nan
+from math import ceil, inf, nan
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
+from rsmq_tui.monitor.forecast import KNOWN_MS, Limit, limit_of
 from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
@@ -111,6 +112,10 @@ References = tuple[Reference | None, Reference | None, Reference | None, Referen
 
 # A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
 MEASURED_MS = 10_000
+# A forecast takes some tens of microseconds.
+_LIMIT_EVERY_MS = 15_000
+# Of the threshold of ``aged``: the age of a message that waits for less is not forecast.
+_WAITING_SHARE = 0.1
 
 
 class Tracker(ABC):
@@ -129,6 +134,8 @@ class Tracker(ABC):
         "_growth_known_ms",
         "_is_idle_longer",
         "_is_resumed",
+        "_limit",
+        "_limit_due_ms",
         "_may_grow",
         "_name",
         "_place",
@@ -164,6 +171,8 @@ class Tracker(ABC):
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
+        self._limit: Limit | None = None
+        self._limit_due_ms = 0
 
     @abstractmethod
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
@@ -214,6 +223,7 @@ class Tracker(ABC):
         self._watched_from_ms = from_ms
         self._growth_known_ms = from_ms + limits.growing_ms
         self._may_grow = False
+        self._limit_due_ms = 0
         self._troubles.suspend(Verdict.GROWING, self._growth_known_ms + limits.clear_ms if has_grown else None)
 
     def _growth_known(self, sample: Sample, measured_ms: int, *, grows: bool) -> int:
@@ -231,6 +241,35 @@ class Tracker(ABC):
             return 0
         self._may_grow = self._may_grow or sample.depth >= limits.growing_messages
         return self._growth_known_ms if self._may_grow else 0
+
+    def _limit_at(self, sample: Sample, due_ms: int | None, *, is_still: bool) -> Limit | None:
+        """Return the limit that the queue reaches first; of a queue that moves, as of the last ``_LIMIT_EVERY_MS``.
+
+        The first ready message became due at ``due_ms``, None for unknown.
+        """
+        at_ms, limits = sample.at_ms, self._thresholds
+        age_ms = None if due_ms is None else at_ms - due_ms
+        # Fast path: most queues have no limit of their depth, and no message that waits for long.
+        is_waiting = age_ms is not None and age_ms >= _WAITING_SHARE * limits.aged_ms
+        if not (limits.depth_limit or is_waiting):
+            self._limit = None
+        elif is_still or at_ms >= self._limit_due_ms:
+            self._limit_due_ms = at_ms if is_still else at_ms + _LIMIT_EVERY_MS
+            self._limit = limit_of(
+                self.series,
+                at_ms,
+                self._known_from_ms(sample),
+                depth=sample.depth,
+                depth_limit=limits.depth_limit,
+                age_ms=age_ms if is_waiting else None,
+                age_limit_ms=limits.aged_ms,
+                is_still=is_still,
+            )
+        return self._limit
+
+    def _known_from_ms(self, sample: Sample) -> int:
+        """Return from when on the samples of the series may be compared."""
+        return max(self._watched_from_ms, (self._first or sample).at_ms)
 
     def _begin_at(self, sample: Sample | None) -> None:
         """Drop the samples before this one, or all of them if it is None."""
@@ -350,6 +389,7 @@ class QueueTracker(Tracker):
         else:
             judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
         drain, drain_s = drain_of(sample.ready, trend, rates, judged, limits)
+        limit = self._limit_at(sample, due_ms, is_still=rates == trend == STILL)
         self.stale_from_ms = self._stale_from(sample, rates, trend, due_ms)
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
@@ -390,6 +430,7 @@ class QueueTracker(Tracker):
             found.looked_all_ms,
             self._is_idle_longer,
             self.look.times if hidden else None,
+            limit,
         )
         return self.state
 
@@ -543,7 +584,8 @@ class QueueTracker(Tracker):
         if (idle_since_ms := self._idle_since_ms()) is not None:
             due.append(idle_since_ms + limits.stalled_ms)
         if due_ms is not None:
-            due.append(due_ms + limits.aged_ms)
+            due += [due_ms + limits.aged_ms, due_ms + ceil(_WAITING_SHARE * limits.aged_ms)]
+            due.append(self._known_from_ms(sample) + KNOWN_MS)
         if self._growth_known_ms:
             due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
             if self._first is not None:

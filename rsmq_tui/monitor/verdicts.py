@@ -31,6 +31,9 @@ class Thresholds:
     ``growing_ms``: arrivals exceed deletes over this span, by ``growing_messages`` or more and by more than
     ``growing_share`` of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``:
     received this often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
+
+    ``depth_limit`` is how many messages a queue may hold, 0 for no limit. It starts no verdict; how long it takes to
+    reach it, or ``aged_ms``, is the queue's ``limit``.
     """
 
     stalled_ms: int = 60_000
@@ -41,6 +44,7 @@ class Thresholds:
     poison_rc: int = 5
     clear_ms: int = 30_000
     leaking_ms: int = 60_000
+    depth_limit: int = 0
 
     @property
     def growing_s(self) -> float:
@@ -73,7 +77,7 @@ class Thresholds:
             name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
             if value == known.default or (names and name not in names) or (only_higher and value < known.default):
                 continue
-            told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:g}'}")
+            told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
         return ", ".join(told)
 
 

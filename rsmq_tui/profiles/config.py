@@ -235,6 +235,7 @@ _THRESHOLDS: dict[str, tuple[str, Read]] = {
     "poison_rc": ("poison_rc", values.count),
     "clear": ("clear_ms", values.span_ms),
     "leaking": ("leaking_ms", values.span_ms),
+    "depth_limit": ("depth_limit", values.count),
 }
 _WATCHING: dict[str, Read] = {
     "namespace": values.namespace,

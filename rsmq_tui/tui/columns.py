@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
+from rsmq_tui.monitor.forecast import limit_words
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.known import known_verdict
@@ -142,6 +143,10 @@ def _outlook(queue: QueueState, context: QueueContext) -> Piece:
     return queue.problems[0] if queue.problems and queue.verdict is Verdict.OK else words, "muted"
 
 
+def _limit(queue: QueueState, context: QueueContext) -> Piece:
+    return limit_words(queue.limit, context.of(queue).at_ms), "muted" if queue.place in context.stale else "strong"
+
+
 # A title is at least one cell narrower than its column, which leaves room for the mark of the sort order.
 QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("verdict", "VERDICT", 10, _verdict),
@@ -158,6 +163,7 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True),
     Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12),
     Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
+    Column("limit", "LIMIT", 20, _limit, drop=14),
 )
 
 _SERVER: Column[QueueState, QueueContext] = Column(
@@ -223,6 +229,8 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "trend": (lambda queue: queue.arrivals_s, True),
     "held": (lambda queue: queue.depth, True),
     "drains": (lambda queue: queue.drain_s, True),
+    # What is reached first comes first.
+    "limit": (lambda queue: queue.limit and queue.limit.soonest_ms, False),
 }
 
 

@@ -220,6 +220,7 @@ def test_profiles_are_listed_without_a_secret(config: Path, anywhere: Command) -
             "poison_rc": 5,
             "leaking_ms": 60000,
             "clear_ms": 30000,
+            "depth_limit": 0,
         },
         "default": True,
     }

@@ -9,6 +9,7 @@ import redis
 
 from rsmq_tui import __version__
 from rsmq_tui.exporter.metrics import label_value
+from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import Rsmq
 from tests.exporter.scraping import Answer, exporting
@@ -56,6 +57,16 @@ async def test_a_queue_in_numbers(redis_url: str, client: redis.Redis) -> None:
     assert value("modified_timestamp_seconds") == value("created_timestamp_seconds")
     assert answer.verdicts() == {"orders": "poisoned"}
     assert len(answer.values("rsmq_queue_verdict", **labels)) == 8
+
+
+async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Redis) -> None:
+    Rsmq(client).create_queue("full")
+    Rsmq(client).send_messages("full", ["a", "b", "c"])
+    Rsmq(client).create_queue("empty")
+    async with exporting(redis_url, thresholds=Thresholds(depth_limit=3)) as exporter:
+        answer = await exporter.get()
+    assert answer.value("rsmq_queue_limit_seconds", queue="full") == 0
+    assert answer.values("rsmq_queue_limit_seconds", queue="empty") == []
 
 
 async def test_a_target_in_numbers(redis_url: str, client: redis.Redis) -> None:

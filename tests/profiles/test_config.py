@@ -149,12 +149,13 @@ def test_how_a_server_is_watched(tmp_path: Path) -> None:
         growing_share = 0
         aged = "2d"
         poison_rc = 9
+        depth_limit = 5000
         """,
     ).profiles["a"]
 
     assert (profile.namespaces, profile.ns, profile.read_only) == (("jobs", "rsmq"), "jobs", True)
     assert (profile.colour, profile.interval_s) == ("#ff5f5f", 0.5)
-    assert profile.thresholds == Thresholds(90_000, 5_400_000, 5, 0.0, 172_800_000, 9)
+    assert profile.thresholds == Thresholds(90_000, 5_400_000, 5, 0.0, 172_800_000, 9, depth_limit=5_000)
 
 
 def test_defaults_hold_where_a_profile_says_nothing_else(tmp_path: Path) -> None:

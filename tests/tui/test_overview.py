@@ -3,6 +3,7 @@
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Drain, Verdict
+from rsmq_tui.monitor.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.overview import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel
@@ -179,3 +180,13 @@ async def test_waiting_does_not_jump_where_messages_come_back_to_the_queue(sourc
             assert [_row(pilot, name)[6:8] for name in ("back", "waits")] == [["1", "s"], [f"{4 + second}", "s"]]
             assert names_in(pilot) == ["waits", "back"]
             assert f"waiting {'':6}{4 + second} s  in waits" in lines_of(pilot.app.screen.query_one(NowPanel))[2]
+
+
+async def test_a_wide_terminal_shows_when_a_limit_is_reached(source: ScriptedSource) -> None:
+    async with opened(source, size=(160, 36)) as pilot:
+        limit = Limit("depth", START_MS + 720_000, START_MS + 1_200_000)
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=9, limit=limit), queue_of("quiet")]))
+        head, *rows = lines_of(table_of(pilot))
+        place = head.index("LIMIT")
+        assert {row[place:].strip() for row in rows if " orders " in row} == {"depth 12m–20m"}
+        assert {row[place:].strip() for row in rows if " quiet " in row} == {""}

@@ -6,6 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.forecast import Limit
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -254,3 +255,9 @@ async def test_a_queue_opened_while_paused_shows_its_messages(source: ScriptedSo
         source.messages["orders"] = messages_of([b"x"] * 5)
         await poll_again(pilot)
         assert len(names_in(pilot)) == 5
+
+
+async def test_the_facts_say_when_a_limit_is_reached(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _open(pilot, source, limit=Limit("age", START_MS + 540_000, None))
+        assert _line(pilot, "facts").strip().startswith("limit: age ≥ 9m 0s at the rates of 10 min   vt 30 s")

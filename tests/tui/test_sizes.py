@@ -51,11 +51,11 @@ async def test_names_ready_and_verdict_are_always_there(source: ScriptedSource, 
 
 
 async def test_columns_leave_one_by_one_as_the_terminal_narrows(source: ScriptedSource) -> None:
-    async with opened(source, size=(150, 20)) as pilot:
+    async with opened(source, size=(170, 20)) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
         before = len(_shown(lines_of(table_of(pilot))[0]))
         assert before == len(TITLES)
-        for width in range(140, 38, -10):
+        for width in range(160, 38, -10):
             await resized(pilot, width, 20)
             lines = lines_of(table_of(pilot))
             now = len(_shown(lines[0]))
@@ -94,14 +94,14 @@ async def test_panels_fold_into_sparklines_and_these_leave_last(source: Scripted
             assert shown() == wanted, size
 
 
-async def test_120_columns_are_enough_for_every_column_but_wait_and_work(source: ScriptedSource) -> None:
+async def test_120_columns_are_enough_for_every_column_but_limit_wait_and_work(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         rich = queue_of("one-busy-queue", ready=99_999, hidden=99_999, depth=381_000_000, arrivals_s=999.94,
                         deletes_s=999.96, receives_s=812_345.6, oldest_ready_ms=START_MS - 86_399_000)  # fmt: skip
         await play(pilot, source, poll_of(source, [*one_of_each(), rich]))
         table = table_of(pilot)
         head, *rows = lines_of(table)
-        assert _shown(head) == [title for title in TITLES if title not in ("WAIT", "WORK")]
+        assert _shown(head) == [title for title in TITLES if title not in ("LIMIT", "WAIT", "WORK")]
         row = next(line for line in rows if "one-busy" in line)
         assert row.split()[3:-2] == ["99,999", "99,999", "381M", "23h", "59m", "23h", "59m", "999.9", "1,000", "812k"]
         await play(pilot, source, poll_of(source, [], START_MS + 1000))

@@ -4,6 +4,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.forecast import Limit
 from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.tui.columns import columns_of
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of
@@ -13,11 +14,14 @@ from tests.tui.states import broken_queue, poll_of, queue_of
 # Each column sorts these in another order; "nil" knows nothing but its name and verdict.
 QUEUES = [
     queue_of("ant", ready=2, hidden=9, oldest_ready_ms=START_MS - 5000, arrivals_s=1.0, deletes_s=8.0, receives_s=3.0,
-             verdict=Verdict.AGED, drain_s=70.0, times=FlightTimes(START_MS, 1, 5, 5, 8, 8)),
+             verdict=Verdict.AGED, drain_s=70.0, times=FlightTimes(START_MS, 1, 5, 5, 8, 8),
+             limit=Limit("depth", START_MS + 60_000, None)),
     queue_of("bee", ready=7, hidden=1, oldest_ready_ms=START_MS - 9000, arrivals_s=4.0, deletes_s=2.0, receives_s=9.0,
-             verdict=Verdict.OK, drain_s=5.0, times=FlightTimes(START_MS, 1, 7, 7, 1, 1)),
+             verdict=Verdict.OK, drain_s=5.0, times=FlightTimes(START_MS, 1, 7, 7, 1, 1),
+             limit=Limit("age", START_MS + 50_000, START_MS + 70_000)),
     queue_of("cow", ready=5, hidden=5, oldest_ready_ms=START_MS - 1000, arrivals_s=2.5, deletes_s=5.0, receives_s=6.0,
-             verdict=Verdict.GROWING, drain_s=900.0, times=FlightTimes(START_MS, 1, 9, 9, 2, 2)),
+             verdict=Verdict.GROWING, drain_s=900.0, times=FlightTimes(START_MS, 1, 9, 9, 2, 2),
+             limit=Limit("depth", START_MS + 90_000, START_MS + 90_000)),
     broken_queue("nil", "gone"),
 ]  # fmt: skip
 # Column -> the names of the queues whose value is known, in the order that one wants to see first.
@@ -36,6 +40,7 @@ EXPECTED = {
     "recv": ["bee", "cow", "ant"],
     "trend": ["bee", "cow", "ant"],
     "drains": ["cow", "ant", "bee"],
+    "limit": ["bee", "ant", "cow"],
 }
 UNKNOWN = ["nil"]
 
@@ -54,7 +59,7 @@ def test_every_column_can_be_sorted_by() -> None:
 
 
 async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source: ScriptedSource) -> None:
-    async with opened(source, size=(150, 30)) as pilot:
+    async with opened(source, size=(180, 30)) as pilot:
         await play(pilot, source, poll_of(source, QUEUES))
         by_trouble = ["nil", "cow", "ant", "bee"]
         assert names_in(pilot) == by_trouble

@@ -31,6 +31,7 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
+from rsmq_tui.monitor.forecast import limit_words
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
 from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
@@ -64,11 +65,13 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
     return pieces
 
 
-def fact_pieces(state: QueueState | None) -> list[Piece]:
-    """Return its attributes and counters, and what is unusual about it."""
+def fact_pieces(state: QueueState | None, at_ms: int) -> list[Piece]:
+    """Return the limit that it approaches, its attributes and counters, and what is unusual about it."""
     if state is None:
         return []
-    pieces: list[Piece] = [(f" {' · '.join(_facts(state))}", "muted")]
+    limit = limit_words(state.limit, at_ms)
+    pieces: list[Piece] = [(f" limit: {limit} at the rates of 10 min  ", "strong")] if limit else []
+    pieces.append((f" {' · '.join(_facts(state))}", "muted"))
     if state.problems:
         pieces.append((f"   ! {'; '.join(state.problems)}", "verdict-aged"))
     return pieces
@@ -207,7 +210,7 @@ class QueueScreen(ActingScreen):
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
-        self._known_facts = [*recorded, *fact_pieces(state), *time_pieces(state, snapshot)]
+        self._known_facts = [*recorded, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
         if isinstance(self.site.source, SamplesFirst):
             self.site.source.sample_first([self.queue])
         self._show_facts()

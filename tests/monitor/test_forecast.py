@@ -1,0 +1,211 @@
+"""When a queue reaches a limit: known answers, another computation of the band, and what is too little to say."""
+
+import random
+from math import ceil, inf, isnan, nan
+
+import pytest
+
+from rsmq_tui.monitor import QueueState, Thresholds
+from rsmq_tui.monitor.forecast import Limit, age_slopes, band_of, depth_slopes, limit_of, limit_words
+from rsmq_tui.monitor.list_tracker import list_trackers
+from rsmq_tui.monitor.series import QueueSeries, Sample, Trend
+from tests.monitor.list_rows import ListFlow
+from tests.monitor.rows import START_MS, Flow, Scripted
+
+MINUTE_MS = 60_000
+AGED_MS = Thresholds().aged_ms
+
+
+def of_depth_only(limit: int) -> Thresholds:
+    return Thresholds(depth_limit=limit, aged_ms=1_000_000_000)
+
+
+def series_of(samples: list[tuple[int, int, int]]) -> QueueSeries:
+    """A series of (time in s, depth, sent)."""
+    trend = Trend()
+    series = trend.add_queue("q")
+    for at_s, depth, sent in samples:
+        trend.times_ms.append(at_s * 1000)
+        series.append(Sample(at_s * 1000, depth, depth, sent, 0))
+    return series
+
+
+def of_depth(series: QueueSeries, depth: int, limit: int) -> Limit | None:
+    at_ms = series.times_ms[-1]
+    return limit_of(series, at_ms, 0, depth=depth, depth_limit=limit, age_ms=None, age_limit_ms=AGED_MS)
+
+
+def until_s(state: QueueState, at_ms: int) -> tuple[str, float, float | None]:
+    assert state.limit is not None
+    latest = state.limit.latest_ms
+    return (
+        state.limit.name,
+        (state.limit.soonest_ms - at_ms) / 1000,
+        None if latest is None else (latest - at_ms) / 1000,
+    )
+
+
+def test_steady_growth_reaches_the_limit_when_it_does() -> None:
+    watched, flow = Scripted(of_depth_only(10_000)), Flow()
+    state = watched.run(flow, seconds=400, sent=13, received=8, deleted=8)
+    assert state.limit is not None
+    assert state.limit.name == "depth"
+    while flow.depth < 10_000:
+        state = watched.run(flow, seconds=1, sent=13, received=8, deleted=8)
+        assert state.limit is not None
+        # 5 a second since the start, in whole polls.
+        assert state.limit.soonest_ms == state.limit.latest_ms == pytest.approx(START_MS + 2_000_000, abs=1_000)
+    assert state.limit == Limit("depth", watched.at_ms, watched.at_ms)
+
+
+def test_two_rates_in_turn_are_the_band() -> None:
+    watched, flow = Scripted(of_depth_only(100_000)), Flow()
+    for _ in range(3):
+        watched.run(flow, seconds=100, sent=10)
+        state = watched.run(flow, seconds=100, sent=40)
+    name, soonest_s, latest_s = until_s(state, watched.at_ms)
+    rest = 100_000 - flow.depth
+    assert name == "depth"
+    # Computed up to 15 s ago.
+    assert rest / 40 - 15 <= soonest_s <= rest / 40 + 15
+    assert latest_s is not None
+    assert rest / 10 - 15 <= latest_s <= rest / 10 + 45
+
+
+def test_nothing_is_said_of_a_few_polls_nor_across_an_outage() -> None:
+    watched, flow = Scripted(of_depth_only(10_000)), Flow()
+    for _ in range(170):
+        assert watched.run(flow, seconds=1, sent=5).limit is None
+    assert watched.run(flow, seconds=40, sent=5).limit is not None
+    watched.resume(after_s=60)
+    for _ in range(170):
+        assert watched.run(flow, seconds=1, sent=5).limit is None
+    assert watched.run(flow, seconds=40, sent=5).limit is not None
+
+
+@pytest.mark.parametrize(("sent", "deleted"), [(0, 0), (5, 5), (5, 6)])
+def test_a_queue_that_does_not_grow_reaches_nothing(sent: int, deleted: int) -> None:
+    watched, flow = Scripted(of_depth_only(10_000)), Flow(sent=5_000)
+    state = watched.run(flow, seconds=400, sent=sent, received=deleted, deleted=deleted)
+    assert state.limit is None
+    # It grew once, and has stood still for a minute since.
+    watched.run(flow, seconds=400, sent=5, received=5)
+    state = watched.run(flow, seconds=90)
+    assert state.limit is None
+
+
+def test_one_burst_is_no_growth() -> None:
+    samples = [(number * 5, 100 + 5_000 * (number > 60), 0) for number in range(120)]
+    assert of_depth(series_of(samples), 5_100, 10_000) is None
+
+
+def test_a_pause_of_the_consumers_leaves_the_end_open() -> None:
+    # One minute of three shrinks.
+    depth, samples = 0, []
+    for number in range(120):
+        depth += -20 if number // 12 % 3 == 2 else 30
+        samples.append((number * 5, depth, 0))
+    limit = of_depth(series_of(samples), depth, depth + 600)
+    assert limit == Limit("depth", 595_000 + 100_000, None)
+    assert limit_words(limit, 595_000) == "depth ≥ 1m 40s"
+
+
+def test_ten_minutes_tell_nothing_of_next_week() -> None:
+    series = series_of([(number * 5, number, 0) for number in range(120)])
+    assert of_depth(series, 119, 119 + 17_000) is not None
+    assert of_depth(series, 119, 119 + 17_300) is None
+
+
+def test_a_message_that_nobody_receives_is_aged_ten_minutes_after_it_was_due() -> None:
+    watched, flow = Scripted(), Flow(sent=1, head_ms=START_MS)
+    for second in range(1, 600):
+        state = watched.run(flow, seconds=1)
+        assert (state.limit is not None) == (second > 180)
+        if state.limit is not None:
+            assert state.limit == Limit("age", START_MS + AGED_MS, START_MS + AGED_MS)
+    assert watched.run(flow, seconds=5).limit is None
+
+
+def test_the_age_of_a_queue_that_is_worked_on_in_order() -> None:
+    """10 a second arrive and 4 leave: the first one is as old as 0.6 of the time that has passed."""
+    watched, flow = Scripted(), Flow()
+    for second in range(1, 500):
+        flow.move(sent=10, received=4, deleted=4)
+        flow.head_ms = START_MS + flow.deleted * 100
+        state = watched.poll_one(flow.row())
+        if second > 200:
+            assert state.limit is not None
+            assert state.limit.name == "age"
+            # By steps of 15 s, and of a message in each poll.
+            assert state.limit.soonest_ms == pytest.approx(START_MS + 1_000_000, abs=10_000)
+            assert state.limit.latest_ms == pytest.approx(START_MS + 1_000_000, abs=10_000)
+
+
+def test_a_list_has_the_limit_of_its_depth() -> None:
+    watched = Scripted(Thresholds(depth_limit=2_000), list_trackers(None))
+    flow = ListFlow()
+    for _ in range(400):
+        flow.push(2)
+        state = watched.poll_one(flow.row(watched.at_ms))
+    assert until_s(state, START_MS)[0] == "depth"
+    assert state.limit is not None
+    assert state.limit.soonest_ms == pytest.approx(START_MS + 1_001_000, abs=1_000)
+
+
+def _slow_band(series: QueueSeries) -> tuple[float, float] | None:
+    """The same band of the depth, by the words of the method."""
+    times = series.times_ms
+    pairs, last_ms = [], -inf
+    for start, start_ms in enumerate(times):
+        ends = [end for end, end_ms in enumerate(times) if end_ms >= start_ms + MINUTE_MS]
+        if ends and start_ms - last_ms >= MINUTE_MS / 2:
+            pairs.append((start, ends[0]))
+            last_ms = start_ms
+    slopes = [(series.depth[end] - series.depth[start]) / (times[end] - times[start]) * 1000 for start, end in pairs]
+    known = [slope for slope in slopes if not isnan(slope)]
+    if len(known) < 5 or sum(slope > 0 for slope in known) < len(known) - (len(known) - 1) // 2:
+        return None
+    below = [sum(other <= slope for other in known) - 1 for slope in known]
+    low = min(slope for slope, rank in zip(known, below, strict=True) if rank >= (len(known) - 1) // 10)
+    high = min(slope for slope, rank in zip(known, below, strict=True) if rank >= ceil(0.9 * (len(known) - 1)))
+    return low, high
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_band_is_the_same_by_another_computation(seed: int) -> None:
+    chance = random.Random(seed)
+    depth, at_s, samples = 1_000, 0, []
+    for _ in range(chance.randrange(2, 121)):
+        at_s += chance.choice((5, 5, 5, 6, 30))
+        depth = max(0, depth + chance.randrange(-20, 30))
+        samples.append((at_s, depth, 0))
+    series = series_of(samples)
+    if chance.random() < 0.3:
+        series.depth[chance.randrange(len(samples))] = nan
+
+    found, expected = band_of(depth_slopes(series, 0)), _slow_band(series)
+
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert found == pytest.approx(expected)
+
+
+def test_a_queue_that_was_created_again_has_no_slope_across_it() -> None:
+    series = series_of([(number * 5, number % 60, number % 60) for number in range(120)])
+    assert set(age_slopes(series, 0)) == {1.0}
+    assert len(age_slopes(series, 0)) < len(depth_slopes(series, 0))
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (None, ""),
+        (Limit("depth", 720_000, 1_200_000), "depth 12m–20m"),
+        (Limit("depth", 720_000, 725_000), "depth 12m"),
+        (Limit("age", 540_000, None), "age ≥ 9m 0s"),
+        (Limit("depth", 0, 0), "depth reached"),
+        (Limit("age", -5_000, 60_000), "age 0 ms–1m 0s"),
+    ],
+)
+def test_the_words_of_a_limit(limit: Limit | None, words: str) -> None:
+    assert limit_words(limit, 0) == words
