@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
     from rsmq_tui.monitor.filters.json_paths import JsonPath
     from rsmq_tui.monitor.list_poller import ListPoller
-    from rsmq_tui.monitor.memory import Memory
     from rsmq_tui.monitor.server import Finding
+    from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
 
@@ -62,7 +62,7 @@ class Place(ABC):
         """Return the memory of these queues of the server, as its user sees them."""
         if folder is None:
             return None
-        from rsmq_tui.monitor.memory import Memory  # noqa: PLC0415
+        from rsmq_tui.monitor.tracking.memory import Memory  # noqa: PLC0415
 
         address = self.profile.address
         return Memory(folder, address.label, address.login, self.kind.name, *queues)

@@ -5,19 +5,14 @@ checks        one check of queues for a monitoring system: limits, results and s
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
-forecast      when a growing queue reaches a limit, from the rates of the last ten minutes
 list_poller   polls the list queues of one server, and reads their items
-list_tracker  from poll rows to the states of list queues: inputs of the verdicts
-memory        keeps the last hour of a place across restarts
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries
 reading       tolerant reading of scores, ids and fields that other clients wrote
-rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, inputs of the verdicts
 server        what a server's status means: findings for its screen and for doctor
-series        the recent history of every queue, and rates over it
 text          numbers, times and untrusted text in words
-verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
+tracking      from poll rows to the states of queues: recent history, rates, verdicts, forecasts
 """
 
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
@@ -25,8 +20,8 @@ from rsmq_tui.monitor.filters.search import Group, GroupingError, Groups, Progre
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
 from rsmq_tui.monitor.poller import LivePoller, Source
-from rsmq_tui.monitor.series import QueuePoint, TotalsPoint, Trend
-from rsmq_tui.monitor.verdicts import Thresholds, outlook, reason
+from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason
 
 __all__ = [
     "Cost",

@@ -17,13 +17,13 @@ from rsmq_tui.files import FileLock, read_json, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
-from rsmq_tui.monitor.list_tracker import list_trackers
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.poller import LivePoller
-from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
-from rsmq_tui.monitor.verdicts import Thresholds, reason
+from rsmq_tui.monitor.tracking.list_tracker import list_trackers
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, Row, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader

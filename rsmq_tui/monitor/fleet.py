@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import chain
 
 from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.series import TotalsPoint, Trend
 from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.tracking.series import TotalsPoint, Trend
 from rsmq_tui.protocol.kinds import kind_of
 
 _POINT_MS = 1_000

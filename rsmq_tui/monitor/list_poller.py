@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, JsonPath, read_age
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search_chunks
-from rsmq_tui.monitor.list_tracker import list_trackers
 from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.peek import (
     DUE_BOUNDS,
@@ -23,9 +22,10 @@ from rsmq_tui.monitor.peek import (
     row_of,
 )
 from rsmq_tui.monitor.poller import Polling, Waiters, refusal
-from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.list_tracker import list_trackers
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
 from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.keys import name_bytes
@@ -36,7 +36,7 @@ from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
-    from rsmq_tui.monitor.memory import Memory
+    from rsmq_tui.monitor.tracking.memory import Memory
 
 
 # Each state in the filter language, and the only place where items can have it.

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from rsmq_tui.monitor.forecast import Limit
-from rsmq_tui.monitor.series import FlightTimes, Trend
+from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
 
 

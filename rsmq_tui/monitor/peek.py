@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rsmq_tui.monitor.reading import read_id, read_score
-from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,

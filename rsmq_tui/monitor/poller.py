@@ -24,16 +24,16 @@ from rsmq_tui.monitor.peek import (
     read_page,
     row_of,
 )
-from rsmq_tui.monitor.rsmq_tracker import Sampler
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
 from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
-    from rsmq_tui.monitor.memory import Memory
+    from rsmq_tui.monitor.tracking.memory import Memory
 
 
 RETRY_FIRST_S = 1.0

@@ -9,7 +9,7 @@ values        reads single values and tables of the file; reports the line of ea
 
 from dataclasses import dataclass, field
 
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.lists.naming import ListNames
 

@@ -2,20 +2,17 @@
 
 app         RsmqApp: start, polls, command palette, exit, and the guard against terminal escapes
 app.tcss    the style sheet
-audit       the audit screen
 changes     from a key to a change: forms, preview, progress
 columns     the columns of the tables of queues and of messages, sorting, and filtering by words
 dashboard   what all screens share: servers or a replay, the last snapshot, navigation, changes
 dialogs     dialogs of all screens: help, pages for users, and the choice of a namespace
-events      the log of events: its screen, and the last three on the overview
 history     the history screen: the tables of an analysis
 keys        every key: bindings, hints, help and palette come from this table
-known       known troubles: how they are shown, and the form that notes one
 overview    the overview: all queues
+place       what is about a server: audit, events, known troubles, its status
 queue       the screens of one queue and of one message
 replay      replays: banner, keys, and the comparison of two times
 screen      the base of all screens: snapshot, status line, line of the running change
-server      the server screen: memory, clients, replication, disk and latency of one server
 servers     the servers that the dashboard watches
 theme       themes, and the signs, words and colours of verdicts and states
 widgets     widgets that send only the cells that changed

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
-from rsmq_tui.monitor.forecast import limit_words
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
+from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import RSMQ, Kind
-from rsmq_tui.tui.known import known_verdict
+from rsmq_tui.tui.place.known import known_verdict
 from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column

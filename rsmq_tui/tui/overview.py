@@ -18,9 +18,9 @@ from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
-from rsmq_tui.tui.events import LastEvents
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
-from rsmq_tui.tui.known import known_pieces, known_verdict
+from rsmq_tui.tui.place.events import LastEvents
+from rsmq_tui.tui.place.known import known_pieces, known_verdict
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words

@@ -103,7 +103,7 @@ class DashboardScreen(Screen[None]):
         part = self.dashboard.part(place)
         if part is None:
             return
-        from rsmq_tui.tui.known import ask_known  # noqa: PLC0415 - not before the first paint
+        from rsmq_tui.tui.place.known import ask_known  # noqa: PLC0415 - not before the first paint
 
         form = ask_known(self.dashboard, part, queue)
         if isinstance(form, str):

@@ -9,8 +9,9 @@ from pathlib import Path
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, memory
-from rsmq_tui.monitor.memory import Memory
+from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor.tracking import memory
+from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, filled

@@ -13,9 +13,9 @@ from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SCHEMA_FILE, describe
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
-from rsmq_tui.monitor.list_tracker import list_trackers
-from rsmq_tui.monitor.rsmq_tracker import Sampler
-from rsmq_tui.monitor.series import ListSeries
+from rsmq_tui.monitor.tracking.list_tracker import list_trackers
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
 from tests.history.made import rows_of, state

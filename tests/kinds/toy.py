@@ -17,7 +17,7 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.model import Totals, Verdict
 from rsmq_tui.monitor.peek import MessageRow
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address, Namespaces, RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.kinds import Kind, Tab

@@ -6,7 +6,7 @@ from itertools import count
 
 from rsmq_tui.monitor import QueueState, Thresholds
 from rsmq_tui.monitor.filters.json_paths import JsonPath
-from rsmq_tui.monitor.list_tracker import list_trackers
+from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.protocol import Row
 from tests.monitor.rows import Scripted
 

@@ -6,9 +6,9 @@ from math import ceil, inf, isnan, nan
 import pytest
 
 from rsmq_tui.monitor import QueueState, Thresholds
-from rsmq_tui.monitor.forecast import Limit, age_slopes, band_of, depth_slopes, limit_of, limit_words
-from rsmq_tui.monitor.list_tracker import list_trackers
-from rsmq_tui.monitor.series import QueueSeries, Sample, Trend
+from rsmq_tui.monitor.tracking.forecast import Limit, age_slopes, band_of, depth_slopes, limit_of, limit_words
+from rsmq_tui.monitor.tracking.list_tracker import list_trackers
+from rsmq_tui.monitor.tracking.series import QueueSeries, Sample, Trend
 from tests.monitor.list_rows import ListFlow
 from tests.monitor.rows import START_MS, Flow, Scripted
 

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, Verdict, memory
-from rsmq_tui.monitor.memory import EVERY_MS, KEPT_MS, Memory
-from rsmq_tui.monitor.series import Moment
+from rsmq_tui.monitor import LivePoller, Verdict
+from rsmq_tui.monitor.tracking import memory
+from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
+from rsmq_tui.monitor.tracking.series import Moment
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.killing import ROOT
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
@@ -395,8 +396,8 @@ KILLED = """
 import sys
 from array import array
 from pathlib import Path
-from rsmq_tui.monitor.memory import Memory
-from rsmq_tui.monitor.series import Moment
+from rsmq_tui.monitor.tracking.memory import Memory
+from rsmq_tui.monitor.tracking.series import Moment
 
 memory, names = Memory(Path(sys.argv[1]), "x"), [f"q{number}" for number in range(2000)]
 for slot in range(100_000):
@@ -430,8 +431,8 @@ class TestFiles:
 import json, resource, sys
 from array import array
 from pathlib import Path
-from rsmq_tui.monitor.memory import Memory
-from rsmq_tui.monitor.series import Moment
+from rsmq_tui.monitor.tracking.memory import Memory
+from rsmq_tui.monitor.tracking.series import Moment
 
 memory, told = Memory(Path(sys.argv[1]), "x"), []
 names = [str(hash((number, "name"))) for number in range(5000)]

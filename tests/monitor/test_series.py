@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS, TOTALS_KEPT
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS, TOTALS_KEPT
 from tests.monitor.rows import Flow, Scripted
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.profiles.config import Config, _Said, example, read_config
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Value
 from rsmq_tui.protocol import Node, Tls

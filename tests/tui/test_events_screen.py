@@ -11,7 +11,7 @@ from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.events import EventsScreen
+from rsmq_tui.tui.place.events import EventsScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
 from tests.events.made import event

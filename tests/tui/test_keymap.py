@@ -11,18 +11,18 @@ from textual.dom import DOMNode
 from rsmq_tui.docs import page
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.audit import AuditScreen
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
-from rsmq_tui.tui.events import EventsScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.place.audit import AuditScreen
+from rsmq_tui.tui.place.events import EventsScreen
+from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.server import ServerScreen
 from rsmq_tui.tui.widgets.controls import ChoiceInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView

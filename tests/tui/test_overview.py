@@ -3,7 +3,7 @@
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Drain, Verdict
-from rsmq_tui.monitor.forecast import Limit
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.overview import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.monitor.forecast import Limit
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen

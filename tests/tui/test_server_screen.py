@@ -13,7 +13,7 @@ from rsmq_tui.monitor import LivePoller, PeekError
 from rsmq_tui.protocol import Failure, QueueReader
 from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.server import ServerScreen
+from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import app_of, opened, play, poll_again, press_for_screen, resized, settled, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource

@@ -4,8 +4,8 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.monitor.forecast import Limit
-from rsmq_tui.monitor.series import FlightTimes
+from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.tui.columns import columns_of
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource

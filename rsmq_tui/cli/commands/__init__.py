@@ -1,21 +1,18 @@
 """The commands of `rsmq-tui` and its own options. Each command is imported when it is called.
 
 audit       `rsmq-tui audit`: inconsistent keys, and fixing them
-check       `rsmq-tui check`: one check of queues, as a plugin of a monitoring system
 completion  `rsmq-tui completion`: scripts for shells, and the names that a shell completes
 demo        `rsmq-tui demo`: the dashboard on a private server with a workload
 doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
-exporter    `rsmq-tui exporter`: Prometheus metrics over HTTP
 help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal; `rsmq-tui undo`
-known       `rsmq-tui known`: troubles of queues that somebody has acknowledged
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
+monitoring  `rsmq-tui check`, `watch`, `known`, `events`, `exporter`
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
-recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `events`
+recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
-watch       `rsmq-tui watch`: alerts, without a screen
 """
 
 import click
@@ -38,11 +35,11 @@ _COMMANDS = {
         ("journal", "journal", "list the changes made from this machine, and show their details"),
     ),
     "Monitoring": (
-        ("check", "check", "check queues once, as a plugin of a monitoring system"),
-        ("watch", "watch", "apply the alert rules of the configuration file, without a screen"),
-        ("known", "known", "acknowledge the trouble of a queue: no alerts for it, until a time or until it is ok"),
-        ("events", "recorded.events", "print what happened to queues and servers while a dashboard watched them"),
-        ("exporter", "exporter", "serve the state of all queues as Prometheus metrics"),
+        ("check", "monitoring.check", "check queues once, as a plugin of a monitoring system"),
+        ("watch", "monitoring.watch", "apply the alert rules of the configuration file, without a screen"),
+        ("known", "monitoring.known", "acknowledge trouble of a queue: no alerts until a time, or until it is ok"),
+        ("events", "monitoring.events", "print what happened to queues and servers while a dashboard watched them"),
+        ("exporter", "monitoring.exporter", "serve the state of all queues as Prometheus metrics"),
     ),
     "Recordings": (
         ("record", "recorded.record", "record the state of all queues at every poll, as Parquet files"),

@@ -14,7 +14,7 @@ from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Of, Timeli
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.tracking.series import Trend
 
 
 def labels_of(places: Iterable[Place], known: Mapping[Place, str] | None = None) -> dict[Place, str]:

@@ -11,10 +11,10 @@ from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
-from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
 from rsmq_tui.monitor.text import clock, printable
-from rsmq_tui.monitor.verdicts import Judgement, drain_of
+from rsmq_tui.monitor.tracking.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 

@@ -26,7 +26,7 @@ from rsmq_tui.monitor.filters.matching import (
     term_tests,
 )
 from rsmq_tui.monitor.text import read_size, read_span
-from rsmq_tui.monitor.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import RawMessage, ReadField, name_bytes
 from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
 

@@ -31,15 +31,15 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
-from rsmq_tui.monitor.forecast import limit_words
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
-from rsmq_tui.monitor.series import FlightTimes
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.tracking.forecast import limit_words
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.known import known_pieces
+from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.series import Trend
+from rsmq_tui.monitor.tracking.series import Trend
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
-from rsmq_tui.monitor.series import QueuePoint, TotalsPoint
 from rsmq_tui.monitor.text import compact, rate
+from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
 CHART_SPAN_MS = 600_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Thresholds, Totals, TotalsPoint, Trend, Verdict
-from rsmq_tui.monitor.series import BUCKET_MS, Sample
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, Sample
 from rsmq_tui.tui.app import RsmqApp
 from tests.bench.peers.channel import Channel
 

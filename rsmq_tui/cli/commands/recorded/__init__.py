@@ -1,6 +1,5 @@
 """The commands of `rsmq-tui` that write and read recordings. Each is imported when it is called.
 
-events    `rsmq-tui events`: what happened while a dashboard ran
 history   `rsmq-tui history`: the history screen alone, without a server
 pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
 record    `rsmq-tui record`: record every poll until it is stopped

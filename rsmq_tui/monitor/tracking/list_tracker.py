@@ -7,10 +7,10 @@ from typing import Any
 from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.reading import read_score
-from rsmq_tui.monitor.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
-from rsmq_tui.monitor.series import ListSample, ListSeries, Trend, or_none, or_unknown
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.monitor.verdicts import Thresholds, net_drain_of
+from rsmq_tui.monitor.tracking.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
 
 _FOREVER = 1 << 62

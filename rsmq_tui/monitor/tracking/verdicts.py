@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.series import Rates, Sample
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
+from rsmq_tui.monitor.tracking.series import Rates, Sample
 from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.

@@ -9,11 +9,12 @@ from math import ceil, inf, nan
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
-from rsmq_tui.monitor.forecast import KNOWN_MS, Limit, limit_of
 from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
-from rsmq_tui.monitor.series import (
+from rsmq_tui.monitor.text import plural
+from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, Limit, limit_of
+from rsmq_tui.monitor.tracking.series import (
     STILL,
     UNKNOWN,
     Moment,
@@ -27,8 +28,7 @@ from rsmq_tui.monitor.series import (
     or_none,
     or_unknown,
 )
-from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.verdicts import OK, Judgement, Thresholds, Troubles, drain_of
+from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, Troubles, drain_of
 from rsmq_tui.protocol import TIME_FROM, Flight, MessagePage, PageLook, Row
 
 

@@ -22,8 +22,8 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.monitor.rsmq_tracker import Sampler
-from rsmq_tui.monitor.series import BUCKET_MS, BUCKETS, Moment, Past, TotalsPoint
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, Moment, Past, TotalsPoint
 
 if TYPE_CHECKING:
     import sqlite3

@@ -17,8 +17,8 @@ from functools import lru_cache
 from math import ceil, inf, isnan
 from typing import NamedTuple
 
-from rsmq_tui.monitor.series import QueueSeries
 from rsmq_tui.monitor.text import duration
+from rsmq_tui.monitor.tracking.series import QueueSeries
 
 _WINDOW_MS = 60_000
 _STEP_MS = 30_000

@@ -1,0 +1,9 @@
+"""From the rows of polls to the states of queues.
+
+forecast      when a growing queue reaches a limit, from the rates of the last ten minutes
+list_tracker  from poll rows to the states of list queues: inputs of the verdicts
+memory        keeps the last hour of a place across restarts
+rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, inputs of the verdicts
+series        the recent history of every queue, and rates over it
+verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
+"""
