@@ -298,7 +298,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             beside = f"; {leases}" if queue.expired else ""
             return f"{ready} ready and the next one has been the same for {idle}{beside}"
         case Verdict.STALLED if queue.totalrecv == 0:
-            return f"{ready} ready, never received, {span} since {_first(queue)}"
+            return f"{ready} ready, never received, {_never_received_since(queue, idle)}"
         case Verdict.STALLED:
             return f"{ready} ready and none received for {idle}{hardly}"
         case Verdict.LEAKING:
@@ -382,8 +382,16 @@ def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
     return f"; checked {count(min(queue.looked, queue.depth))} of {plural(queue.depth, 'message')}"
 
 
-def _first(queue: QueueState) -> str:
-    return "the first send" if queue.since_ms == queue.oldest_ready_ms else "the first was due"
+def _never_received_since(queue: QueueState, idle: str) -> str:
+    since_ms = queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms
+    if since_ms == queue.oldest_ready_ms:
+        return f"{idle} since the first send"
+    if since_ms is not None and since_ms == queue.created_ms:
+        return f"{idle} since the queue was created"
+    if since_ms is not None and since_ms < (queue.oldest_ready_due_ms or 0):
+        # What was due then is gone.
+        return f"no consumer for {idle}"
+    return f"{idle} since the first was due"
 
 
 def _round_duration(ms: int) -> str:

@@ -39,7 +39,13 @@ def state(**changes: Any) -> QueueState:
             "50,000 messages ready, never received, 26m since the first send",
         ),
         (
-            {**IDLE, "ready": 50_000, "totalrecv": 0, "oldest_ready_ms": AT_MS - 9_560_000},
+            {
+                **IDLE,
+                "ready": 50_000,
+                "totalrecv": 0,
+                "oldest_ready_ms": AT_MS - 9_560_000,
+                "oldest_ready_due_ms": AT_MS - 1_560_000,
+            },
             "50,000 messages ready, never received, 26m since the first was due",
         ),
         (
