@@ -6,6 +6,7 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -19,6 +20,14 @@ _STEADY_S = 0.02
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
+
+
+# Thresholds that are no durations, in words.
+_THRESHOLD_WORDS: dict[str, Callable[[float], str]] = {
+    "growing_messages": lambda value: f"{count(int(value))} messages",
+    "growing_share": lambda value: f"{100 * value:g} % of arrivals",
+    "poison_rc": lambda value: f"poisoned {count(int(value))} receives",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +71,22 @@ class Thresholds:
         needed = max(self.growing_messages, self.growing_share * (now.totalsent - earlier.totalsent))
         return gained / needed if needed else 1.0
 
-    def changed(self, *names: str, only_higher: bool = False) -> str:
+    def changed(self, *names: str, only_higher: bool = False, in_words: bool = False) -> str:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
 
-        ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned.
+        ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
+        ``in_words``, those that are no durations are told in words: 100 messages, 10 % of arrivals.
         """
         told = []
         for known in fields(self):
             name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
+            words = _THRESHOLD_WORDS.get(name) if in_words else None
             if value == known.default or (names and name not in names) or (only_higher and value < known.default):
                 continue
-            told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:g}'}")
+            if words is not None:
+                told.append(words(value))
+            else:
+                told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:g}'}")
         return ", ".join(told)
 
 
@@ -270,7 +284,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
             looked = unlooked or _looked(queue, at_ms, only_partly=True)
-            higher = thresholds.changed(*_BEGINNING, only_higher=True)
+            higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
             return f"nothing is wrong{looked}{_by(higher)}" if queue.depth else "empty"
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
@@ -278,7 +292,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         clear = _round_duration(thresholds.clear_ms)
         return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
     names = _NAMES.get(queue.verdict)
-    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names)) if names else ''}"
+    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
