@@ -315,6 +315,10 @@ class _Rsmq:
         await self._command("HINCRBY", key, "totalsent", len(messages))
         await self._command("HINCRBY", key, "totalrecv", sum(message.rc for message in messages))
 
+    async def age(self, queue: str, created_s: int, by_s: float) -> None:
+        """Let a queue, created at ``created_s`` since the epoch, have been created ``by_s`` seconds earlier."""
+        await self._command("HSET", self._keys.attributes(queue), "created", int(created_s - by_s))
+
 
 class _Worker:
     """The producer and the consumer of one scenario."""
@@ -372,6 +376,9 @@ class _Worker:
         attributes = await self._queues.get_queue_attributes(self._queue)
         # Ages are counted from the server's time, here the second in which it created the queue.
         now_ms = (attributes.created or 0) * 1000
+        if self._scenario.consumer is None and self._scenario.backlog is not None:
+            # As if it had been there, without a consumer, since its oldest message was sent.
+            await self._rsmq.age(self._queue, now_ms // 1000, self._scenario.backlog.oldest_s)
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
         while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
             await self._queues.restore_messages(self._queue, chunk)

@@ -105,7 +105,9 @@ LIST = Kind(
     title="a Redis List",
     label="lists",
     ns="(lists)",
-    actions=frozenset(("send", "delete", "purge", "hide", "move", "copy", "import", "pop", "requeue", "ack", "trim")),
+    actions=frozenset(
+        ("send", "delete", "purge", "extend", "move", "copy", "import", "pop", "requeue", "ack", "trim"),
+    ),
     has_leases=True,
     can_block=True,
     # Items that are not ready are in processing.

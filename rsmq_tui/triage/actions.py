@@ -85,6 +85,14 @@ class Hide(MessageAction, name="hide", past="hidden"):
         return (("for", f"{self.seconds:,} s from now"),)
 
 
+class ExtendLease(Hide, verb="Extend", past="extended"):
+    """Give items in processing a lease that ends ``seconds`` from now; the list queues' form of hiding."""
+
+    def about(self, count: int) -> str:
+        """Return the number of leases."""
+        return plural(count, "lease")
+
+
 class Release(MessageAction, name="release", past="released"):
     """Make messages visible now."""
 

@@ -165,7 +165,7 @@ class Guard:
         return Outcome.DONE if is_same else Outcome.CHANGED
 
 
-UNCHANGED = Guard("Messages changed since this preview are skipped and listed.")
+UNCHANGED = Guard("Messages changed since this preview are skipped and counted.")
 
 
 SAME_MESSAGE = Guard(

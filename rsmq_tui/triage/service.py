@@ -54,7 +54,7 @@ class Backend(ABC):
 
 
 READ_ONLY = "read-only: nothing can be changed"
-_LEFT_ALONE = "Messages changed since are skipped and listed."
+_LEFT_ALONE = "Messages changed since, or gone, are skipped and counted."
 _ANOTHER_SERVER = (
     "The server at this address was restarted or replaced since the change: check that it is the right one."
 )

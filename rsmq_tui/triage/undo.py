@@ -125,7 +125,8 @@ def undo_summary(change: Change) -> str:
     elif not change.done:
         done = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
     else:
-        done = f"{change.past} {plural(change.done, 'message')}, {change.what}"
+        to = "" if change.target is None else f" to {printable(change.target)}"
+        done = f"{change.past} {plural(change.done, 'message')}{to}, {change.what}"
     return f"change {change.change}: {done}"
 
 

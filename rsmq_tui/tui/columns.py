@@ -181,12 +181,12 @@ _DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN",
 
 
 def columns_of(
-    kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False
+    kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False, clock_times: bool = False
 ) -> tuple[Column[QueueState, QueueContext], ...]:
     """Return the columns of the queue table for these kinds of queues.
 
     With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
-    have, are shown only if such queues are watched.
+    have, are shown only if such queues are watched. With ``clock_times``, the wait is shown as the time of its start.
     """
     kinds = tuple(kinds)
     has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
@@ -203,6 +203,8 @@ def columns_of(
         if column.id in left_out:
             continue
         shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
+        if column.id == "waiting" and clock_times:
+            shown = replace(column, title="SINCE")
         columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
     return tuple(columns)
 

@@ -127,6 +127,7 @@ class OverviewScreen(DashboardScreen):
     def __init__(self) -> None:
         super().__init__()
         self._sites: Sequence[WatchedServer] = ()
+        self._clock_times = False
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
         self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
@@ -163,8 +164,8 @@ class OverviewScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
-        if self.dashboard.sites is not self._sites:
-            # Another server appeared in a replay.
+        if self.dashboard.sites is not self._sites or self.dashboard.clock_times != self._clock_times:
+            # Another server appeared in a replay, or ages became times.
             self._take_sites()
         self._show_chart(snapshot)
         self._last_events.follow(snapshot)
@@ -193,9 +194,10 @@ class OverviewScreen(DashboardScreen):
                 site.source.sample_first([queue.name for queue in in_sight if queue.place == site.place])
 
     def _take_sites(self) -> None:
-        self._sites = self.dashboard.sites
+        self._sites, self._clock_times = self.dashboard.sites, self.dashboard.clock_times
         kinds = [site.kind for site in self._sites]
-        self.table.columns = columns_of(kinds, several_servers=not are_of_one_server(self._sites))
+        several_servers = not are_of_one_server(self._sites)
+        self.table.columns = columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the age of the numbers of servers that do not answer, by place, if there are several servers."""

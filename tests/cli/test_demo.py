@@ -70,6 +70,17 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
             assert "Traceback" not in process.stderr.read()
 
 
+def test_another_server_at_its_address_gets_nothing() -> None:
+    with _demo() as (process, url, server_pid):
+        os.kill(server_pid, signal.SIGKILL)
+        with EmbeddedServer(port=int(url.rpartition(":")[2].partition("/")[0])), redis.Redis.from_url(url) as client:
+            _, err = process.communicate(timeout=SECONDS_MAX)
+            assert process.returncode == 2
+            assert "the demo's server has ended: restart rsmq-tui demo" in err
+            assert "Traceback" not in err
+            assert client.dbsize() == 0
+
+
 _NO_PROGRAM = """
 import sys
 from unittest import mock

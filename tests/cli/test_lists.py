@@ -193,7 +193,11 @@ def test_processing(command: Command, client: Redis) -> None:
     client.zadd(f"{KEY}:leases", {b"x" * 22 + b":" + body(0): 1000})
     assert command("messages", "requeue", LISTED, "--filter", "json.id=0", "--yes").lines[0]["done"] == 1
     assert items(client) == [body(0), body(2), body(3), body(4)]
-    assert command("messages", "hide", LISTED, "--all", "--seconds", "60", "--yes").lines[0]["done"] == 1
+    hidden = command("messages", "hide", LISTED, "--all", "--seconds", "60", "--yes").lines[0]
+    # The name in JSON is that of RSMQ; people read what happens to a list.
+    assert (hidden["action"], hidden["done"]) == ("hide", 1)
+    told = command("messages", "hide", LISTED, "--all", "--seconds", "90", "--yes", terminal=True).text
+    assert "queue:orders: extended 1," in told
     assert client.zcard(f"{KEY}:leases") == 1
     assert command("messages", "ack", LISTED, "--all", "--yes").lines[0]["done"] == 1
     assert not client.exists(f"{KEY}:processing", f"{KEY}:leases")

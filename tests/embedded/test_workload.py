@@ -151,6 +151,8 @@ async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(
     async with working(redis_url, still, ns="{shop}"):
         attributes = Rsmq(client, ns="{shop}").get_queue_attributes("still")
         assert (attributes.msgs, attributes.totalsent, attributes.totalrecv) == (700, 700, 1050)
+        # The queue is as old as its oldest message.
+        assert (attributes.modified or 0) - (attributes.created or 0) == 60
 
 
 async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis) -> None:

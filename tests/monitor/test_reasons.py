@@ -39,7 +39,13 @@ def state(**changes: Any) -> QueueState:
             "50,000 messages ready, never received, 26m since the first send",
         ),
         (
-            {**IDLE, "ready": 50_000, "totalrecv": 0, "oldest_ready_ms": AT_MS - 9_560_000},
+            {
+                **IDLE,
+                "ready": 50_000,
+                "totalrecv": 0,
+                "oldest_ready_ms": AT_MS - 9_560_000,
+                "oldest_ready_due_ms": AT_MS - 1_560_000,
+            },
             "50,000 messages ready, never received, 26m since the first was due",
         ),
         (
@@ -106,7 +112,7 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
         (
             {"verdict": Verdict.GROWING, "kind": "list", "since_ms": AT_MS - 90_000},
             {"growing_ms": 60_000, "growing_share": 0.1},
-            "has grown for 1m 30s; next item 1 s old (thresholds: growing 1 min, growing_share 0.1)",
+            "has grown for 1m 30s; next item 1 s old (thresholds: growing 1 min, 10 % of arrivals)",
         ),
         (
             {"verdict": Verdict.AGED, "oldest_ready_due_ms": AT_MS - 90_000},
@@ -122,7 +128,7 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
         (
             {"verdict": Verdict.OK},
             {"aged_ms": 3_600_000, "stalled_ms": 30_000, "clear_ms": 60_000, "poison_rc": 9},
-            "nothing is wrong (thresholds: aged 1 h, poison_rc 9)",
+            "nothing is wrong (thresholds: aged 1 h, poisoned 9 receives)",
         ),
         ({"verdict": Verdict.OK}, {"stalled_ms": 30_000, "clear_ms": 60_000}, "nothing is wrong"),
         ({"verdict": Verdict.OK, "depth": 0}, {"aged_ms": 3_600_000}, "empty"),

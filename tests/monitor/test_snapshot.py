@@ -50,7 +50,8 @@ async def test_a_queue(client: redis.Redis, poller: LivePoller) -> None:
         since_ms=None,
         drain=Drain.UNKNOWN,
         oldest_ready_due_ms=(queue.oldest_ready_ms or 0) - 1000,
-        idle_since_ms=(queue.oldest_ready_ms or 0) - 1000,
+        # It cannot have been idle for longer than it exists.
+        idle_since_ms=max((queue.oldest_ready_ms or 0) - 1000, created_s * 1000),
     )
     assert queue.oldest_ready_ms is not None
     assert snapshot.at_ms - 60_000 < queue.oldest_ready_ms <= snapshot.at_ms

@@ -46,10 +46,47 @@ class TestWatching:
 
     def test_not_of_one_that_was_never_received_from(self) -> None:
         watched = Scripted()
-        state = watched.poll_one(Flow(sent=50_000, head_ms=START_MS - 1_559_000).row())
+        state = watched.poll_one(Flow(sent=50_000, head_ms=START_MS - 1_559_000).row(created=b"1749990000"))
 
         assert (state.verdict, state.since_ms) == (Verdict.STALLED, START_MS - 1_559_000)
         words = "50,000 messages ready, never received, 26m since the first send"
+        assert reason(state, watched.at_ms, Thresholds()) == words
+
+    def test_a_queue_is_not_idle_for_longer_than_it_exists(self) -> None:
+        watched = Scripted()
+        # Old messages that were moved to a new queue.
+        row = Flow(sent=5, head_ms=START_MS - 2_580_000).row(created=b"%d" % (START_MS // 1000))
+        states = [watched.poll_one(row) for _ in range(60)]
+
+        assert states[58].verdict is not Verdict.STALLED
+        assert (states[59].verdict, states[59].since_ms) == (Verdict.STALLED, START_MS)
+        words = "5 messages ready, never received, 1m 0s since the queue was created"
+        assert reason(states[59], watched.at_ms, Thresholds()) == words
+        assert outlook(states[59], watched.at_ms) == "no consumer for 1m 0s"
+
+    def test_a_created_time_in_the_future_says_nothing_about_a_queue(self) -> None:
+        watched = Scripted()
+        row = Flow(sent=5, head_ms=START_MS - 2_580_000).row(created=b"1850000000")
+        assert watched.poll_one(row).since_ms == START_MS - 2_580_000
+
+    def test_what_waited_before_monitoring_counts_while_it_is_there(self) -> None:
+        watched = Scripted()
+        flow = Flow(sent=50, head_ms=START_MS - 900_000)
+        state = watched.poll_one(flow.row())
+        assert (state.verdict, state.idle_since_ms) == (Verdict.STALLED, START_MS - 900_000)
+
+        # The oldest is deleted, without a receive.
+        flow.head_ms = START_MS - 70_000
+        state = watched.run(flow, seconds=1, deleted=1)
+        words = "49 messages ready, never received, 1m 12s since the first send"
+        assert reason(state, watched.at_ms, Thresholds()) == words
+
+        flow.head_ms = START_MS + 1500
+        state = watched.run(flow, seconds=1, deleted=1)
+        # What was seen stays: messages have been ready since the first poll, and none was received.
+        assert state.idle_since_ms == START_MS + 1000
+        state = watched.run(flow, seconds=60)
+        words = "48 messages ready, never received, no consumer for 1m 2s"
         assert reason(state, watched.at_ms, Thresholds()) == words
 
     def test_a_queue_that_doubles_until_it_is_growing(self) -> None:

@@ -205,7 +205,7 @@ async def test_what_was_named_is_left_alone_and_offered_again(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:
     preview = await triage.preview(Delete(queue="a-dlq"), Named(tuple(ids)))
-    assert preview.notes[0] == "Messages changed since this preview are skipped and listed."
+    assert preview.notes[0] == "Messages changed since this preview are skipped and counted."
     queues.receive_messages("a-dlq", 5, vt=100)
     report = await triage.run(preview).to_end()
 

@@ -46,6 +46,19 @@ async def test_a_message_moves_as_it_is(triage: ChangeService, client: Redis, qu
     }
 
 
+async def test_the_undo_of_a_move_names_both_queues_and_promises_no_list(triage: ChangeService, queues: Rsmq) -> None:
+    queues.send_messages("a", ["one", "two"])
+    await done(triage, Move(queue="a", target="b"))
+    queues.receive_messages("b", 2)
+
+    preview = await triage.preview_undo()
+    assert preview.what == "change 1: moved 2 messages to b, every message of the queue"
+    assert preview.rows[0][1].startswith("a on ")
+    assert preview.notes[0] == "Messages changed since, or gone, are skipped and counted."
+    report = await triage.run(preview).to_end()
+    assert report.sentence == "put back 0, skipped 2 (received or changed meanwhile), failed 0"
+
+
 async def test_a_copy_was_never_received(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     queues.receive_messages("a", 2)

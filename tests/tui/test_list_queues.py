@@ -239,7 +239,7 @@ OF_AN_ITEM: Sequence[tuple[int, str, str, dict[str, str], str, str]] = (
     (1, "job-4", "x", {}, "deleted 1,", "no longer in the queue"),
     (4, "job-1", "x", {}, "deleted 1,", "no longer in the queue"),
     (4, "job-1", "0", {}, "requeued 1,", "ready · waiting for a consumer"),
-    (4, "job-1", "plus", {"seconds": "7200"}, "hidden 1,", "in flight · its lease ends in 1h 59m"),
+    (4, "job-1", "plus", {"seconds": "7200"}, "extended 1,", "in flight · its lease ends in 1h 59m"),
     (4, "job-1", "K", {}, "acked 1,", "no longer in the queue"),
     (1, "job-4", "M", {"target": "rsmq:orders"}, "moved 1,", "no longer in the queue"),
     (1, "job-4", "C", {"target": "rsmq:orders"}, "copied 1,", "ready · waiting for a consumer"),
@@ -289,7 +289,7 @@ async def test_keys_of_an_item_are_those_of_its_kind(redis_url: str, thumbnails:
         await _open_item(pilot, 0, "job-3")
         hints = lines_of(pilot.app.screen.query_one(KeyHints))[0]
         assert "0 requeue" in hints
-        assert "+ hide" in hints
+        assert "+ extend lease" in hints
         assert "redrive" not in hints
         await press(pilot, "R")
         assert isinstance(pilot.app.screen, MessageScreen)

@@ -174,6 +174,8 @@ async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> N
         await press(pilot, "t")
         assert "2h 14m" not in lines_of(table_of(pilot))[1]
         assert "08:52:40" in lines_of(table_of(pilot))[1]
+        assert "WAITING" not in lines_of(table_of(pilot))[0]
+        assert lines_of(table_of(pilot))[0].index("SINCE") == lines_of(table_of(pilot))[1].index("08:52:40") + 3
         await press(pilot, "enter")
         assert "11:05:40" in lines_of(table_of(pilot))[1]
         await press(pilot, "t")
@@ -181,3 +183,4 @@ async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> N
         assert "in 20 s" in lines_of(table_of(pilot))[3]
         await press(pilot, "escape")
         assert "2h 14m" in lines_of(table_of(pilot))[1]
+        assert "WAITING" in lines_of(table_of(pilot))[0]

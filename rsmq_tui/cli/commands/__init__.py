@@ -31,7 +31,7 @@ _COMMANDS = {
         ("who", "queues:who", "show which clients receive from, delete from and send to a queue"),
         ("snapshot", "snapshot", "print the state of all queues as JSON"),
         ("audit", "audit", "find inconsistent keys of queues, and fix them"),
-        ("undo", "journal:undo", "undo a change; messages changed since are skipped and listed"),
+        ("undo", "journal:undo", "undo a change; messages changed since are skipped and counted"),
         ("journal", "journal", "list the changes made from this machine, and show their details"),
     ),
     "Monitoring": (

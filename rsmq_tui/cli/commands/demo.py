@@ -4,7 +4,10 @@ import asyncio
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
@@ -26,7 +29,12 @@ DEMO_LISTS = ("queue:*",)
 DEMO_LIST_AGE = "created"
 
 
-_STATUSES = {0: "you quit, or the time of --seconds is over", 2: "a usage error, or its server cannot be started"}
+_STATUSES = {
+    0: "you quit, or the time of --seconds is over",
+    2: "a usage error, or its server cannot be started, or has ended",
+}
+# Shorter than the time after which the workload connects again.
+_LOOK_S = 0.05
 
 
 @click.command(cls=Command, examples=("", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
@@ -87,6 +95,7 @@ def _with_dashboard(server: Server, options: Options) -> int:
     ):
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
+        _when_ended(server, workload.stop)
         profile = Profile(
             "",
             address_of(server),
@@ -100,26 +109,55 @@ def _with_dashboard(server: Server, options: Options) -> int:
         return open_dashboard(options, (profile,), Path(folder))
 
 
+_ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
+
+
 def address_of(server: Server) -> Address:
     """Return the address of the demo's server; a failed connection says that the server has ended, if it has."""
-    ended = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
-    return Address(server.url, ended=lambda: None if server.is_running else ended)
+    return Address(server.url, ended=lambda: None if server.is_running else _ENDED)
 
 
 def _headless(server: Server, options: Options) -> int:
     # With a screen it runs in its own process.
     from rsmq_tui.embedded.workload import DEMO, DEMO_WITHOUT_SCRIPTS, run_workload  # noqa: PLC0415
 
+    is_lost = False
+
     async def work() -> None:
-        stop = asyncio.Event()
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def lose() -> None:
+            nonlocal is_lost
+            is_lost = True
+            stop.set()
+
+        def when_ended() -> None:
+            # RuntimeError: the loop has ended already.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lose)
+
+        _when_ended(server, when_ended)
         if options.seconds is not None:
-            asyncio.get_running_loop().call_later(options.seconds, stop.set)
+            loop.call_later(options.seconds, stop.set)
         scenarios = DEMO if _runs_scripts(server) else DEMO_WITHOUT_SCRIPTS
         await run_workload(server.url, ns=_ns(options), stop=stop, scenarios=scenarios)
 
     print(server.url, flush=True)
     asyncio.run(work())
+    if is_lost:
+        raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
     return 0
+
+
+def _when_ended(server: Server, do: Callable[[], object]) -> None:
+    """Call ``do`` in a thread once the server has ended: another server at its address must not get the workload."""
+
+    def watch() -> None:
+        while server.is_running:
+            time.sleep(_LOOK_S)
+        do()
+
+    threading.Thread(target=watch, name="demo-server", daemon=True).start()
 
 
 def _ns(options: Options) -> str:

@@ -510,6 +510,7 @@ class QueueTracker(Tracker):
             self._last_receive_ms = at_ms
             self._receives_known_ms = 0
             self._is_idle_longer = False
+        self._forget_gone_head(due_ms)
         if not sample.ready:
             self._ready_since_ms = None
             self._receives_known_ms = 0
@@ -529,8 +530,9 @@ class QueueTracker(Tracker):
     def _begin(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
         """Start afresh with a queue that is new, readable again, or recreated: earlier samples do not count.
 
-        In a queue without any receive, a ready message has waited since it became due. Otherwise the time of the last
-        receive is unknown, unless the first message became due recently, because consumers receive the first one first.
+        In a queue without any receive, a ready message has waited since it became due, or since the queue was created:
+        older messages may have been moved there. Otherwise the time of the last receive is unknown, unless the first
+        message became due recently, because consumers receive the first one first.
         """
         at_ms, limits, created_ms = sample.at_ms, self._thresholds, self._attributes.created_ms
         self._begin_at(sample)
@@ -544,11 +546,22 @@ class QueueTracker(Tracker):
         self._is_idle_longer = False
         self._ready_since_ms = at_ms if sample.ready else None
         if due_ms is not None and (never_received or at_ms - due_ms < limits.stalled_ms):
-            self._ready_since_ms = min(due_ms, at_ms)
+            created_ms = 0 if created_ms is None or created_ms > at_ms else created_ms
+            self._ready_since_ms = min(max(due_ms, created_ms), at_ms)
         elif sample.ready:
             self._receives_known_ms = at_ms + limits.stalled_ms
             self._is_idle_longer = True
         self._last_receive_ms = at_ms if self._ready_since_ms is None else self._ready_since_ms
+
+    def _forget_gone_head(self, due_ms: int | None) -> None:
+        """Count the time before monitoring from the first message that is there, which is all that is known of it."""
+        first, since_ms = self._first, self._ready_since_ms
+        if due_ms is None or first is None or since_ms is None or since_ms >= first.at_ms:
+            return
+        since_ms = max(since_ms, min(due_ms, first.at_ms))
+        if self._last_receive_ms == self._ready_since_ms:
+            self._last_receive_ms = since_ms
+        self._ready_since_ms = since_ms
 
     def _idle_since_ms(self) -> int | None:
         """Return since when messages are ready and none was received; None if none is ready."""

@@ -6,6 +6,7 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,6 +21,14 @@ _STEADY_S = 0.02
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
+
+
+# Thresholds that are no durations, in words.
+_THRESHOLD_WORDS: dict[str, Callable[[float], str]] = {
+    "growing_messages": lambda value: f"{count(int(value))} messages",
+    "growing_share": lambda value: f"{100 * value:g} % of arrivals",
+    "poison_rc": lambda value: f"poisoned {count(int(value))} receives",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +76,22 @@ class Thresholds:
         needed = max(self.growing_messages, self.growing_share * (now.totalsent - earlier.totalsent))
         return gained / needed if needed else 1.0
 
-    def changed(self, *names: str, only_higher: bool = False) -> str:
+    def changed(self, *names: str, only_higher: bool = False, in_words: bool = False) -> str:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
 
-        ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned.
+        ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
+        ``in_words``, those that are no durations are told in words: 100 messages, 10 % of arrivals.
         """
         told = []
         for known in fields(self):
             name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
+            words = _THRESHOLD_WORDS.get(name) if in_words else None
             if value == known.default or (names and name not in names) or (only_higher and value < known.default):
                 continue
-            told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
+            if words is not None:
+                told.append(words(value))
+            else:
+                told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
         return ", ".join(told)
 
 
@@ -312,7 +326,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
             looked = unlooked or _looked(queue, at_ms, only_partly=True)
-            higher = thresholds.changed(*_BEGINNING, only_higher=True)
+            higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
             return f"nothing is wrong{looked}{_by(higher)}" if queue.depth else "empty"
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
@@ -320,7 +334,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         clear = _round_duration(thresholds.clear_ms)
         return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
     names = _NAMES.get(queue.verdict)
-    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names)) if names else ''}"
+    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
@@ -340,7 +354,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             beside = f"; {leases}" if queue.expired else ""
             return f"{ready} ready and the next one has been the same for {idle}{beside}"
         case Verdict.STALLED if queue.totalrecv == 0:
-            return f"{ready} ready, never received, {span} since {_first(queue)}"
+            return f"{ready} ready, never received, {_never_received_since(queue, idle)}"
         case Verdict.STALLED:
             return f"{ready} ready and none received for {idle}{hardly}"
         case Verdict.LEAKING:
@@ -424,8 +438,16 @@ def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
     return f"; checked {count(min(queue.looked, queue.depth))} of {plural(queue.depth, 'message')}"
 
 
-def _first(queue: QueueState) -> str:
-    return "the first send" if queue.since_ms == queue.oldest_ready_ms else "the first was due"
+def _never_received_since(queue: QueueState, idle: str) -> str:
+    since_ms = queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms
+    if since_ms == queue.oldest_ready_ms:
+        return f"{idle} since the first send"
+    if since_ms is not None and since_ms == queue.created_ms:
+        return f"{idle} since the queue was created"
+    if since_ms is not None and since_ms < (queue.oldest_ready_due_ms or 0):
+        # What was due then is gone.
+        return f"no consumer for {idle}"
+    return f"{idle} since the first was due"
 
 
 def _round_duration(ms: int) -> str:

@@ -73,6 +73,8 @@ _REFUSED: dict[type[actions.Action], str] = {
     actions.Redrive: "items of a list do not record their source queue: move them to a named queue",
     actions.Fix: "list queues have no automatic fixes",
 }
+# What these actions are called for items of a list, which are not made visible or invisible.
+_IN_LISTS: dict[type[actions.Action], type[actions.Action]] = {actions.Hide: actions.ExtendLease}
 STILL_THERE = (
     "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
     "consumers take meanwhile are skipped and counted."
@@ -107,7 +109,8 @@ class ListBackend(Backend):
 
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
-        action = base.action
+        action = _in_list(base.action)
+        base = replace(base, action=action)
         editor = self._editor.at(action.queue)
         _check(editor, action)
         facts = await editor.facts(action.queue)
@@ -164,6 +167,11 @@ class ListBackend(Backend):
         if self._opened is None:
             self._opened = ListReader(self._server, self._names, self._patterns)
         return search_lists(self._opened, queue, wanted, age=self._age)
+
+
+def _in_list(action: actions.Action) -> actions.Action:
+    kind = _IN_LISTS.get(type(action))
+    return action if kind is None else kind(**vars(action))
 
 
 def _check(editor: ListEditor, action: actions.Action) -> None:

@@ -74,6 +74,14 @@ DOING = {
     "ack": "acking",
 }
 
+
+def doing(action: "Action") -> str:
+    """Return what is shown while a change runs."""
+    from rsmq_tui.triage.actions import ExtendLease  # noqa: PLC0415
+
+    return "extending" if isinstance(action, ExtendLease) else DOING[action.name]
+
+
 # The names of changes that remove messages from their queue.
 _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
 
@@ -338,7 +346,7 @@ class ChangeController:
             behind.dismiss()
         self._run = run = site.triage.run(preview)
         self._skipped = None
-        self._start(site, self._make(site, run, scope), DOING[preview.action.name], preview.count)
+        self._start(site, self._make(site, run, scope), doing(preview.action), preview.count)
 
     def _start(
         self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None
@@ -364,7 +372,7 @@ class ChangeController:
     async def _make(self, site: WatchedServer, run: "Run", scope: "Scope | None") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
-        words = DOING[run.preview.action.name]
+        words = doing(run.preview.action)
         async for tally in run:
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
             self._tell_progress(words, tally.handled, tally.planned, **counts)

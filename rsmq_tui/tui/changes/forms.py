@@ -67,7 +67,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
     match name:
         case "hide":
             seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
-            return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(queue, got))
+            return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(actions.Hide, queue, got))
         case "move":
             return Form(f"Move messages of {shown}", _target(others), lambda got: _move(actions.Move, queue, got))
         case "copy":
@@ -129,8 +129,8 @@ def _plain(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.0f}"
 
 
-def _hide(queue: str, got: Answers) -> actions.Hide:
-    return actions.Hide(queue=queue, seconds=_seconds(got, "seconds"))
+def _hide(kind: type[actions.Hide], queue: str, got: Answers) -> actions.Hide:
+    return kind(queue=queue, seconds=_seconds(got, "seconds"))
 
 
 def _move(kind: type[actions.Move], queue: str, got: Answers) -> actions.Move:
@@ -356,6 +356,9 @@ def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes |
                 Field("first", "at the front (next to be taken)", kind="switch"),
             )
             return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
+        case "extend":
+            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
+            return Form(f"Extend leases of {shown}", (seconds,), lambda got: _hide(actions.ExtendLease, queue, got))
         case "pop":
             count = Field("count", "how many", "1")
             return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got))

@@ -171,7 +171,7 @@ def _place(seen: Shown) -> tuple[float, bytes]:
 
 
 # These apply to messages; all other changes apply to the queue.
-_FOR_MESSAGES = ("delete", "hide", "release", "move", "copy", "redrive", "requeue", "ack")
+_FOR_MESSAGES = ("delete", "hide", "extend", "release", "move", "copy", "redrive", "requeue", "ack")
 
 
 class ActingScreen(DashboardScreen):
