@@ -148,6 +148,20 @@ def test_queues_that_come_and_go() -> None:
     ]
 
 
+def test_queues_of_a_server_that_lost_its_data_are_one_event() -> None:
+    watching = detector()
+    queues = [state(name) for name in ("a", "b", "c", "d", "e")]
+    watching.take(polled(*queues))
+    watching.take(polled(*queues, failure=LOST, s=1))
+
+    (found,) = watching.take(polled(*(state(name, created_ms=2) for name in "abcd"), state("e"), s=31))
+    assert (found.kind, found.severity, found.queue) == ("created", "warning", None)
+    assert found.text == "4 queues deleted, and created again, as if the server had lost its data: a, b, c, …"
+    assert found.details == {"queues": 4, "names": ["a", "b", "c", "d"]}
+    # Where the server was there, somebody did it to each of them.
+    assert len(watching.take(polled(*(state(name, created_ms=3) for name in "ab"), *queues[2:], s=32))) == 4
+
+
 def test_many_queues_at_once_are_one_event() -> None:
     watching = detector()
     watching.take(polled(state("a")))
@@ -234,8 +248,22 @@ def test_a_server_that_is_lost_and_comes_back() -> None:
 
     assert told(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
     assert server.take("", LOST, 2_000) == []
-    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1m 0s")]
+    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
     assert server.take("", None, 62_000) == []
+
+
+def test_an_outage_lasted_at_least_until_the_last_attempt_in_vain() -> None:
+    def back(*failed_ms: int) -> str:
+        server = ServerDetector(SERVER)
+        server.take("", None, 0)
+        for at_ms in failed_ms:
+            server.take("", LOST, at_ms)
+        (found,) = server.take("", None, 62_000)
+        return found.text
+
+    assert back(1_000, 32_000) == "answers again after 31 s to 1m 1s"
+    assert back(1_000, 61_000) == "answers again after 1m 1s"
+    assert back(32_000) == "answers again after at most 30 s"
 
 
 def test_a_server_is_lost_when_all_its_places_are() -> None:
