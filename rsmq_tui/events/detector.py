@@ -12,7 +12,7 @@ from itertools import compress
 from operator import is_not, itemgetter
 from typing import Any
 
-from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
@@ -49,14 +49,14 @@ _Make = Callable[..., Event]
 class Hysteresis:
     """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
 
-    ``told_ms`` is when the value that was told last began, None if an earlier run told it.
+    ``told_ms`` is when the value that was told last began, None if that is not known.
     """
 
     __slots__ = ("_changed_ms", "changes", "is_flapping", "told", "told_ms", "value")
 
-    def __init__(self, told: Any) -> None:
+    def __init__(self, told: Any, told_ms: int | None = None) -> None:
         self.value = self.told = told
-        self.told_ms: int | None = None
+        self.told_ms = told_ms
         self.changes = 0
         self.is_flapping = False
         self._changed_ms: deque[int] = deque(maxlen=FLAPS)
@@ -91,16 +91,20 @@ class Hysteresis:
 class QueueDetector:
     """Finds the events of the queues of one place, from its snapshots in the order of time.
 
-    ``told`` has the verdicts that were told before, by queue, as from the last run of the dashboard.
+    ``told`` has the troubles that are in the log, by queue: an earlier run has told them, or another dashboard that has
+    watched for longer. A verdict that is the first of this run, and began with it, does not contradict them.
     """
 
-    def __init__(self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, Verdict] | None = None) -> None:
+    def __init__(
+        self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, ToldVerdict] | None = None
+    ) -> None:
         self._server = server
         self._ns = ns
         self._thresholds = thresholds
         self._told = dict(told or {})
         self._last: tuple[QueueState, ...] | None = None
         self._was_lost = False
+        self._begin_ms = 0
         # Of queues that are, or were told to be, in trouble; and those of them whose verdict is not told yet.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, QueueState] = {}
@@ -116,6 +120,7 @@ class QueueDetector:
         self._last = queues
         found: list[Event] = []
         if last is None:
+            self._begin_ms = at_ms
             self._begin(queues, at_ms, found)
         elif queues is not last:
             self._compare(last, queues, at_ms, found)
@@ -130,11 +135,18 @@ class QueueDetector:
             if queue.depth:
                 since_ms = queue.ready_since_ms
                 self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
-            if queue.name in self._told:
-                self._verdicts[queue.name] = Hysteresis(self._told[queue.name])
-            if queue.verdict is not Verdict.OK or queue.name in self._told:
+            told = self._told.get(queue.name)
+            if told is not None:
+                self._verdicts[queue.name] = Hysteresis(told.verdict, told.at_ms)
                 self._follow(queue, at_ms, found)
-        self._told.clear()
+            else:
+                self._meet(queue, at_ms, found)
+
+    def _meet(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
+        """Take the verdict of a queue of which nothing was known."""
+        if queue.verdict is not Verdict.OK:
+            self._verdicts[queue.name] = Hysteresis(None)
+            self._follow(queue, at_ms, found)
 
     def _compare(
         self, last: Sequence[QueueState], queues: Sequence[QueueState], at_ms: int, found: list[Event]
@@ -160,9 +172,9 @@ class QueueDetector:
         for queue in created:
             if queue.depth:
                 self._filled[queue.name] = at_ms
-            self._follow(queue, at_ms, found)
+            self._meet(queue, at_ms, found)
         for name in known:
-            for kept in (self._verdicts, self._held, self._filled):
+            for kept in (self._verdicts, self._held, self._filled, self._told):
                 kept.pop(name, None)
         again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
                  and before.created_ms != after.created_ms]  # fmt: skip
@@ -244,6 +256,14 @@ class QueueDetector:
             return
         if known is None:
             known = self._verdicts[queue.name] = Hysteresis(Verdict.OK)
+        elif known.told is None and verdict is Verdict.OK:
+            # Nothing was known of it, and nothing is wrong.
+            del self._verdicts[queue.name]
+            return
+        told = self._told.pop(queue.name, None)
+        if told is not None and verdict.is_trouble and not self._is_later(queue, told):
+            known.value = verdict
+            return
         if verdict is known.value:
             return
         if known.change(verdict, at_ms):
@@ -254,12 +274,20 @@ class QueueDetector:
             )
             details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
-        if not known.is_flapping and verdict.rank < known.told.rank:
+        if not known.is_flapping and (known.told is None or verdict.rank < known.told.rank):
             self._tell(queue, known, found)
         elif known.is_flapping or verdict is not known.told:
             self._held[queue.name] = queue
         else:
             self._held.pop(queue.name, None)
+
+    def _is_later(self, queue: QueueState, told: ToldVerdict) -> bool:
+        """Return whether a first verdict is certain to be news beside what is in the log.
+
+        A dashboard that was started later may see another trouble than the one that has watched for longer.
+        """
+        is_known = queue.since_ms is not None and told.at_ms < queue.since_ms < self._begin_ms
+        return is_known or queue.verdict is Verdict.BROKEN
 
     def _settle(self, at_ms: int, found: list[Event]) -> None:
         for name, queue in list(self._held.items()):
@@ -282,7 +310,7 @@ class QueueDetector:
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
         details = {
             "verdict": verdict.value,
-            "before": before.value,
+            **({"first_seen": True} if before is None else {"before": before.value}),
             "since_ms": queue.since_ms,
             "changes": changes,
             **_facts(queue),

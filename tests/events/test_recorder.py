@@ -84,7 +84,10 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
         recorder.take(polled(state("a", depth=1), s=3), STILL)
         recorder.take(polled(state("a", depth=1), s=40), STILL)
         until(lambda: len(recorder.recent) == 2)
-    assert [event.text for event in written(tmp_path)] == ["broken: it is odd", "ok, was broken: nothing is wrong"]
+    assert [event.text for event in written(tmp_path)] == [
+        "broken: it is odd",
+        "ok, was broken for 2 s: nothing is wrong",
+    ]
 
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
