@@ -81,10 +81,11 @@ class Column:
 
 
 class Table:
-    """Prints lines in columns as they come, the titles before the first of them."""
+    """Prints lines in columns as they come, the titles before the first of them; with ``wide``, no value is cut."""
 
-    def __init__(self, *columns: Column) -> None:
+    def __init__(self, *columns: Column, wide: bool = False) -> None:
         self._columns = columns
+        self._wide = wide
         taken = sum(column.width + 2 for column in columns if column.width)
         self._rest = max(12, shutil.get_terminal_size().columns - taken)
         self._begun = False
@@ -99,7 +100,7 @@ class Table:
     def _print(self, values: Sequence[str]) -> None:
         parts = []
         for column, value in zip(self._columns, values, strict=True):
-            text = fitted(value, column.width or self._rest)
+            text = value if self._wide else fitted(value, column.width or self._rest)
             padding = " " * max(0, column.width - cells(text))
             parts.append(padding + text if column.right else text + padding)
         print_words("  ".join(parts).rstrip())

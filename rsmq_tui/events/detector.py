@@ -12,7 +12,7 @@ from itertools import compress
 from operator import is_not, itemgetter
 from typing import Any
 
-from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
@@ -26,6 +26,8 @@ FILLED_MS = 60_000
 EVICTED_EVERY_MS = 60_000
 # More queues that were created or deleted between two polls are one event, which names so many of them.
 _ONE_BY_ONE, _NAMED = 50, 100
+# An attempt that came later than this after the last one does not say when a server was back.
+_RETRIED_MS = 2_000
 # The uptime of INFO is in whole seconds.
 _UPTIME_SLACK_MS = 2_000
 
@@ -47,14 +49,14 @@ _Make = Callable[..., Event]
 class Hysteresis:
     """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
 
-    ``told_ms`` is when the value that was told last began, None if an earlier run told it.
+    ``told_ms`` is when the value that was told last began, None if that is not known.
     """
 
     __slots__ = ("_changed_ms", "changes", "is_flapping", "told", "told_ms", "value")
 
-    def __init__(self, told: Any) -> None:
+    def __init__(self, told: Any, told_ms: int | None = None) -> None:
         self.value = self.told = told
-        self.told_ms: int | None = None
+        self.told_ms = told_ms
         self.changes = 0
         self.is_flapping = False
         self._changed_ms: deque[int] = deque(maxlen=FLAPS)
@@ -89,15 +91,20 @@ class Hysteresis:
 class QueueDetector:
     """Finds the events of the queues of one place, from its snapshots in the order of time.
 
-    ``told`` has the verdicts that were told before, by queue, as from the last run of the dashboard.
+    ``told`` has the troubles that are in the log, by queue: an earlier run has told them, or another dashboard that has
+    watched for longer. A verdict that is the first of this run, and began with it, does not contradict them.
     """
 
-    def __init__(self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, Verdict] | None = None) -> None:
+    def __init__(
+        self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, ToldVerdict] | None = None
+    ) -> None:
         self._server = server
         self._ns = ns
         self._thresholds = thresholds
         self._told = dict(told or {})
         self._last: tuple[QueueState, ...] | None = None
+        self._was_lost = False
+        self._begin_ms = 0
         # Of queues that are, or were told to be, in trouble; and those of them whose verdict is not told yet.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, QueueState] = {}
@@ -107,16 +114,19 @@ class QueueDetector:
     def take(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
         if snapshot.link.failure is not None or snapshot.link.fresh_at_s is None:
+            self._was_lost = True
             return []
         at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last
         self._last = queues
         found: list[Event] = []
         if last is None:
+            self._begin_ms = at_ms
             self._begin(queues, at_ms, found)
         elif queues is not last:
             self._compare(last, queues, at_ms, found)
         if self._held:
             self._settle(at_ms, found)
+        self._was_lost = False
         return found
 
     def _begin(self, queues: Sequence[QueueState], at_ms: int, found: list[Event]) -> None:
@@ -125,43 +135,63 @@ class QueueDetector:
             if queue.depth:
                 since_ms = queue.ready_since_ms
                 self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
-            if queue.name in self._told:
-                self._verdicts[queue.name] = Hysteresis(self._told[queue.name])
-            if queue.verdict is not Verdict.OK or queue.name in self._told:
+            told = self._told.get(queue.name)
+            if told is not None:
+                self._verdicts[queue.name] = Hysteresis(told.verdict, told.at_ms)
                 self._follow(queue, at_ms, found)
-        self._told.clear()
+            else:
+                self._meet(queue, at_ms, found)
+
+    def _meet(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
+        """Take the verdict of a queue of which nothing was known."""
+        if queue.verdict is not Verdict.OK:
+            self._verdicts[queue.name] = Hysteresis(None)
+            self._follow(queue, at_ms, found)
 
     def _compare(
         self, last: Sequence[QueueState], queues: Sequence[QueueState], at_ms: int, found: list[Event]
     ) -> None:
+        pairs: list[tuple[QueueState, QueueState]] = []
+        created: list[QueueState] = []
+        known: dict[str, QueueState] = {}
         if len(last) == len(queues):
             changed = compress(zip(last, queues, strict=True), map(is_not, last, queues))
             # Most of those that changed have other counts only. Depth: whether it is 0.
-            news = [
+            pairs = [
                 (before, after)
                 for before, after in changed
                 if _lasting(before) != _lasting(after) or (not before.depth) is not (not after.depth)
             ]
-            if all(before.name == after.name for before, after in news):
-                for before, after in news:
-                    self._compare_queue(before, after, at_ms, found)
-                return
-        known: dict[str, QueueState] = {queue.name: queue for queue in last}
-        created: list[QueueState] = []
-        for queue in queues:
-            if queue.name not in known:
-                created.append(queue)
-                if queue.depth:
-                    self._filled[queue.name] = at_ms
-                self._follow(queue, at_ms, found)
-            elif (before := known.pop(queue.name)) is not queue:
-                self._compare_queue(before, queue, at_ms, found)
+        if len(last) != len(queues) or any(before.name != after.name for before, after in pairs):
+            known = {queue.name: queue for queue in last}
+            created = [queue for queue in queues if queue.name not in known]
+            pairs = [(known.pop(queue.name), queue) for queue in queues if queue.name in known]
+        for before, after in pairs:
+            if before is not after:
+                self._compare_queue(before, after, at_ms, found)
+        for queue in created:
+            if queue.depth:
+                self._filled[queue.name] = at_ms
+            self._meet(queue, at_ms, found)
         for name in known:
-            self._verdicts.pop(name, None)
-            self._held.pop(name, None)
-            self._filled.pop(name, None)
+            for kept in (self._verdicts, self._held, self._filled, self._told):
+                kept.pop(name, None)
+        again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
+                 and before.created_ms != after.created_ms]  # fmt: skip
         found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
         found += self._many(created, at_ms, EventKind.CREATED, _created)
+        found += self._again(again, at_ms, are_all=len(again) == len(last))
+
+    def _again(self, queues: Sequence[QueueState], at_ms: int, *, are_all: bool) -> list[Event]:
+        """Tell of queues that were deleted and created again; of several after a restart, as one event."""
+        if len(queues) <= 1 or not (are_all or self._was_lost):
+            return self._many(queues, at_ms, EventKind.CREATED, lambda _: "deleted, and created again")
+        names = [queue.name for queue in queues[:_NAMED]]
+        number = plural(len(queues), "queue")
+        words = f"{number} deleted, and created again, as if the server had lost its data: {_some(names)}"
+        details = {"queues": len(queues), "names": names}
+        same = str(len(queues))
+        return [self._event(at_ms, None, EventKind.CREATED, Severity.WARNING, words, details=details, same=same)]
 
     def _many(
         self, queues: Iterable[QueueState], at_ms: int, kind: EventKind, text: Callable[[QueueState], str]
@@ -181,7 +211,7 @@ class QueueDetector:
                 for queue in some
             ]
         names = [queue.name for queue in some[:_NAMED]]
-        words = f"{plural(len(some), 'queue')} {kind}: {', '.join(names[:3])}, …"
+        words = f"{plural(len(some), 'queue')} {kind}: {_some(names)}"
         details = {"queues": len(some), "names": names}
         return [self._event(at_ms, None, kind, Severity.INFO, words, details=details, same=str(len(some)))]
 
@@ -205,10 +235,6 @@ class QueueDetector:
 
     def _compare_attributes(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
         make = partial(self._event, at_ms, after.name)
-        if before.created_ms is not None and after.created_ms not in (None, before.created_ms):
-            created = str(after.created_ms)
-            words = "deleted, and created again"
-            found.append(make(EventKind.CREATED, Severity.INFO, words, details=_facts(after), same=created))
         changed = {
             name: (old, new)
             for name in ("vt_s", "delay_s", "maxsize")
@@ -230,6 +256,14 @@ class QueueDetector:
             return
         if known is None:
             known = self._verdicts[queue.name] = Hysteresis(Verdict.OK)
+        elif known.told is None and verdict is Verdict.OK:
+            # Nothing was known of it, and nothing is wrong.
+            del self._verdicts[queue.name]
+            return
+        told = self._told.pop(queue.name, None)
+        if told is not None and verdict.is_trouble and not self._is_later(queue, told):
+            known.value = verdict
+            return
         if verdict is known.value:
             return
         if known.change(verdict, at_ms):
@@ -240,12 +274,20 @@ class QueueDetector:
             )
             details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
-        if not known.is_flapping and verdict.rank < known.told.rank:
+        if not known.is_flapping and (known.told is None or verdict.rank < known.told.rank):
             self._tell(queue, known, found)
         elif known.is_flapping or verdict is not known.told:
             self._held[queue.name] = queue
         else:
             self._held.pop(queue.name, None)
+
+    def _is_later(self, queue: QueueState, told: ToldVerdict) -> bool:
+        """Return whether a first verdict is certain to be news beside what is in the log.
+
+        A dashboard that was started later may see another trouble than the one that has watched for longer.
+        """
+        is_known = queue.since_ms is not None and told.at_ms < queue.since_ms < self._begin_ms
+        return is_known or queue.verdict is Verdict.BROKEN
 
     def _settle(self, at_ms: int, found: list[Event]) -> None:
         for name, queue in list(self._held.items()):
@@ -268,7 +310,7 @@ class QueueDetector:
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
         details = {
             "verdict": verdict.value,
-            "before": before.value,
+            **({"first_seen": True} if before is None else {"before": before.value}),
             "since_ms": queue.since_ms,
             "changes": changes,
             **_facts(queue),
@@ -302,6 +344,10 @@ def _facts(queue: QueueState) -> dict[str, Any]:
     return {"depth": queue.depth, "ready": queue.ready, "created_ms": queue.created_ms}
 
 
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
 def _created(queue: QueueState) -> str:
     return "appeared" if queue.created_ms is None else "created"
 
@@ -318,12 +364,21 @@ def _shown(name: str, value: float) -> str:
     return "unlimited" if value == -1 else f"{count(value)} bytes"
 
 
+def _outage(lost_ms: int, failed_ms: int, back_ms: int) -> str:
+    """Say how long a server was lost; ``failed_ms`` is the last attempt in vain, and the next one may be much later."""
+    if back_ms - failed_ms <= _RETRIED_MS:
+        return duration(back_ms - lost_ms)
+    least = f"{duration(failed_ms - lost_ms)} to" if failed_ms > lost_ms else "at most"
+    return f"{least} {duration(back_ms - lost_ms)}"
+
+
 class ServerDetector:
     """Finds the events of one server, which may be watched as several places: whether it answers, and who it is."""
 
     def __init__(self, server: str, *, was_lost: bool = False) -> None:
         self._server = server
         self._failures: dict[str, Failure | None] = {}
+        self._failed_ms = 0
         self._link = Hysteresis(told=was_lost)
         self._info: ServerInfo | None = None
         self._info_at_ms = 0
@@ -338,6 +393,9 @@ class ServerDetector:
     def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Note whether a place could be polled. The server is lost when none of its places can."""
         self._failures[place] = failure
+        last_failed_ms = self._failed_ms
+        if failure is not None:
+            self._failed_ms = at_ms
         is_lost = all(one is not None for one in self._failures.values())
         link, found = self._link, []
         if is_lost is not link.value and link.change(is_lost, at_ms):
@@ -355,7 +413,9 @@ class ServerDetector:
                 words = f"does not answer: {why}{often}"
                 found.append(self._event(changed_ms, EventKind.LOST, Severity.ERROR, words, facts))
             else:
-                lasted = f" after {duration(changed_ms - lost_ms)}" if lost_ms is not None else ""
+                lasted = (
+                    "" if lost_ms is None else f" after {_outage(lost_ms, max(lost_ms, last_failed_ms), changed_ms)}"
+                )
                 words = f"answers again{lasted}{often}"
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import passes
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
@@ -34,6 +35,13 @@ class EventKind(StrEnum):
     EVICTED = "evicted"
     KNOWN = "known"
     CHANGE = "change"
+
+
+class ToldVerdict(NamedTuple):
+    """The last verdict of a queue in the log, and its time there."""
+
+    verdict: Verdict
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)

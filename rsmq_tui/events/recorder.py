@@ -22,7 +22,8 @@ from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.monitor import PeekError, Snapshot, Source, Verdict
 from rsmq_tui.monitor.poller import IdentifiesServer
-from rsmq_tui.monitor.text import SENTENCE_MAX, count, printable
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
+from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Fix, SetAttributes
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import JournalError
@@ -38,6 +39,8 @@ _WAITING_MAX = 256
 _TICK_S = 1.0
 _RETRY_S = 30.0
 _JOURNAL_CHANGES = 100
+# The changes that count queues, not messages.
+_OF_QUEUES = frozenset(action.name for action in (CreateQueue, Fix, SetAttributes))
 
 _Work = Callable[[], Sequence[Event]]
 
@@ -329,12 +332,13 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 def event_of_change(change: Change) -> Event:
     """Return the event of a change that has ended."""
-    counts = f"{count(change.done)} of {count(change.planned)}"
+    counts = _counts(change)
     parts = (change.skipped, "skipped"), (change.failed, "failed")
     left = "".join(f", {count(number)} {word}" for number, word in parts if number)
     to = f" to {change.target}" if change.target is not None else ""
-    how = f"undoes change {change.undoes}" if change.undoes is not None else f"rsmq-tui undo {change.change} undoes it"
-    words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}; {how}"
+    # Whether it can be undone may change: that is no part of what happened.
+    undoes = f"; undoes change {change.undoes}" if change.undoes is not None else ""
+    words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}{undoes}"
     details = {
         "change": change.change,
         "action": change.name,
@@ -353,3 +357,14 @@ def event_of_change(change: Change) -> Event:
         change.at_ms, change.server, change.ns, change.queue or None, EventKind.CHANGE, severity, words, details,
         str(change.change), change.at_ms, change.run_id or "",
     )  # fmt: skip
+
+
+def _counts(change: Change) -> str:
+    """Say how many of what were changed."""
+    done = f"{count(change.done)} of {count(change.planned)}"
+    if change.undoes is not None:
+        # It counts what the change that it undoes has counted.
+        return done
+    if change.name == DeleteQueue.name:
+        return f"{done}: the queue and its messages"
+    return f"{count(change.done)} of {plural(change.planned, 'queue' if change.name in _OF_QUEUES else 'message')}"

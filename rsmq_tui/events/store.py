@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.triage.journal_db import SqliteFile
@@ -152,20 +152,20 @@ class EventStore:
         with self._file.told():
             return int(self._file.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
-    def told_verdicts(self, server: str, ns: str) -> dict[str, Verdict]:
+    def told_verdicts(self, server: str, ns: str) -> dict[str, ToldVerdict]:
         """Return the troubles of queues that were told and are not over, as far as the log goes."""
         with self._file.told():
             rows = self._file.db.execute(
-                "SELECT queue, kind, same, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
+                "SELECT queue, kind, same, at_ms, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
                 " AND kind IN ('verdict', 'deleted', 'created') GROUP BY queue",
                 (name_bytes(server), name_bytes(ns)),
             ).fetchall()
-        found: dict[str, Verdict] = {}
-        for queue, kind, same, _ in rows:
+        found: dict[str, ToldVerdict] = {}
+        for queue, kind, same, at_ms, _ in rows:
             with suppress(ValueError, TypeError):
                 verdict = Verdict(same) if kind == EventKind.VERDICT else Verdict.OK
                 if verdict is not Verdict.OK:
-                    found[_name(queue)] = verdict
+                    found[_name(queue)] = ToldVerdict(verdict, int(at_ms))
         return found
 
     def was_lost(self, server: str) -> bool:

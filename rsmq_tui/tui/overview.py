@@ -215,11 +215,15 @@ class OverviewScreen(DashboardScreen):
 
     def _count_on(self) -> None:
         """Update the ages of servers that do not answer: the next poll may be half a minute away."""
-        stale = {} if self.snapshot is None or not self.is_current else self._stale(self.snapshot)
+        if self.snapshot is None or not self.is_current:
+            return
+        stale = self._stale(self.snapshot)
         if stale:
             self.table.context = replace(self.table.context, stale=stale)
             self.table.repaint()
             self._tell_why()
+        if stale or self.snapshot.link.failure is not None or self.snapshot.paused:
+            self._last_events.follow(self.snapshot)
 
     def rest(self) -> None:
         """Sort the rows at once."""

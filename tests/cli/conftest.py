@@ -68,11 +68,11 @@ Command = Callable[..., Done]
 def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
     """Run a command on no server in particular; with ``terminal`` its output is read by a person."""
 
-    def command(*arguments: str, terminal: bool = False) -> Done:
+    def command(*arguments: str, terminal: bool = False, columns: int = 120) -> Done:
         with monkeypatch.context() as patched:
             if terminal:
                 patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-                patched.setenv("COLUMNS", "120")
+                patched.setenv("COLUMNS", str(columns))
             status = status_of(main, arguments)
         told = capsysbinary.readouterr()
         err = told.err.decode()

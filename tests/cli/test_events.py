@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui.cli.output import cells
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore
 from tests.cli.conftest import Command
@@ -53,13 +54,41 @@ def test_the_last_events_as_json_the_oldest_first(anywhere: Command, store: Even
     assert [line["queue"] for line in anywhere("events", "--limit", "1").lines] == ["q199"]
 
 
+def lost(number: int, server: str = SERVER) -> Event:
+    return event(number, None, server=server, kind=EventKind.LOST, severity=Severity.ERROR, text="does not answer")
+
+
 def test_events_on_a_terminal(anywhere: Command, store: EventStore) -> None:
-    store.write([event(1), event(2, None, kind=EventKind.LOST, severity=Severity.ERROR, text="does not answer")])
+    store.write([event(1), lost(2)])
 
     titles, first, second = anywhere("events", terminal=True).text.splitlines()
+    assert titles.split() == ["TIME", "SEVERITY", "KIND", "QUEUE", "WHAT"]
+    assert first.split()[2:] == ["error", "verdict", "orders", "stalled:", "number", "1"]
+    assert second.split()[2:] == ["error", "lost", "does", "not", "answer"]
+
+
+def test_lines_fit_a_narrow_terminal(anywhere: Command, store: EventStore) -> None:
+    reason = "stalled: 3 messages ready and none received for 1m 0s, the last one 2m ago"
+    ports = [f"redis://the-host-of-the-shop:{port}/0" for port in (6379, 6380)]
+    store.write([event(1, "orders", text=reason)])
+
+    def lines(*options: str) -> list[str]:
+        return anywhere("events", *options, terminal=True, columns=80).text.splitlines()
+
+    titles, first = lines()
+    assert titles.split() == ["TIME", "QUEUE", "WHAT"]
+    assert (cells(first), first.split()[2]) == (80, "orders")
+    assert first.endswith("stalled: 3 messages ready and none received for 1m 0s, …")
+
+    store.write([lost(2, ports[0]), lost(3, ports[1])])
+    titles, _, *both = lines()
+    assert titles.split() == ["TIME", "SERVER", "QUEUE", "WHAT"]
+    assert [line.split()[2] for line in both] == ["…-of-the-shop:6379/0", "…-of-the-shop:6380/0"]
+
+    titles, first, *both = lines("--wide")
     assert titles.split() == ["TIME", "SEVERITY", "KIND", "SERVER", "QUEUE", "WHAT"]
-    assert first.split()[2:] == ["error", "verdict", SERVER, "orders", "stalled:", "number", "1"]
-    assert second.split()[2:4] == ["error", "lost"]
+    assert first.endswith(reason)
+    assert [line.split()[4] for line in both] == ports
 
 
 def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.events.model import Event
+from rsmq_tui.events.model import Event, ToldVerdict
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
@@ -22,7 +22,8 @@ def stalled(name: str = "orders", s: float = 0) -> QueueState:
 
 
 def detector(**told: Verdict) -> QueueDetector:
-    return QueueDetector(SERVER, "rsmq", Thresholds(), told)
+    logged = {name: ToldVerdict(verdict, NOON_MS - 600_000) for name, verdict in told.items()}
+    return QueueDetector(SERVER, "rsmq", Thresholds(), logged)
 
 
 def told(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
@@ -121,13 +122,44 @@ def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
 
     assert watching.take(polled(stalled(), state("mail"), stalled("new"))) != []
     found = watching.take(polled(stalled(), state("mail"), stalled("new"), s=30))
-    assert told(found) == [("verdict", "mail", "ok, was growing: empty")]
+    assert told(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
 
 
 def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
     (found,) = detector().take(polled(stalled(), state("mail")))
 
-    assert (found.queue, found.details["verdict"]) == ("orders", "stalled")
+    assert (found.queue, found.details["verdict"], found.details["first_seen"]) == ("orders", "stalled", True)
+    assert "before" not in found.details
+
+
+@pytest.mark.parametrize("first", [Verdict.STALLED, Verdict.WATCHING])
+def test_a_run_that_has_just_begun_does_not_contradict_the_log(first: Verdict) -> None:
+    watching = detector(orders=Verdict.LEAKING)
+    since = {"since_ms": NOON_MS + 1_000, "idle_since_ms": NOON_MS + 1_000, **STALLED}
+    watching.take(polled(state("orders", first, **since)))
+
+    assert watching.take(polled(state("orders", Verdict.STALLED, **since), s=60)) == []
+    assert watching.take(polled(state("orders", Verdict.STALLED, **since), s=120)) == []
+    # From now on it has seen the change.
+    (found,) = watching.take(polled(state("orders", Verdict.BROKEN, broken="it is odd", depth=3), s=121))
+    assert (found.text, found.details["before"]) == ("broken: it is odd", "leaking")
+
+
+def test_what_began_while_nothing_ran_is_told() -> None:
+    # It began after the event of the log, and before this run.
+    (found,) = detector(orders=Verdict.GROWING).take(polled(stalled()))
+    assert (found.details["verdict"], found.details["before"]) == ("stalled", "growing")
+
+    assert detector(orders=Verdict.GROWING).take(polled(stalled(s=-600))) == []
+
+
+def test_a_queue_that_is_watched_first_and_then_ok_is_no_news() -> None:
+    watching = detector()
+    watching.take(polled(state("orders", Verdict.WATCHING)))
+    assert [watching.take(polled(state("orders"), s=s)) for s in (1, 40)] == [[], []]
+
+    (found,) = watching.take(polled(stalled(), s=60))
+    assert found.details["before"] == "ok"
 
 
 def test_queues_that_come_and_go() -> None:
@@ -146,6 +178,20 @@ def test_queues_that_come_and_go() -> None:
     assert told(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
         ("created", "c", "deleted, and created again")
     ]
+
+
+def test_queues_of_a_server_that_lost_its_data_are_one_event() -> None:
+    watching = detector()
+    queues = [state(name) for name in ("a", "b", "c", "d", "e")]
+    watching.take(polled(*queues))
+    watching.take(polled(*queues, failure=LOST, s=1))
+
+    (found,) = watching.take(polled(*(state(name, created_ms=2) for name in "abcd"), state("e"), s=31))
+    assert (found.kind, found.severity, found.queue) == ("created", "warning", None)
+    assert found.text == "4 queues deleted, and created again, as if the server had lost its data: a, b, c, …"
+    assert found.details == {"queues": 4, "names": ["a", "b", "c", "d"]}
+    # Where the server was there, somebody did it to each of them.
+    assert len(watching.take(polled(*(state(name, created_ms=3) for name in "ab"), *queues[2:], s=32))) == 4
 
 
 def test_many_queues_at_once_are_one_event() -> None:
@@ -234,8 +280,22 @@ def test_a_server_that_is_lost_and_comes_back() -> None:
 
     assert told(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
     assert server.take("", LOST, 2_000) == []
-    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1m 0s")]
+    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
     assert server.take("", None, 62_000) == []
+
+
+def test_an_outage_lasted_at_least_until_the_last_attempt_in_vain() -> None:
+    def back(*failed_ms: int) -> str:
+        server = ServerDetector(SERVER)
+        server.take("", None, 0)
+        for at_ms in failed_ms:
+            server.take("", LOST, at_ms)
+        (found,) = server.take("", None, 62_000)
+        return found.text
+
+    assert back(1_000, 32_000) == "answers again after 31 s to 1m 1s"
+    assert back(1_000, 61_000) == "answers again after 1m 1s"
+    assert back(32_000) == "answers again after at most 30 s"
 
 
 def test_a_server_is_lost_when_all_its_places_are() -> None:

@@ -19,7 +19,7 @@ from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage import journal_db
-from rsmq_tui.triage.actions import Purge
+from rsmq_tui.triage.actions import DeleteQueue, Purge
 from rsmq_tui.triage.service import ChangeService
 from tests.events.made import event, polled, state
 from tests.monitor.timing import FakeClock
@@ -84,7 +84,10 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
         recorder.take(polled(state("a", depth=1), s=3), STILL)
         recorder.take(polled(state("a", depth=1), s=40), STILL)
         until(lambda: len(recorder.recent) == 2)
-    assert [event.text for event in written(tmp_path)] == ["broken: it is odd", "ok, was broken: nothing is wrong"]
+    assert [event.text for event in written(tmp_path)] == [
+        "broken: it is odd",
+        "ok, was broken for 2 s: nothing is wrong",
+    ]
 
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
@@ -129,14 +132,19 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
     with recording(tmp_path) as recorder:
         await done(desk, Purge(queue="orders"))
         await until_async(lambda: recorder.recent)
+        queues.send_messages("orders", ["4", "5"])
+        await done(desk, DeleteQueue(queue="orders"))
+        await until_async(lambda: len(recorder.recent) == 2)
     await desk.aclose()
 
     with recording(tmp_path) as recorder:
-        until(lambda: recorder.recent)
-    (found,) = written(tmp_path)
-    assert (found.kind, found.queue, found.ns, found.details["change"]) == ("change", "orders", "rsmq", 1)
-    assert found.text.startswith("change 1, purge: deleted 3 of 3, by ")
-    assert found.text.endswith("; rsmq-tui undo 1 undoes it")
+        until(lambda: len(recorder.recent) == 2)
+    purged, deleted = written(tmp_path)
+    assert (purged.kind, purged.queue, purged.ns, purged.details["change"]) == ("change", "orders", "rsmq", 1)
+    assert purged.text.startswith("change 1, purge: deleted 3 of 3 messages, by ")
+    assert deleted.text.startswith("change 2, delete-queue: deleted 3 of 3: the queue and its messages, by ")
+    # Whether they can be undone is not certain later.
+    assert not any("undo" in event.text for event in (purged, deleted))
 
 
 def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

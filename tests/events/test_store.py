@@ -122,7 +122,7 @@ def test_what_was_told_last(store: EventStore) -> None:
     store.write([event(1), event(2, "mail"), event(3, "gone"), event(4, "other", ns="b")])
     store.write([event(5, "mail", same="ok"), event(6, "gone", kind=EventKind.DELETED, same="1"),
                  event(7, kind=EventKind.FLAPPING)])  # fmt: skip
-    assert store.told_verdicts(SERVER, "rsmq") == {"orders": Verdict.STALLED}
+    assert store.told_verdicts(SERVER, "rsmq") == {"orders": (Verdict.STALLED, event(1).at_ms)}
     assert not store.was_lost(SERVER)
 
     store.write([event(8, None, kind=EventKind.LOST)])

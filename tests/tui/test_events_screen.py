@@ -10,13 +10,14 @@ from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.place.events import EventsScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, play, settled, text_of, until
+from tests.tui.driving import app_of, lines_of, play, resized, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -97,7 +98,8 @@ async def test_a_queue_that_is_gone_cannot_be_opened(source: ScriptedSource, tmp
         await pilot.press("L")
         await until(pilot, lambda: "deleted, with 0 messages" in text_of(app_of(pilot)), "it is shown")
         await pilot.press("enter")
-        await until(pilot, lambda: "queue orders is not among" in text_of(app_of(pilot)), "it is said")
+        await until(pilot, lambda: "queue orders was deleted at 20" in text_of(app_of(pilot)), "it is said")
+        assert "replay" not in text_of(app_of(pilot)).splitlines()[-1]
         await pilot.press("at")
         await until(pilot, lambda: "nothing is recorded here" in text_of(app_of(pilot)), "it is said")
 
@@ -111,10 +113,54 @@ async def test_the_last_three_are_on_a_high_overview(source: ScriptedSource, tmp
         events = app_of(pilot).dashboard.events
         await until(pilot, lambda: events and len(events.recent) == 4, "all are recorded")
         await play(pilot, source, poll_of(source, names, START_MS + 7_000))
-        lines = [line for line in text_of(app_of(pilot)).splitlines() if " created created" in line]
-        assert [line.split()[:3] for line in lines] == [
-            ["2", "s", "new3"], ["3", "s", "new2"], ["4", "s", "new1"],
-        ]  # fmt: skip
+        assert last_events(pilot) == ["2 s new3 created", "3 s new2 created", "4 s new1 created"]
+
+
+def last_events(pilot: Pilot[None]) -> list[str]:
+    """The lines of the overview that show the last events."""
+    return [
+        " ".join(line.split()) for line in text_of(app_of(pilot)).splitlines() if line.rstrip().endswith(" created")
+    ]
+
+
+async def test_ages_count_on_while_the_server_does_not_answer(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=40) as pilot:
+        at_ms = START_MS + 2_000
+        queues = [queue_of(name) for name in ("mail", "new", "orders")]
+        await play(pilot, source, poll_of(source, queues, at_ms))
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == 1, "it is recorded")
+        source.play_failure(Failure("refused", "connection refused", "start it"))
+        await until(pilot, lambda: "connection refused" in text_of(app_of(pilot)), "the server is lost")
+        source.clock.now_s += 125
+        await until(pilot, lambda: "2m 5s new created" in last_events(pilot), "the overview counts on")
+        await pilot.press("L")
+        await until(pilot, lambda: "2m 5s" in text_of(app_of(pilot)), "the log has the age")
+        source.clock.now_s += 60
+        await until(pilot, lambda: "3m 5s" in text_of(app_of(pilot)), "the log counts on")
+
+
+async def test_a_narrow_terminal_shows_the_reason(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        await resized(pilot, 80, 24)
+        await trouble(pilot, source)
+        await pilot.press("L")
+        screen = app_of(pilot).screen
+        assert isinstance(screen, EventsScreen)
+        await until(pilot, lambda: screen.table.rows, "the event is shown")
+        line = " ".join(lines_of(screen.table)[1].split())
+        assert line.startswith("0 ms orders stalled: 3 messages ready and none received for 1m")
+
+
+async def test_of_equal_times_the_last_recorded_is_the_newest(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write([event(queue=None, text=text, same=text) for text in ("back", "created", "restarted")])
+        await pilot.press("L")
+        screen = app_of(pilot).screen
+        assert isinstance(screen, EventsScreen)
+        await until(pilot, lambda: len(screen.table.rows) == 3, "all are shown")
+        assert [one.text for one in screen.table.rows] == ["restarted", "created", "back"]
 
 
 async def test_there_are_none_on_a_low_overview(source: ScriptedSource, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The log of events: a screen with a table and a filter, and the last three on the overview."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +14,7 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, count, duration, plural, printable
-from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
@@ -31,6 +32,7 @@ LINES_FROM, LINES = 40, 3
 REPLAY_SPAN_MS = 15 * 60_000
 
 _TOKENS = {"error": "verdict-stalled", "warning": "verdict-growing", "info": "muted"}
+_TEXT_TOKENS = {**_TOKENS, "info": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +43,31 @@ class EventContext:
     clock_times: bool = False
 
 
+def _now_ms(dashboard: Dashboard, snapshot: Snapshot | None) -> int:
+    """Return the time of the server, which goes on while it does not answer; of a replay, that of its position."""
+    if snapshot is None or snapshot.link.fresh_at_s is None:
+        return time.time_ns() // 1_000_000
+    if dashboard.replay is not None:
+        return snapshot.at_ms
+    return snapshot.at_ms + round(max(0.0, dashboard.clock() - snapshot.link.fresh_at_s) * 1000)
+
+
 def _when(event: "Event", context: EventContext) -> Piece:
     if context.clock_times:
         return clock(event.at_ms, date=True).split(".")[0], ""
     return duration(context.at_ms - event.at_ms), ""
 
 
+def _where(event: "Event") -> tuple[str, str, str | None]:
+    return event.server, event.ns, event.queue
+
+
 _COLUMNS: tuple[Column["Event", EventContext], ...] = (
     Column("time", "TIME", 8, _when, grow=True),
     Column("server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, most=28, middle=True),
-    Column("queue", "QUEUE", 16, lambda event, _: (event.queue or "", "strong"), most=32),
-    Column("what", "WHAT", 10, lambda event, _: (event.kind.value, _TOKENS[event.severity.value]), drop=1),
-    Column("why", "WHY", 20, lambda event, _: (event.text, ""), grow=True),
+    Column("queue", "QUEUE", 8, lambda event, _: (event.queue or "", "strong"), grow=True, most=24),
+    # The sentence says of which kind the event is.
+    Column("what", "WHAT", 20, lambda event, _: (event.text, _TEXT_TOKENS[event.severity.value]), grow=True),
 )
 
 
@@ -124,20 +139,30 @@ class EventsScreen(DashboardScreen):
             self._shown = events.revision, events.problem
             self._events, self._problem = events.recent, events.problem
             self._show()
+        else:
+            # The next poll may be half a minute away.
+            self.table.context = self._ages
+            self.table.repaint()
 
     def _show(self) -> None:
         if not self.is_mounted:
             return
         rows = [event for event in self._events if event.matches(self._filter)]
-        rows.sort(key=lambda event: event.at_ms, reverse=True)
+        # Of events with equal times, the one that was recorded last is the newest.
+        rows.sort(key=lambda event: event.at_ms)
+        rows.reverse()
         # The same event twice, as of two dashboards without a common file, is one row.
         by_key = {f"{one.at_ms} {one.kind}\0{one.server}\0{one.ns}\0{one.queue}\0{one.text}": one for one in rows}
-        at_ms = self.snapshot.at_ms if self.snapshot is not None else 0
+        has_several = len({one.server for one in self._events}) > 1
+        self.table.columns = tuple(column for column in _COLUMNS if has_several or column.id != "server")
         self.table.empty_text = [(f"  {self._nothing()}", "muted")]
-        context = EventContext(at_ms, self.dashboard.clock_times)
-        self.table.show(list(by_key.values()), list(by_key), context)
+        self.table.show(list(by_key.values()), list(by_key), self._ages)
         self._title.show(self._head(len(by_key)))
         self._show_whole()
+
+    @property
+    def _ages(self) -> EventContext:
+        return EventContext(_now_ms(self.dashboard, self.snapshot), self.dashboard.clock_times)
 
     def _nothing(self) -> str:
         if self._is_reading:
@@ -177,9 +202,14 @@ class EventsScreen(DashboardScreen):
         if self._history is not None:
             self.action_replay_moment()
             return
-        words = "this event is about no queue" if event.queue is None else (
-            f"queue {printable(event.queue, 60)} is not among those that are shown"
-        )  # fmt: skip
+        name = printable(event.queue or "", 60)
+        gone = [one.at_ms for one in self._events if one.kind == "deleted" and _where(one) == _where(event)]
+        if event.queue is None:
+            words = "this event is about no queue"
+        elif gone:
+            words = f"queue {name} was deleted at {clock(gone[-1], date=True).split('.')[0]} UTC"
+        else:
+            words = f"queue {name} is not among those that are shown"
         self.notify(words, severity="warning", markup=False)
 
     @property
@@ -190,6 +220,10 @@ class EventsScreen(DashboardScreen):
         if self.dashboard.recording is not None:
             return self.dashboard.recording.label
         return None if self.dashboard.past is None else self.dashboard.past.history
+
+    def leads_somewhere(self, action: str) -> bool:
+        """Leave the hint for a replay out where nothing is recorded."""
+        return self._history is not None if action == "replay_moment" else super().leads_somewhere(action)
 
     def action_replay_moment(self) -> None:
         """Replay the moment of the event under the cursor."""
@@ -242,12 +276,12 @@ class LastEvents(Painted):
         self._at_ms = 0
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Show the last events, with their ages at that snapshot."""
+        """Show the last events, with their ages now."""
         dashboard = dashboard_of(self.app)
         has_room = self.app.size.height >= LINES_FROM and dashboard.replay is None
         events = dashboard.events.recent if has_room and dashboard.events is not None else ()
         self._events = sorted(events, key=lambda event: event.at_ms)[-LINES:]
-        self._at_ms = snapshot.at_ms
+        self._at_ms = _now_ms(dashboard, snapshot)
         self.display = bool(self._events)
         if self.display:
             self.styles.height = len(self._events)
@@ -260,8 +294,8 @@ class LastEvents(Painted):
     def _pieces(self, event: "Event") -> list[Piece]:
         where = event.server if event.queue is None else event.queue
         dashboard = dashboard_of(self.app)
-        when, token = _when(event, EventContext(self._at_ms, dashboard.clock_times))
+        when, _ = _when(event, EventContext(self._at_ms, dashboard.clock_times))
         return [
             (f" {when:>8} ", "muted"), (f"{printable(where, 30)} ", "strong"),
-            (f"{event.kind} ", _TOKENS[event.severity.value]), (printable(event.text, 300), token),
+            (printable(event.text, 300), _TEXT_TOKENS[event.severity.value]),
         ]  # fmt: skip

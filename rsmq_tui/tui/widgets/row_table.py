@@ -25,8 +25,8 @@ class Column(Generic[R, C]):
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
     with the highest ``drop`` are left out first, those with the same one together; 0 always stays. Free width goes to
     the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
-    shown so far need. The last column gets the rest. Text that does not fit is cut off at its end, or in the
-    ``middle``. A title leaves room for the mark of the sort order.
+    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. Text that does not fit
+    is cut off at its end, or in the ``middle``. A title leaves room for the mark of the sort order.
     """
 
     id: str
@@ -252,7 +252,10 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         spare = max(0, self.size.width - sum(column.width + 1 for column in columns) + 1)
         widths = {}
         for column in sorted(columns, key=lambda column: column.drop):
-            most = self._widest.get(column.id, 0) if column.grow else column.most
+            most = column.most
+            if column.grow:
+                widest = self._widest.get(column.id, 0)
+                most = min(widest, most) if most else widest
             more = max(0, min(spare, most - column.width))
             widths[column.id] = column.width + more
             spare -= more

@@ -1,6 +1,7 @@
 """`rsmq-tui events`: what happened to queues and servers while a dashboard watched them."""
 
 import asyncio
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -11,15 +12,18 @@ import click
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import complete_queues, json_option
-from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.text import clock
+from rsmq_tui.monitor.text import clock, printable
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
+_QUEUE_MAX, _SERVER_MAX = 20, 20
+# The terminals with room for all columns.
+_FULL_FROM = 110
 _NOTES = f"""\
 A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, with their reasons; queues that were
 created, deleted or emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or
@@ -40,6 +44,7 @@ or severity; !word excludes."""
 @option("--queue PATTERN", "only these queues; may be repeated", multiple=True, shell_complete=complete_queues)
 @option("--filter EXPR", "only events that match these words")
 @option("--limit N", "at most the last N, before --follow", positive, default="100")
+@option("--wide", "print all columns and leave nothing out, in lines wider than the terminal")
 @json_option
 def command(options: Options) -> int:
     """Print the events; raises ``UsageError``."""
@@ -94,19 +99,62 @@ def _is_wanted(event: Event, options: Options) -> bool:
 
 def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
     """Return what prints events: lines of JSON, or a table."""
-    table = Table(
-        Column("TIME", 19), Column("SEVERITY", 8), Column("KIND", 10), Column("SERVER", 20), Column("QUEUE", 20),
-        Column("WHAT", 0),
-    )  # fmt: skip
+    table: _EventTable | None = None
 
     def show(events: Iterable[Event]) -> None:
-        for event in events:
-            fields = event.as_json()
-            if wants_json(options):
-                print_json(fields)
-                continue
-            when = clock(event.at_ms, date=True).split(".")[0]
-            table.print(when, event.severity, event.kind, event.server, fields["queue"] or "", event.text)
+        nonlocal table
+        found = list(events)
+        if wants_json(options):
+            for event in found:
+                print_json(event.as_json())
+        elif found:
+            servers = {event.server for event in found}
+            if table is None or not servers <= table.servers:
+                # Of another server: it begins a new table, which names the server in each line.
+                table = _EventTable(found, servers | (table.servers if table else set()), wide=bool(options.wide))
+            for event in found:
+                table.print(event)
         sys.stdout.flush()
 
     return show
+
+
+class _EventTable:
+    """Prints events in columns, of which the last one gets the width that the others do not need.
+
+    A server is named if there are several. Severity and kind are left out on a narrow terminal.
+    """
+
+    def __init__(self, events: Iterable[Event], servers: set[str], *, wide: bool) -> None:
+        self.servers = servers
+        self._wide = wide
+        self._is_full = wide or shutil.get_terminal_size().columns >= _FULL_FROM
+        columns = [Column("TIME", 19 if self._is_full else 14)]
+        if self._is_full:
+            columns += [Column("SEVERITY", 8), Column("KIND", 10)]
+        if self._names_server:
+            columns.append(Column("SERVER", self._width(servers, _SERVER_MAX)))
+        columns += [Column("QUEUE", self._width(["QUEUE", *map(_queue, events)], _QUEUE_MAX)), Column("WHAT", 0)]
+        self._table = Table(*columns, wide=wide)
+
+    def print(self, event: Event) -> None:
+        """Print one event as one line."""
+        when = clock(event.at_ms, date=True).split(".")[0]
+        values = [when, event.severity, event.kind] if self._is_full else [when.partition("-")[2]]
+        if self._names_server:
+            server = printable(event.server)
+            # Servers often differ in their ports only: the end is kept.
+            values.append(server if self._wide or len(server) <= _SERVER_MAX else f"…{server[1 - _SERVER_MAX :]}")
+        self._table.print(*values, _queue(event), event.text)
+
+    @property
+    def _names_server(self) -> bool:
+        return self._wide or len(self.servers) > 1
+
+    def _width(self, texts: Iterable[str], most: int) -> int:
+        width = max(cells(printable(text)) for text in texts)
+        return width if self._wide else min(width, most)
+
+
+def _queue(event: Event) -> str:
+    return str(event.as_json()["queue"] or "")
