@@ -2,7 +2,9 @@
 
 Only states that changed are looked at: a quiet queue costs one comparison of identities. A verdict that gets worse is
 told at once, one that gets better when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times within
-``FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for ``FLAP_SPAN_MS``.
+``QUEUE_FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for that long; an error is told
+when it has lasted for ``FLAP_SPAN_MS``, and at once if it is none of those between which the verdict changes. The
+connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
 """
 
 from collections import deque
@@ -20,6 +22,8 @@ from rsmq_tui.protocol.status import ServerInfo
 
 HOLD_MS = 30_000
 FLAPS, FLAP_SPAN_MS = 4, 60_000
+# Small queues change their verdicts every few minutes.
+QUEUE_FLAP_SPAN_MS = 600_000
 # A queue counts as emptied if it held messages for this long: those that consumers keep empty are no news.
 FILLED_MS = 60_000
 # Evictions are told at most this often, with their sum.
@@ -52,34 +56,41 @@ class Hysteresis:
     ``told_ms`` is when the value that was told last began, None if that is not known.
     """
 
-    __slots__ = ("_changed_ms", "changes", "is_flapping", "told", "told_ms", "value")
+    __slots__ = ("_changes", "_span_ms", "changes", "is_flapping", "told", "told_ms", "value")
 
-    def __init__(self, told: Any, told_ms: int | None = None) -> None:
+    def __init__(self, told: Any, told_ms: int | None = None, span_ms: int = FLAP_SPAN_MS) -> None:
         self.value = self.told = told
         self.told_ms = told_ms
         self.changes = 0
         self.is_flapping = False
-        self._changed_ms: deque[int] = deque(maxlen=FLAPS)
+        self._span_ms = span_ms
+        self._changes: deque[tuple[int, Any]] = deque(maxlen=FLAPS)
 
     @property
     def changed_ms(self) -> int:
         """When the value changed last."""
-        return self._changed_ms[-1] if self._changed_ms else 0
+        return self._changes[-1][0] if self._changes else 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the value is none of those that it changed between before."""
+        return all(value != self.value for _, value in [*self._changes][:-1])
 
     def change(self, value: Any, at_ms: int) -> bool:
         """Note a new value, and return whether it begins to flap with it."""
         self.value = value
         self.changes += 1
-        self._changed_ms.append(at_ms)
-        begins = len(self._changed_ms) == FLAPS and at_ms - self._changed_ms[0] <= FLAP_SPAN_MS
+        self._changes.append((at_ms, value))
+        begins = len(self._changes) == FLAPS and at_ms - self._changes[0][0] <= self._span_ms
         if self.is_flapping or not begins:
             return False
         self.is_flapping = True
         return True
 
-    def is_settled(self, at_ms: int, hold_ms: int) -> bool:
-        """Return whether the value has lasted long enough to be told."""
-        return at_ms - self.changed_ms >= (FLAP_SPAN_MS if self.is_flapping else hold_ms)
+    def is_settled(self, at_ms: int, hold_ms: int, flapping_ms: int | None = None) -> bool:
+        """Return whether the value has lasted long enough to be told; ``flapping_ms`` is for one that is flapping."""
+        held_ms = self._span_ms if flapping_ms is None else flapping_ms
+        return at_ms - self.changed_ms >= (held_ms if self.is_flapping else hold_ms)
 
     def tell(self) -> int:
         """Note that the value is told now, and return how often it changed since the last time."""
@@ -105,7 +116,7 @@ class QueueDetector:
         self._last: tuple[QueueState, ...] | None = None
         self._was_lost = False
         self._begin_ms = 0
-        # Of queues that are, or were told to be, in trouble; and those of them whose verdict is not told yet.
+        # Of queues that are or were in trouble, and those of them whose verdict is not told yet.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, QueueState] = {}
         # Since when queues have held messages.
@@ -137,7 +148,7 @@ class QueueDetector:
                 self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
             told = self._told.get(queue.name)
             if told is not None:
-                self._verdicts[queue.name] = Hysteresis(told.verdict, told.at_ms)
+                self._verdicts[queue.name] = Hysteresis(told.verdict, told.at_ms, QUEUE_FLAP_SPAN_MS)
                 self._follow(queue, at_ms, found)
             else:
                 self._meet(queue, at_ms, found)
@@ -145,7 +156,7 @@ class QueueDetector:
     def _meet(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
         """Take the verdict of a queue of which nothing was known."""
         if queue.verdict is not Verdict.OK:
-            self._verdicts[queue.name] = Hysteresis(None)
+            self._verdicts[queue.name] = Hysteresis(None, span_ms=QUEUE_FLAP_SPAN_MS)
             self._follow(queue, at_ms, found)
 
     def _compare(
@@ -255,7 +266,7 @@ class QueueDetector:
         if verdict is Verdict.WATCHING or (known is None and verdict is Verdict.OK):
             return
         if known is None:
-            known = self._verdicts[queue.name] = Hysteresis(Verdict.OK)
+            known = self._verdicts[queue.name] = Hysteresis(Verdict.OK, span_ms=QUEUE_FLAP_SPAN_MS)
         elif known.told is None and verdict is Verdict.OK:
             # Nothing was known of it, and nothing is wrong.
             del self._verdicts[queue.name]
@@ -270,11 +281,12 @@ class QueueDetector:
             changes = known.changes
             words = (
                 f"its verdict changes often, {verdict} now: told again when it has been the same for "
-                f"{duration(FLAP_SPAN_MS)}"
+                f"{duration(QUEUE_FLAP_SPAN_MS)}, or an error for {duration(FLAP_SPAN_MS)}"
             )
             details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
-        if not known.is_flapping and (known.told is None or verdict.rank < known.told.rank):
+        is_worse = known.told is None or verdict.rank < known.told.rank
+        if is_worse and (not known.is_flapping or known.is_new):
             self._tell(queue, known, found)
         elif known.is_flapping or verdict is not known.told:
             self._held[queue.name] = queue
@@ -292,7 +304,8 @@ class QueueDetector:
     def _settle(self, at_ms: int, found: list[Event]) -> None:
         for name, queue in list(self._held.items()):
             known = self._verdicts[name]
-            if known.is_settled(at_ms, HOLD_MS):
+            is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
+            if known.is_settled(at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
                 self._tell(queue, known, found)
 
     def _tell(self, queue: QueueState, known: Hysteresis, found: list[Event]) -> None:
@@ -301,8 +314,6 @@ class QueueDetector:
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
-        if is_over:
-            del self._verdicts[queue.name]
         why = reason(queue, changed_ms, self._thresholds)
         lasted = f" for {duration(changed_ms - told_ms)}" if told_ms is not None else ""
         # Its own time is that of the first change; those between were not told.

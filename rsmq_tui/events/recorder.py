@@ -39,6 +39,8 @@ _WAITING_MAX = 256
 _TICK_S = 1.0
 _RETRY_S = 30.0
 _JOURNAL_CHANGES = 100
+# A change that deletes a queue begins at most this long before a poll misses it.
+_DELETED_MS = 60_000
 # The changes that count queues, not messages.
 _OF_QUEUES = frozenset(action.name for action in (CreateQueue, Fix, SetAttributes))
 
@@ -297,7 +299,15 @@ class EventRecorder:
             told = None if self._store is None else self._store.told_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
-        return [*of_server, *known[1].take(snapshot), *self._end_known(snapshot)]
+        of_queues = self._with_changes(known[1].take(snapshot))
+        return [*of_server, *of_queues, *self._end_known(snapshot)]
+
+    def _with_changes(self, events: list[Event]) -> list[Event]:
+        """Return the events, in which queues that a change of this machine deleted name it: nothing was lost."""
+        if not any(event.kind is EventKind.DELETED and event.queue is not None for event in events):
+            return events
+        changes = self._last_changes()
+        return [_deleted_by(event, changes) if event.kind is EventKind.DELETED else event for event in events]
 
     def _server(self, server: str) -> ServerDetector:
         if server not in self._servers:
@@ -311,15 +321,39 @@ class EventRecorder:
         if seen == self._journal_seen or seen[0] is None:
             return {}
         self._journal_seen = seen
+        ended = [change for change in self._last_changes() if change.state not in (State.RUNNING, State.DAMAGED)]
+        return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
+
+    def _last_changes(self) -> list[Change]:
+        """Return the last changes in the journal, the oldest first; none if it cannot be read."""
+        if not self._journal_path.exists():
+            return []
         with suppress(JournalError):
             journal = Journal(self._journal_path)
             try:
-                changes = journal.changes(_JOURNAL_CHANGES)
+                return journal.changes(_JOURNAL_CHANGES)[::-1]
             finally:
                 journal.close()
-            ended = [change for change in reversed(changes) if change.state not in (State.RUNNING, State.DAMAGED)]
-            return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
-        return {}
+        return []
+
+
+def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
+    """Return the event of a deleted queue with the change that has just deleted it, if there is one."""
+    by_number = {change.change: change for change in changes}
+    for change in reversed(changes):
+        # An undo removes a queue that the change which it undoes has created.
+        cause = change if change.undoes is None else by_number.get(change.undoes)
+        if cause is None or (change.undoes is None and change.name != DeleteQueue.name):
+            continue
+        name = cause.queue if cause.target is None else cause.target
+        is_of_it = (change.server, change.ns, name) == (event.server, event.ns, event.queue)
+        if is_of_it and (change.state is State.RUNNING or event.at_ms - change.at_ms <= _DELETED_MS):
+            undoes = "" if change.undoes is None else f", which undoes change {change.undoes}"
+            depth = event.details.get("depth")
+            held = "" if depth is None else f"; it held {plural(depth, 'message')} at the poll before"
+            words = f"deleted by change {change.change}{undoes}{held}"
+            return replace(event, text=words, details={**event.details, "change": change.change})
+    return event
 
 
 def _version(path: Path) -> tuple[int, int] | None:

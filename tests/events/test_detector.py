@@ -90,11 +90,14 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
 
     assert [event.kind for event in found] == ["verdict", "flapping"]
     assert found[1].at_ms == NOON_MS + 45_000
-    assert found[1].text == "its verdict changes often, ok now: told again when it has been the same for 1m 0s"
+    assert (
+        found[1].text
+        == "its verdict changes often, ok now: told again when it has been the same for 10m, or an error for 1m 0s"
+    )
 
     # The last flip, to ok, was at 585 s.
-    assert watching.take(polled(state("orders"), s=644)) == []
-    (last,) = watching.take(polled(state("orders"), s=645))
+    assert watching.take(polled(state("orders"), s=1_184)) == []
+    (last,) = watching.take(polled(state("orders"), s=1_185))
     assert last.at_ms == NOON_MS + 585_000
     assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was told)"
 
@@ -108,6 +111,34 @@ def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
     (found,) = watching.take(polled(stalled(s=64), s=64))
     assert found.text.startswith("stalled: 3 messages ready")
     assert found.text.endswith("(4 changes since it was told)")
+
+
+def test_a_small_queue_that_grows_every_few_minutes_is_told_as_flapping() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    growing = state("orders", Verdict.GROWING, depth=9, since_ms=NOON_MS)
+    found = []
+    for minute in range(60):
+        found += watching.take(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute))
+        found += watching.take(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute + 31))
+
+    assert [event.kind for event in found] == ["verdict", "verdict", "verdict", "flapping"]
+
+    # What is worse than all that it changed between is told at once.
+    (worse,) = watching.take(polled(stalled(s=3_600), s=3_600))
+    assert worse.text.startswith("stalled: ")
+
+
+def test_an_error_that_lasts_is_told_of_a_verdict_that_flaps() -> None:
+    watching = detector()
+    watching.take(polled(state("orders")))
+    for flip in range(4):
+        watching.take(polled(state("orders") if flip % 2 else stalled(s=60 * flip), s=60 * flip))
+
+    assert watching.take(polled(stalled(s=240), s=240)) == []
+    assert watching.take(polled(stalled(s=240), s=299)) == []
+    (found,) = watching.take(polled(stalled(s=240), s=300))
+    assert found.text.startswith("stalled: ")
 
 
 def test_watching_is_no_verdict() -> None:

@@ -19,12 +19,12 @@ from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage import journal_db
-from rsmq_tui.triage.actions import DeleteQueue, Purge
+from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
 from rsmq_tui.triage.service import ChangeService
 from tests.events.made import event, polled, state
 from tests.monitor.timing import FakeClock
 from tests.servers.real import real_server
-from tests.triage.doing import done
+from tests.triage.doing import done, undone
 
 _DEADLINE_S = 100.0
 
@@ -145,6 +145,31 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
     assert deleted.text.startswith("change 2, delete-queue: deleted 3 of 3: the queue and its messages, by ")
     # Whether they can be undone is not certain later.
     assert not any("undo" in event.text for event in (purged, deleted))
+
+
+async def test_a_queue_that_an_undo_removes_names_the_undo(
+    live: LivePoller, redis_url: str, client: Redis, tmp_path: Path
+) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    queues.send_messages("orders", ["1", "2", "3"])
+    desk = ChangeService(redis_url, "rsmq", tmp_path)
+    await done(desk, Move(queue="orders", target="parked", create=True))
+    with recording(tmp_path) as recorder:
+        recorder.take(await live.poll(), live)
+        await undone(desk)
+        queues.create_queue("mail")
+        recorder.take(await live.poll(), live)
+        await until_async(lambda: "deleted" in kinds(recorder))
+        queues.delete_queue("mail")
+        recorder.take(await live.poll(), live)
+        await until_async(lambda: kinds(recorder).count("deleted") == 2)
+        await recorder.aclose()
+    await desk.aclose()
+    assert {event.queue: event.text for event in written(tmp_path) if event.kind == "deleted"} == {
+        "parked": "deleted by change 2, which undoes change 1; it held 3 messages at the poll before",
+        "mail": "deleted, with 0 messages at the poll before",
+    }
 
 
 def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
