@@ -97,6 +97,10 @@ class Release(MessageAction, name="release", past="released"):
     """Make messages visible now."""
 
 
+class ReleaseItems(Release, verb="Requeue", past="requeued"):
+    """Put items in processing back into the queue, taken next; the list queues' form of releasing."""
+
+
 class Move(MessageAction, name="move", past="moved"):
     """Move messages to ``target`` unchanged: body, rc, fr, due time and id, and so their sent time.
 
