@@ -172,6 +172,10 @@ class ListPoller(Polling):
         self._search_now.set()
         super().wake()
 
+    def note_own_change(self, queues: Iterable[str]) -> None:
+        """Note that this program changes these queues, so that its changes do not count as those of a consumer."""
+        self._sampler.note_own_change(queues)
+
     def switch(self, ns: str) -> None:
         """Do nothing: lists are in no namespace."""
 

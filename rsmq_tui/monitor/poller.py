@@ -459,6 +459,14 @@ class KnowsClients(Protocol):
         """
 
 
+@runtime_checkable
+class NotesOwnChanges(Protocol):
+    """A source that infers from counts whether consumers work, which changes of this program must not look like."""
+
+    def note_own_change(self, queues: Iterable[str]) -> None:
+        """Note that this program changes these queues now."""
+
+
 class Waiters(NamedTuple):
     """The number of consumers that are blocked on lists of a server.
 

@@ -97,6 +97,10 @@ class Release(MessageAction, name="release", past="released"):
     """Make messages visible now."""
 
 
+class ReleaseItems(Release, verb="Requeue", past="requeued"):
+    """Put items in processing back into the queue, taken next; the list queues' form of releasing."""
+
+
 class Move(MessageAction, name="move", past="moved"):
     """Move messages to ``target`` unchanged: body, rc, fr, due time and id, and so their sent time.
 
@@ -195,12 +199,13 @@ class Import(Action, name="import", past="imported"):
 class Undo(Action, name="undo", past="put back"):
     """Undo the change with that number in the journal.
 
-    ``unsettled`` also puts back messages that consumers may have taken.
+    ``unsettled`` also puts back messages that consumers may have taken. ``target`` is the target of that change.
     """
 
     change: int
     summary: str
     unsettled: bool = False
+    target: str | None = None
 
     def about(self, count: int) -> str:
         """Return what is undone."""
@@ -258,6 +263,13 @@ def target_of_list(text: str, ns: str) -> Target:
     """Parse a target of a list queue: a key, or ``rsmq:queue`` (in ``ns``), or ``rsmq:ns/queue``."""
     found = read_reference(text, ns) or Reference(kinds.LIST, "", text)
     return Target(found.queue, None if found.kind is kinds.LIST else found.ns)
+
+
+def queues_of(action: Action, ns: str) -> tuple[str, ...]:
+    """Return the queues of ``ns`` that an action names: its own, and its target if that is one of them."""
+    target = action.target if isinstance(action, Undo) else action.to
+    found = None if target is None else read_reference(target, ns) or Reference(kind_of(ns), ns, target)
+    return (action.queue,) if found is None or found.ns != ns else (action.queue, found.queue)
 
 
 def target_of_rsmq(text: str, ns: str) -> Target:

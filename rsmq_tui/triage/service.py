@@ -159,7 +159,9 @@ class ChangeService:
         if None not in (run_id, found.run_id) and run_id != found.run_id:
             notes.append(_ANOTHER_SERVER)
         return Preview(
-            action=Undo(queue=found.queue, change=found.change, summary=summary, unsettled=unsettled),
+            action=Undo(
+                queue=found.queue, change=found.change, summary=summary, unsettled=unsettled, target=found.target
+            ),
             what=summary,
             server=self.server,
             ns=found.ns,

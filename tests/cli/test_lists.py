@@ -199,6 +199,12 @@ def test_processing(command: Command, client: Redis) -> None:
     told = command("messages", "hide", LISTED, "--all", "--seconds", "90", "--yes", terminal=True).text
     assert "queue:orders: extended 1," in told
     assert client.zcard(f"{KEY}:leases") == 1
+    told = command("messages", "release", LISTED, "--all", "--yes", terminal=True).text
+    assert "queue:orders: requeued 1," in told
+    client.lmove(KEY, f"{KEY}:processing", "RIGHT", "LEFT")
+    released = command("messages", "release", LISTED, "--all", "--yes").lines[0]
+    assert (released["action"], released["done"]) == ("release", 1)
+    client.lmove(KEY, f"{KEY}:processing", "RIGHT", "LEFT")
     assert command("messages", "ack", LISTED, "--all", "--yes").lines[0]["done"] == 1
     assert not client.exists(f"{KEY}:processing", f"{KEY}:leases")
 

@@ -161,6 +161,38 @@ class TestLeaking:
         assert watched.go(flow, seconds=30).verdict is Verdict.LEAKING
         assert watched.go(flow, seconds=1).verdict is Verdict.OK
 
+    def test_not_ended_by_a_lease_that_this_program_returned(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(3, processing=9, leases=[watched.at_ms - 1000 * (100 - place) for place in range(9)])
+        began = watched.go(flow, seconds=100)
+        assert began.verdict is Verdict.STALLED
+        watched.sampler.note_own_change(["q"])
+        flow.leases.pop(0)
+        flow.processing -= 1
+        flow.ready.appendleft(b"returned")
+        states = [watched.once(flow) for _ in range(40)]
+
+        assert {(state.verdict, state.pending_since_ms, state.since_ms) for state in states} == {
+            (Verdict.STALLED, None, began.since_ms)
+        }
+        # Two seconds at most are not counted: a consumer may have taken an item in them.
+        assert states[-1].idle_since_ms is not None
+        assert (began.idle_since_ms or 0) < states[-1].idle_since_ms <= (began.idle_since_ms or 0) + 2000
+
+        flow.ready.clear()
+        assert watched.go(flow, seconds=31).verdict is Verdict.LEAKING
+
+    def test_ended_by_a_consumer_after_a_change_of_this_program(self) -> None:
+        watched = ScriptedLists()
+        flow = filled(500, processing=1, leases=[watched.at_ms])
+        assert watched.go(flow, seconds=100).verdict is Verdict.STALLED
+        watched.sampler.note_own_change(["q"])
+        watched.once(flow)
+        # What the running poll did not see may be seen by the next one, and no later one.
+        watched.once(flow)
+        state = watched.go(flow, seconds=1, taken=1)
+        assert state.idle_since_ms == watched.at_ms
+
     @pytest.mark.parametrize("every_s", [10, 30, 59, 90, 170, 290])
     @pytest.mark.parametrize("dies_at_s", [1, 7, 9])
     def test_not_with_a_reaper_that_comes_now_and_then(self, every_s: int, dies_at_s: int) -> None:

@@ -1,8 +1,9 @@
 """List queues beside RSMQ's, on a real server: in one table, looked into and changed with the same keys."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from textual.widgets import Input, OptionList
 
 from rsmq_tui.cli.dashboard import _sites
 from rsmq_tui.listserver import ListServer
-from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
@@ -305,3 +306,32 @@ async def test_read_only_holds_for_lists_too(redis_url: str, thumbnails: ListQue
         assert isinstance(pilot.app.screen, MessageScreen)
         assert thumbnails.length() == 3
         assert not (tmp_path / "journal.sqlite").exists()
+
+
+async def test_an_item_that_is_put_back_by_hand_ends_no_trouble(
+    redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
+) -> None:
+    # Two of the three leases are past their deadline, that of job-0 first.
+    _, second = client.zrange(f"{KEY}:leases", 0, 1)
+    client.zadd(f"{KEY}:leases", {second: 1_000_000_000_001})
+    async with watching(redis_url, tmp_path) as pilot:
+        dashboard = app_of(pilot).dashboard
+
+        def state() -> QueueState:
+            return next(queue for queue in dashboard.snapshot.queues if queue.name == KEY)
+
+        await until(pilot, lambda: state().verdict is Verdict.LEAKING, "leases have expired")
+        await _open_item(pilot, 3, "job-0")
+        seen = []
+        for key in ("0", "u"):
+            was = state()
+            await press(pilot, key)
+            await say_yes(pilot)
+            await made(pilot)
+            await until(pilot, partial(_differs, state, was), "a poll has seen it")
+            seen.append((state().verdict, state().pending_since_ms, state().since_ms))
+        assert seen == [(Verdict.LEAKING, None, 1_000_000_000_000)] * 2
+
+
+def _differs(state: Callable[[], QueueState], before: QueueState) -> bool:
+    return state().expired != before.expired

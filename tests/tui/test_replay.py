@@ -184,6 +184,9 @@ async def test_it_goes_from_verdict_to_verdict(tape: Tape) -> None:
         assert "■ stalled" in text_of(app_of(pilot))
         await press(pilot, "right_curly_bracket")
         await until(pilot, lambda: "no verdict changes after this" in banner(pilot), "it says that there is none")
+        await press(pilot, "at")
+        await until(pilot, lambda: "no verdict" not in banner(pilot), "another time is asked for")
+        await press(pilot, "escape")
         await press(pilot, "left_curly_bracket")
         await at(pilot, "12:02:00")
         # On a queue's own screen it is that queue's changes.

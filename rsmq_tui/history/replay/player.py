@@ -267,6 +267,11 @@ class Player:
         self._is_searching = True
         self._ask(lambda: self._go_to_change(direction, queue))
 
+    def forget_outcome(self) -> None:
+        """Forget the outcome of the last seek, unless one is running."""
+        if not self._is_searching:
+            self.told = SeekOutcome()
+
     def wake(self) -> None:
         """Yield the current snapshot again."""
         self._is_asked = True

@@ -41,10 +41,13 @@ class _Returns:
         self.last_ms: int | None = None
         self._rounds_ms: tuple[int, ...] = ()
 
-    def follow(self, overdue_ms: int | None, at_ms: int, *, is_resumed: bool) -> None:
-        """Process the earliest deadline that has passed; ``is_resumed`` means that polls failed since the last one."""
+    def follow(self, overdue_ms: int | None, at_ms: int, *, is_resumed: bool, is_own_change: bool) -> None:
+        """Process the earliest deadline that has passed; ``is_resumed`` means that polls failed since the last one.
+
+        With ``is_own_change``, this program may have returned leases: that is not the work of a reaper.
+        """
         before_ms, self._overdue_ms = self._overdue_ms, overdue_ms
-        if before_ms is None or (overdue_ms is not None and overdue_ms <= before_ms):
+        if is_own_change or before_ms is None or (overdue_ms is not None and overdue_ms <= before_ms):
             return
         last_ms, self.last_ms = self.last_ms, at_ms
         since_ms = before_ms if last_ms is None else last_ms
@@ -180,9 +183,11 @@ class ListTracker(Tracker):
     def _follow(self, before: Row | None, sample: ListSample, overdue_ms: int | None) -> None:
         """Update the times that verdicts depend on; ``before`` is the row of the last poll."""
         at_ms, is_first, row = sample.at_ms, self.sample is None or before is None, self.row
-        was_taken = False
+        was_taken = is_ours = False
         if not is_first and before is not None and row is not None and row is not before:
             was_taken = _was_taken(before, _digested(row) if self._is_restored else row)
+            is_ours = was_taken and self.own_change_ms > 0
+            was_taken = was_taken and not is_ours
         self._is_restored = False
         if is_first:
             self._begin_at(sample)
@@ -193,7 +198,10 @@ class ListTracker(Tracker):
             self._taken_ms = self._moved_ms = at_ms
         elif not sample.ready or before is None or before[3] is None or row is None or row[3] is None:
             self._moved_ms = at_ms
-        self._returns.follow(overdue_ms, at_ms, is_resumed=self._is_resumed)
+        elif is_ours:
+            # Whether a consumer took an item too is unknown: this time does not count.
+            self._moved_ms = min(at_ms, self._moved_ms + self.own_change_ms)
+        self._returns.follow(overdue_ms, at_ms, is_resumed=self._is_resumed, is_own_change=self.own_change_ms > 0)
         if is_first or self._is_resumed:
             self._is_resumed = False
             self._watch_from(

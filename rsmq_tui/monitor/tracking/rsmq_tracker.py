@@ -124,7 +124,8 @@ class Tracker(ABC):
     It keeps the queue's series in ``trend``, the first sample since the last gap, and the troubles. It knows when
     monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
     state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
-    is not sampled. A memory has ``NUMBERS`` numbers of it.
+    is not sampled. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
+    row meanwhile, otherwise 0. A memory has ``NUMBERS`` numbers of it.
     """
 
     NUMBERS: ClassVar[int]
@@ -143,6 +144,7 @@ class Tracker(ABC):
         "_troubles",
         "_watched_from_ms",
         "look",
+        "own_change_ms",
         "row",
         "sample",
         "series",
@@ -157,6 +159,7 @@ class Tracker(ABC):
         self.sample: Sample | None = None
         self.state: QueueState | None = None
         self.look: Look | None = None
+        self.own_change_ms = 0
         self._name = name
         self._place = place
         self._thresholds = thresholds
@@ -701,12 +704,21 @@ class Sampler:
         self._rotation = Rotation()
         self._shown: Sequence[str] = ()
         self._at_ms = 0
+        self._since_poll_ms = 0
         self._references: References = (None, None, None, None)
+        # The queues that this program changes, and how many polls have begun since.
+        self._own_changes: dict[str, int] = {}
+
+    def note_own_change(self, names: Iterable[str]) -> None:
+        """Note that this program changes these queues: what the running poll and the next one see may be its work."""
+        self._own_changes |= dict.fromkeys(names, 0)
 
     def begin(self, at_ms: int) -> None:
         """Start a poll made at that server time."""
+        self._since_poll_ms = at_ms - self._at_ms
         self._at_ms = at_ms
         self._states = []
+        self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         self._totals.begin()
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
@@ -728,6 +740,7 @@ class Sampler:
             if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
                 keep(before)
                 continue
+            tracker.own_change_ms = self._since_poll_ms if name in self._own_changes else 0
             state = tracker.update(row, at_ms, self._references)
             self._totals.replace(before, state)
             keep(state)

@@ -74,7 +74,10 @@ _REFUSED: dict[type[actions.Action], str] = {
     actions.Fix: "list queues have no automatic fixes",
 }
 # What these actions are called for items of a list, which are not made visible or invisible.
-_IN_LISTS: dict[type[actions.Action], type[actions.Action]] = {actions.Hide: actions.ExtendLease}
+_IN_LISTS: dict[type[actions.Action], type[actions.Action]] = {
+    actions.Hide: actions.ExtendLease,
+    actions.Release: actions.ReleaseItems,
+}
 STILL_THERE = (
     "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
     "consumers take meanwhile are skipped and counted."

@@ -250,6 +250,8 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
         case "speed":
             player.change_speed(direction)
         case "seek":
+            # The banner must not show it beside a time that is refused.
+            player.forget_outcome()
             dashboard.navigation.open("seek", replay)
         case "mark" if dashboard.snapshot is not None:
             replay.mark(dashboard.snapshot)
