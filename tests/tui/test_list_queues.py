@@ -329,6 +329,7 @@ async def test_an_item_that_is_put_back_by_hand_ends_no_trouble(
             await say_yes(pilot)
             await made(pilot)
             await until(pilot, partial(_differs, state, was), "a poll has seen it")
+            await until(pilot, lambda: not dashboard.changes.is_running, "another change may begin")
             seen.append((state().verdict, state().pending_since_ms, state().since_ms))
         assert seen == [(Verdict.LEAKING, None, 1_000_000_000_000)] * 2
 
