@@ -156,14 +156,14 @@ QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
     Column("waiting", "WAITING", 8, _waiting, drop=3, right=True),
     Column("oldest", "OLDEST", 8, _oldest, drop=14, right=True),
-    Column("wait", "WAIT", 8, _wait, drop=16, right=True),
-    Column("work", "WORK", 8, _work, drop=16, right=True),
+    Column("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True),
+    Column("work", "WORK", 8, _work, drop=16, right=True, extra=True),
     Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True),
     Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True),
     Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True),
     Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12),
     Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
-    Column("limit", "LIMIT", 20, _limit, drop=15),
+    Column("limit", "LIMIT", 20, _limit, drop=15, extra=True),
 )
 
 _SERVER: Column[QueueState, QueueContext] = Column(

@@ -184,7 +184,7 @@ async def test_drains_in_leaves_after_all_others_but_what_a_row_is_told_apart_by
 async def test_room_goes_to_long_names_and_is_not_left_between_short_ones_and_their_numbers(
     source: ScriptedSource,
 ) -> None:
-    async with opened(source, size=(200, 30)) as pilot:
+    async with opened(source, size=(180, 30)) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
         table = table_of(pilot)
         widths = {column.id: width for column, width in table._fitting()}

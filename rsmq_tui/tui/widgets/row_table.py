@@ -25,8 +25,9 @@ class Column(Generic[R, C]):
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
     with the highest ``drop`` are left out first, those with the same one together; 0 always stays. Free width goes to
     the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
-    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. Text that does not fit
-    is cut off at its end, or in the ``middle``. A title leaves room for the mark of the sort order.
+    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. Those that are
+    ``extra`` are shown only if columns with ``grow`` have all the width that they need, up to a third of the table.
+    Text that does not fit is cut off at its end, or in the ``middle``. A title has room for the mark of the sort order.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Column(Generic[R, C]):
     grow: bool = False
     most: int = 0
     middle: bool = False
+    extra: bool = False
 
 
 class RowTable(Painted, Generic[R, C], can_focus=True):
@@ -244,24 +246,29 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def _fitting(self) -> list[tuple[Column[R, C], int]]:
         """Return the columns that fit, with their widths."""
         columns = list(self.columns)
-        while columns and sum(column.width + 1 for column in columns) - 1 > self.size.width:
+        wanted = sum(max(0, self._wanted(column) - column.width) for column in columns if column.grow)
+        while columns:
             last = max(columns, key=lambda column: column.drop)
-            if last.drop == 0:
+            room = self.size.width - (min(wanted, self.size.width // 3) if last.extra else 0)
+            if last.drop == 0 or sum(column.width + 1 for column in columns) - 1 <= room:
                 break
             columns = [column for column in columns if column.drop != last.drop]
         spare = max(0, self.size.width - sum(column.width + 1 for column in columns) + 1)
         widths = {}
         for column in sorted(columns, key=lambda column: column.drop):
-            most = column.most
-            if column.grow:
-                widest = self._widest.get(column.id, 0)
-                most = min(widest, most) if most else widest
-            more = max(0, min(spare, most - column.width))
+            more = max(0, min(spare, self._wanted(column) - column.width))
             widths[column.id] = column.width + more
             spare -= more
         if not columns[-1].right:
             widths[columns[-1].id] += spare
         return [(column, widths[column.id]) for column in columns]
+
+    def _wanted(self, column: Column[R, C]) -> int:
+        """Return how many cells a column can use."""
+        if not column.grow:
+            return column.most
+        widest = self._widest.get(column.id, 0)
+        return min(widest, column.most) if column.most else widest
 
     def _measure(self, rows: Sequence[R]) -> None:
         """Update the widest text of the columns that may grow."""
