@@ -258,7 +258,7 @@ async def test_reading_again_keeps_the_place_and_the_view(source: ScriptedSource
 async def test_where_nothing_may_be_changed_there_are_no_such_keys(source: ScriptedSource) -> None:
     triage = ScriptedTriage(read_only=True)
     changes = [key for key in keys_of("message") if key.changes]
-    assert len(changes) == 11
+    assert len(changes) == 12
     async with opened(source, triage=triage, size=(200, 60)) as pilot:
         await _scripted(pilot, source)
         screen = pilot.app.screen

@@ -324,6 +324,7 @@ class QueueTracker(Tracker):
     NUMBERS = 14
     __slots__ = (
         "_attributes",
+        "_began_ms",
         "_created_ms",
         "_head",
         "_head_key",
@@ -345,6 +346,8 @@ class QueueTracker(Tracker):
         self._ready_since_ms: int | None = None
         # When it will be known whether consumers receive the messages that were ready before monitoring; 0 if known.
         self._receives_known_ms = 0
+        # When monitoring of the queue began; 0 if an earlier run monitored it.
+        self._began_ms = 0
         # When the queue was created, empty, if that is less than ``growing_ms`` ago.
         self._created_ms: int | None = None
 
@@ -547,6 +550,7 @@ class QueueTracker(Tracker):
         self._watch_from(at_ms if self._created_ms is None else self._created_ms)
         self._receives_known_ms = 0
         self._is_idle_longer = False
+        self._began_ms = at_ms
         self._ready_since_ms = at_ms if sample.ready else None
         if due_ms is not None and (never_received or at_ms - due_ms < limits.stalled_ms):
             created_ms = 0 if created_ms is None or created_ms > at_ms else created_ms
@@ -558,10 +562,10 @@ class QueueTracker(Tracker):
 
     def _forget_gone_head(self, due_ms: int | None) -> None:
         """Count the time before monitoring from the first message that is there, which is all that is known of it."""
-        first, since_ms = self._first, self._ready_since_ms
-        if due_ms is None or first is None or since_ms is None or since_ms >= first.at_ms:
+        since_ms = self._ready_since_ms
+        if due_ms is None or since_ms is None or since_ms >= self._began_ms:
             return
-        since_ms = max(since_ms, min(due_ms, first.at_ms))
+        since_ms = max(since_ms, min(due_ms, self._began_ms))
         if self._last_receive_ms == self._ready_since_ms:
             self._last_receive_ms = since_ms
         self._ready_since_ms = since_ms
