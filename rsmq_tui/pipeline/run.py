@@ -63,8 +63,8 @@ from rsmq_tui.pipeline.tables import (
     write_table,
 )
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.outlook import WHOLE_SOURCES, whole_tables
 from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
+from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, whole_tables
 
 _AT_ONCE = 8
 _SAID_MAX = 200

@@ -144,7 +144,7 @@ peak_depth: whole: the greatest depth
 peak_ready: whole: the greatest number of ready messages
 peak_ms: whole: when the depth was greatest, first
 peak_age_ms: whole: the greatest age of the first ready message
-affected: whole: messages affected: see rsmq_tui.pipeline.transforms.outlook
+affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
 """,
     BASELINE: f"""\

@@ -375,3 +375,8 @@ def sample_tables(
         ROLLUP_1H: rollup_1h(minutes),
         VERDICT_RUNS: verdict_runs(told),
     }
+
+
+def last_known(name: str) -> Column:
+    """Return the aggregate for a column's value in the last hour of ``rollup_1h`` in which it is known."""
+    return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)

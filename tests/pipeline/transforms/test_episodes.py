@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.transforms.outlook import episodes_of
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from tests.pipeline.transforms.made import rows_of
 
 Row = dict[str, Any]
