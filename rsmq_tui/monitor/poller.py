@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search, search_due_first
@@ -34,6 +34,7 @@ from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
     from rsmq_tui.monitor.tracking.memory import Memory
+    from rsmq_tui.protocol.lists.reader import ListReader
 
 
 RETRY_FIRST_S = 1.0
@@ -203,10 +204,46 @@ def refusal(refused: str | None) -> str | None:
     return refused and f"scripts refused, reading by pipeline: {refused}"
 
 
-class LivePoller(Polling):
+ReaderT = TypeVar("ReaderT", bound="QueueReader | ListReader")
+
+
+class ReaderPolling(Polling, Generic[ReaderT]):
+    """Polls by a ``reader``, which is closed with it, and answers questions about its server."""
+
+    def __init__(self, reader: ReaderT, sampler: Sampler, first: Snapshot, **options: Any) -> None:
+        super().__init__(first, **options)
+        self.reader = reader
+        self._sampler = sampler
+
+    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+        """Find out who works on a queue; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.clients(queue, seconds=seconds)
+
+    async def server_info(self) -> ServerInfo | None:
+        """Read what INFO says of the server; None if it is a cluster of several. Raises ``PeekError``."""
+        with in_words():
+            return await self.reader.server_info()
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
+
+    async def aclose(self) -> None:
+        """Write the memory and close the connections."""
+        await self._remember()
+        await self.reader.aclose()
+
+    async def _remember(self) -> None:
+        if self._memory is not None:
+            await self._memory.aclose(self._sampler)
+
+
+class LivePoller(ReaderPolling[QueueReader]):
     """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several.
 
-    ``reader`` is closed with it. ``memory_of`` returns the memory of a namespace.
+    ``memory_of`` returns the memory of a namespace.
     """
 
     def __init__(
@@ -220,11 +257,12 @@ class LivePoller(Polling):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-        memory = memory_of(reader.ns)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
-        self.reader = reader
+        thresholds, memory = thresholds or Thresholds(), memory_of(reader.ns)
+        sampler = Sampler(thresholds, place)
+        super().__init__(
+            reader, sampler, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
+        )
         self._memory_of = memory_of
-        self._sampler = Sampler(self.thresholds, place)
         self._wanted_ns: str | None = None
 
     def switch(self, ns: str) -> None:
@@ -297,26 +335,6 @@ class LivePoller(Polling):
         with in_words():
             return await self.reader.namespaces()
 
-    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
-        """Find out who works on a queue; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.clients(queue, seconds=seconds)
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.server_info()
-
-    async def server(self) -> tuple[ServerStatus, ...]:
-        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.status()
-
-    async def aclose(self) -> None:
-        """Write the memory and close the connections."""
-        await self._remember()
-        await self.reader.aclose()
-
     async def _read(self) -> Snapshot:
         await self._switch()
         meter = self._meter(self.reader.traffic)
@@ -349,10 +367,6 @@ class LivePoller(Polling):
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
-
-    async def _remember(self) -> None:
-        if self._memory is not None:
-            await self._memory.aclose(self._sampler)
 
     async def _switch(self) -> None:
         """Start afresh with the wanted namespace, if another one is wanted."""
