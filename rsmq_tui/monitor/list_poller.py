@@ -172,10 +172,6 @@ class ListPoller(ReaderPolling[ListReader]):
         self._search_now.set()
         super().wake()
 
-    def note_own_change(self, queues: Iterable[str]) -> None:
-        """Note that this program changes these queues, so that its changes do not count as those of a consumer."""
-        self._sampler.note_own_change(queues)
-
     def switch(self, ns: str) -> None:
         """Do nothing: lists are in no namespace."""
 
@@ -280,7 +276,7 @@ class ListPoller(ReaderPolling[ListReader]):
         await self._begin(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
-                self._sampler.take(names, rows)
+                await self._take(self._sampler, names, rows)
         queues, totals = self._finish(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
         trend = self._sampler.trend

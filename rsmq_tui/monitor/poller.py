@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -27,7 +27,7 @@ from rsmq_tui.monitor.peek import (
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
 from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
@@ -49,7 +49,8 @@ class Polling(ABC):
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
-    earlier run.
+    earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
+    program has changed since it was last called, in any of its processes: that is not the work of a consumer.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Polling(ABC):
         self._paused = False
         self._failures = 0
         self._metered: Meter | None = None
+        self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Poll, yield and wait, without end."""
@@ -124,6 +126,13 @@ class Polling(ABC):
         if self._memory is not None:
             await self._memory.restore(sampler, at_ms)
         sampler.begin(at_ms)
+
+    async def _take(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
+        """Process the rows of these queues."""
+        # After the rows were read: what changed them is in the journal by then.
+        if self.own_changes is not None:
+            sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
+        sampler.take(names, rows)
 
     def _finish(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
@@ -348,7 +357,7 @@ class LivePoller(ReaderPolling[QueueReader]):
         try:
             async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
-                    self._sampler.take(names, rows)
+                    await self._take(self._sampler, names, rows)
             counts, found, flights = await look
         finally:
             look.cancel()
@@ -471,14 +480,6 @@ class KnowsClients(Protocol):
 
         Call it on demand only. Raises ``PeekError``.
         """
-
-
-@runtime_checkable
-class NotesOwnChanges(Protocol):
-    """A source that infers from counts whether consumers work, which changes of this program must not look like."""
-
-    def note_own_change(self, queues: Iterable[str]) -> None:
-        """Note that this program changes these queues now."""
 
 
 class Waiters(NamedTuple):
