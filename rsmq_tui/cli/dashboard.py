@@ -104,7 +104,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     """
     return [
         WatchedServer(
-            place.poller(name, memory if place.profile.memory else None),
+            place.watcher(name, memory if place.profile.memory else None, folder),
             place=name,
             name=place.profile.name,
             ns=place.ns,

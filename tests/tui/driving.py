@@ -47,13 +47,22 @@ async def opened(
     *,
     size: tuple[int, int] = (132, 36),
     ascii_only: bool = False,
+    encoding: str | None = None,
     theme: str | None = None,
     notifications: bool = False,
     triage: Any = None,
     read_only: bool = False,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
-    app = RsmqApp(source, clock=source.clock, triage=triage, read_only=read_only, ascii_only=ascii_only, theme=theme)
+    app = RsmqApp(
+        source,
+        clock=source.clock,
+        triage=triage,
+        read_only=read_only,
+        ascii_only=ascii_only,
+        encoding=encoding,
+        theme=theme,
+    )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         yield pilot
