@@ -42,6 +42,7 @@ from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_use
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class RsmqApp(App[None]):
     after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled.
+    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
     """
 
     TITLE = "rsmq-tui"
@@ -243,6 +244,7 @@ class RsmqApp(App[None]):
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
+        choices: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -263,6 +265,7 @@ class RsmqApp(App[None]):
             recording=recording,
             past=past,
             clock=clock,
+            choices=choices,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -458,6 +461,13 @@ class RsmqApp(App[None]):
         self.dashboard.clock_times = not self.dashboard.clock_times
         for screen in self._screens:
             screen.refresh_words()
+
+    def action_window(self) -> None:
+        """Show the next window of time in the charts."""
+        self.dashboard.choose_next_window()
+        for screen in self._screens:
+            screen.refresh_words()
+        self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""

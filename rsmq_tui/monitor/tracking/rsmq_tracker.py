@@ -773,7 +773,7 @@ class Sampler:
             for tracker in self._trackers.values():
                 tracker.series.append(tracker.sample)
         totals = self._totals.totals(states)
-        self.trend.totals.append(
+        self.trend.add_totals(
             TotalsPoint(
                 self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
             )
