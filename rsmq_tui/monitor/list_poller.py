@@ -32,7 +32,7 @@ from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus
+from rsmq_tui.protocol.status import ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -266,11 +266,6 @@ class ListPoller(Polling):
         with in_words():
             return await self.reader.clients(queue, seconds=seconds)
 
-    async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.server_info()
-
     async def server(self) -> tuple[ServerStatus, ...]:
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
         with in_words():
@@ -294,6 +289,7 @@ class ListPoller(Polling):
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
+        await self._read_info(self.reader)
         await self._begin(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
