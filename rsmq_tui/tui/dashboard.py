@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -194,7 +195,7 @@ class Dashboard:
 
         It returns at once. If the history cannot be read, a toast says why.
         """
-        return self._app.run_worker(self._open_replay(history, at_ms, queue), group="replay", exclusive=True)
+        return self._app.run_worker(partial(self._open_replay, history, at_ms, queue), group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
         """Show what was there before a replay was opened, and return whether there was anything."""
@@ -259,7 +260,7 @@ class Dashboard:
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
-        self._app.run_worker(self.follow_replay(replay, queue), group="poll")
+        _: Worker[None] = self._app.run_worker(partial(self.follow_replay, replay, queue), group="poll")
 
     def _show_sites(self, replay: "ReplaySession") -> None:
         self.sites = replay.sites

@@ -277,12 +277,6 @@ class OverviewScreen(DashboardScreen):
         if queue is not None and place is not None:
             self.dashboard.changes.ask(self.dashboard.site(place), name, queue)
 
-    def action_undo(self) -> None:
-        """Preview the undo of the last change."""
-        place = self._place_for_key()
-        if place is not None:
-            self.dashboard.changes.undo(self.dashboard.site(place), None)
-
     def action_audit(self) -> None:
         """Audit all queues on the server of the queue under the cursor."""
         place = self._place_for_key()
