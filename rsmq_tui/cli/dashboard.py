@@ -60,6 +60,7 @@ def open_dashboard(
             events=partial(_events, folder),
             alerts=alerts,
             past=past,
+            expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
         )

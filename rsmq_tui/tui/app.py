@@ -9,7 +9,7 @@ import asyncio
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -235,6 +236,7 @@ class RsmqApp(App[None]):
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
+        expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         theme: str | None = None,
@@ -250,6 +252,7 @@ class RsmqApp(App[None]):
             replay=replay,
             recording=recording,
             past=past,
+            expected=expected or {},
             clock=clock,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
