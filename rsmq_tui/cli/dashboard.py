@@ -61,6 +61,7 @@ def open_dashboard(
             alerts=alerts,
             past=past,
             choices=kept and kept / "dashboard.json",
+            expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
         )

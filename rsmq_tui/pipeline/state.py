@@ -23,6 +23,8 @@ class Settings:
     """The age that the first ready message of a queue should not reach."""
     anomaly_score: float = 6.0
     """An hour at least this many robust standard deviations from the median is an anomaly."""
+    expected: dict[str, list[list[Any]]] = field(default_factory=dict)
+    """The fields of ``Expected`` by profile, as lists, which JSON can hold."""
 
 
 STATE_FILE = "_state.json"

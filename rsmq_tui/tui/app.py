@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -245,6 +246,7 @@ class RsmqApp(App[None]):
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
         choices: Path | None = None,
+        expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -264,6 +266,7 @@ class RsmqApp(App[None]):
             replay=replay,
             recording=recording,
             past=past,
+            expected=expected or {},
             clock=clock,
             choices=choices,
         )

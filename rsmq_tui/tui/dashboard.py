@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
@@ -98,7 +99,7 @@ class Dashboard:
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is a file for what the user has chosen, if it is
-    kept.
+    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
     """
 
     def __init__(
@@ -111,10 +112,12 @@ class Dashboard:
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         past: "Past | None",
+        expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
     ) -> None:
         self._app = app
+        self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
@@ -233,7 +236,7 @@ class Dashboard:
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(History(history), from_ms=at_ms, playing=False)
+            return replaying_of(History(history), from_ms=at_ms, playing=False, expected=self._expected)
 
         try:
             replay = await asyncio.to_thread(opened)
