@@ -62,9 +62,9 @@ from rsmq_tui.pipeline.tables import (
     write_table,
 )
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.outlook import WHOLE_SOURCES, whole_tables
 from rsmq_tui.pipeline.transforms.places import place_rollup
 from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
+from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, whole_tables
 
 STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.

@@ -7,6 +7,7 @@ hyperlink.
 
 import asyncio
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,13 +35,14 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of, make_screen
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
@@ -130,45 +132,51 @@ def _highlighted(matcher: Matcher, title: str) -> Content:
     return content
 
 
-# The ASCII characters for signs, for shades and the marks of sparklines, and for the lines of boxes and bars.
+# What --ascii replaces: signs, shades and the marks of sparklines, and the lines of boxes and bars.
 _SIGNS = dict(
     zip(
-        "·…–—“”‘’←→↑↓❯✔🔎" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
-        ".~--\"\"''<>^v>v/" + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
+        "·…–—“”‘’←→↑↓❯✔🔎�" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
+        ".~--\"\"''<>^v>v/." + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
         strict=True,
     )
 )
 
 
+# The rest of boxes, scrollbars and the edges of panels.
+_SIGNS |= {chr(code): "+" for code in range(0x2500, 0x2580) if chr(code) not in _SIGNS}
+_SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x2580, 0x25A0) if chr(code) not in _SIGNS}
+
+
 class AsciiFilter(LineFilter):
-    """Replaces each character by an ASCII one of the same width, or by ? if there is none."""
+    """Draws signs, boxes and bars with ASCII characters of the same width; letters in names and bodies stay.
+
+    ``printable`` has escaped what the terminal's ``encoding`` lacks; where a program forgets to, it becomes dots.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments in ASCII."""
+        """Return the segments with ASCII signs."""
         return [
-            segment if segment.text.isascii() else Segment(in_ascii(segment.text), segment.style, segment.control)
+            segment
+            if segment.text.isascii()
+            else Segment(in_ascii(segment.text, self._encoding), segment.style, segment.control)
             for segment in segments
         ]
 
 
 @lru_cache(1024)
-def in_ascii(text: str) -> str:
-    """Return ASCII text of the same width."""
-    return set_cell_size("".join(map(_in_ascii, text)), cell_len(text))
+def in_ascii(text: str, encoding: str = "utf-8") -> str:
+    """Return text of the same width with ASCII signs, in characters of that encoding."""
+    return set_cell_size("".join(_in_ascii(character, encoding) for character in text), cell_len(text))
 
 
-def _in_ascii(character: str) -> str:
-    code = ord(character)
-    if code < 0x80:
-        return character
+def _in_ascii(character: str, encoding: str) -> str:
     if character in _SIGNS:
         return _SIGNS[character]
-    if 0x2500 <= code < 0x2580:
-        return "+"
-    if 0x2580 <= code < 0x25A0:
-        # Scrollbars and the edges of panels.
-        return "=" if character == "▔" else "|"
-    return "?" * cell_len(character)
+    return character if is_encodable(character, encoding) else "." * cell_len(character)
 
 
 class OutputGuard(LineFilter):
@@ -200,20 +208,21 @@ def _without_link(style: Style) -> Style:
     return style.update_link(None) if style.link else style
 
 
-_GUARD, _ASCII = OutputGuard(), AsciiFilter()
+_GUARD = OutputGuard()
 
 
 class RsmqApp(App[None]):
     """Shows the snapshots of one source, or of several sites in one table, until the user quits.
 
-    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws with
-    ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
-    or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
-    nothing can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
+    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws signs
+    and lines with ASCII characters, and names and bodies in the terminal's ``encoding``, by default that of the
+    standard output. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, or
+    through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``, nothing
+    can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
     after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled.
+    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
     """
 
     TITLE = "rsmq-tui"
@@ -235,13 +244,18 @@ class RsmqApp(App[None]):
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
+        choices: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
+        encoding: str | None = None,
         theme: str | None = None,
     ) -> None:
         super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
         self.ascii_only = ascii_only
+        encoding = encoding or sys.stdout.encoding or "ascii"
+        self._ascii = AsciiFilter(encoding)
+        escape_beyond(encoding if ascii_only else None, _SIGNS)
         self.dashboard = Dashboard(
             self,
             tuple(given),
@@ -251,6 +265,7 @@ class RsmqApp(App[None]):
             recording=recording,
             past=past,
             clock=clock,
+            choices=choices,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -270,9 +285,9 @@ class RsmqApp(App[None]):
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Filter all output by the output guard, and convert it to ASCII if only ASCII may be drawn."""
+        """Filter all output by the output guard, and draw with ASCII characters if only those may be drawn."""
         filters = [_GUARD, *super().get_line_filters()]
-        return [*filters, _ASCII] if self.ascii_only else filters
+        return [*filters, self._ascii] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or on the history screen if no server is watched."""
@@ -336,6 +351,7 @@ class RsmqApp(App[None]):
 
     async def on_unmount(self) -> None:
         """Close the connections to all servers."""
+        escape_beyond(None)
         await self.dashboard.changes.aclose()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
@@ -445,6 +461,13 @@ class RsmqApp(App[None]):
         self.dashboard.clock_times = not self.dashboard.clock_times
         for screen in self._screens:
             screen.refresh_words()
+
+    def action_window(self) -> None:
+        """Show the next window of time in the charts."""
+        self.dashboard.choose_next_window()
+        for screen in self._screens:
+            screen.refresh_words()
+        self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""

@@ -1,4 +1,4 @@
-"""Reads an analysis: queues, lines, heat maps and episodes, as values.
+"""Reads an analysis: queues, lines, heat maps, incidents and episodes, as values.
 
 A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the chart.
 In a place that was polled, a queue without a sample did not exist: it counts as 0 in a sum. Times without polls of a
@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
     BASELINE,
     EPISODES,
     FORECAST,
+    INCIDENTS,
     PLACES,
     POISON,
     QUEUES,
@@ -34,12 +36,14 @@ from rsmq_tui.history.analysis.schema import (
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
+    DOWN,
     Advice,
     Anomaly,
     Band,
     Episode,
     Forecast,
     HeatMap,
+    Incident,
     Line,
     Point,
     Poison,
@@ -51,7 +55,7 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
-Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Poison, QueueFacts)
+Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Incident, Poison, QueueFacts)
 # A limit, because a damaged file may contain millions of days.
 _MOST_DAYS = 3_660
 # 1970 began on a Thursday.
@@ -386,6 +390,30 @@ class Analysis(Tables):
         )
         return tuple(sorted(wanted, key=lambda episode: (episode.start_ms, episode.place, episode.queue or "")))
 
+    def incidents(self, span: TimeRange, queues: Chosen = None) -> tuple[Incident, ...]:
+        """Return the incidents of queues and servers that overlap a range, the earliest first.
+
+        With ``queues``, these are their incidents, and the heads of their servers that were down or stand for one of
+        them. Analyses of earlier versions have no such table: it is computed from their episodes.
+        """
+        if INCIDENTS in self.manifest.tables:
+            inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
+            found = self._values(Incident, INCIDENTS, inside, ended="unknown", cause="")
+        else:
+            whole = (one for one in self._values(Episode, EPISODES, ended="unknown", cause=""))
+            found = (one for one in incidents_of(whole) if span.holds(one.start_ms, one.end_ms))
+        every = tuple(sorted(found, key=lambda one: (one.start_ms, one.place, one.queue or "")))
+        if queues is None:
+            return every
+        servers = {(ref.profile, ref.server) for ref in queues}
+        heads = {one.head_id for one in every if one.ref in queues}
+        return tuple(
+            one
+            for one in every
+            if one.ref in queues
+            or (one.queue is None and (one.id in heads or (DOWN in one.verdicts and one.place[:2] in servers)))
+        )
+
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
@@ -469,6 +497,7 @@ class Analysis(Tables):
 _NEEDED = {
     QUEUES: ("queue", "first_ms", "last_ms"),
     EPISODES: ("verdict", "start_ms", "end_ms"),
+    INCIDENTS: ("id", "start_ms", "end_ms", "worst", "verdicts", "episodes"),
     POISON: ("queue", "id", "first_seen_ms", "last_seen_ms"),
     ADVICE: ("queue",),
     FORECAST: ("queue", "metric", "at_ms"),
@@ -482,7 +511,9 @@ _NAMES = ("profile", "ns", "queue", "id")
 
 
 def _known(value: Any) -> Any:
-    """Return a value, or None for NaN or an infinity."""
+    """Return a value, a list as a tuple; None for NaN or an infinity."""
+    if isinstance(value, list):
+        return tuple(value)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -21,7 +21,7 @@ MANIFEST_FILE, FILES = "_manifest.json", "tables"
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
 PLACES, VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "places", "verdict_runs", "lifecycle", "poison_days"
 QUEUES, EPISODES, BASELINE, ANOMALIES, FORECAST = "queues", "episodes", "baseline", "anomalies", "forecast"
-POISON, ADVICE = "poison", "advice"
+POISON, ADVICE, INCIDENTS = "poison", "advice", "incidents"
 SOURCES, RUNS = "sources", "runs"
 
 WIDTHS_MS = {ROLLUP_10S: 10_000, ROLLUP_1M: 60_000, ROLLUP_1H: 3_600_000}
@@ -106,6 +106,7 @@ hidden_mean: float: the sum of the means of hidden
 queue: text: the queue; null for a run of failed polls of the whole place, whose verdict is down
 verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken or down
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
+since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
 last_ms: whole: the last sample of the run
 continues: flag: whether there is no gap before the run; for failed polls, whether the poll before failed too
 samples: whole: samples in the run
@@ -156,7 +157,7 @@ last_depth: whole: depth when last seen
 {_PLACE}\
 queue: text: the queue; null if the whole place was down
 verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
-start_ms: whole: the first sample in trouble
+start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
 end_ms: whole: the first sample after the trouble, or the last known one if ended is not 'over'
 ended: text: over; unknown if a gap follows; open if the history ends in the episode
 recovered_ms: whole: when it was next ok, with nothing unknown in between; null if not known
@@ -164,8 +165,27 @@ peak_depth: whole: the greatest depth
 peak_ready: whole: the greatest number of ready messages
 peak_ms: whole: when the depth was greatest, first
 peak_age_ms: whole: the greatest age of the first ready message
-affected: whole: messages affected: see rsmq_tui.pipeline.transforms.outlook
+affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
+""",
+    INCIDENTS: """\
+profile: text: the profile's name, empty if the server was given by a URL
+server: text: the server's address
+ns: text: namespace; empty for the head of a server
+queue: text: the queue; null for the head of a server, which stands for what happened together in it: an outage, or
+    incidents of several queues that began within a minute
+id: text: identifies the incident: computed from the names above and start_ms
+head_id: text: the head that the incident belongs to; null for a head, and for an incident of its own
+start_ms: whole: when the first condition began
+end_ms: whole: when the last episode ended, or the last known time of it if ended is not 'over'
+ended: text: over; unknown if a gap follows; open if the history ends in the incident
+recovered_ms: whole: when the queue was next ok, with nothing unknown in between; null if not known
+worst: text: the worst verdict: down, broken, stalled, leaking, growing, poisoned or aged
+verdicts: texts: all verdicts in the order in which they began, each once
+peak_depth: whole: the greatest depth; for a head, of one queue
+affected: whole: the most messages that one episode affected; for a head, the sum over its incidents
+episodes: whole: number of episodes
+cause: text: the cause of the longest episode with the worst verdict, in one sentence
 """,
     BASELINE: f"""\
 {_QUEUE}\

@@ -14,7 +14,6 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
-from rsmq_tui.monitor.poller import NotesOwnChanges
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.servers import WatchedServer
@@ -140,14 +139,6 @@ def interrupted(change: "Change", ns: str) -> str:
         what += f" ({change.doubt})"
     undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
     return f"A change was interrupted: {what}{undoes}"
-
-
-def _note_own_change(site: WatchedServer, run: "Run") -> None:
-    """Tell the source which queues a change of this program affects now."""
-    from rsmq_tui.triage.actions import queues_of  # noqa: PLC0415
-
-    if isinstance(site.source, NotesOwnChanges):
-        site.source.note_own_change(queues_of(run.preview.action, run.preview.ns))
 
 
 # How long the outcome of a change is shown.
@@ -368,14 +359,11 @@ class ChangeController:
     async def _to_end(self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
-        run = self._run
         try:
             told = await work
         except TriageError as error:
             told = ChangeTold(f"it failed: {error}", is_alarm=True)
         finally:
-            if run is not None:
-                _note_own_change(site, run)
             self._run = None
             self._ended.set()
             site.source.wake()
@@ -385,9 +373,7 @@ class ChangeController:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
         words = doing(run.preview.action)
-        _note_own_change(site, run)
         async for tally in run:
-            _note_own_change(site, run)
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
