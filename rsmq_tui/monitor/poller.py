@@ -25,6 +25,7 @@ from rsmq_tui.monitor.peek import (
     row_of,
 )
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
+# How often INFO is read, and how long after a refusal, which the server's ACL LOG notes.
+INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
 class Polling(ABC):
@@ -72,6 +75,9 @@ class Polling(ABC):
         self._failures = 0
         self._metered: Meter | None = None
         self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
+        self._info: ServerInfo | None = None
+        self._info_due_s = 0.0
+        self._growth = MemoryGrowth()
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Poll, yield and wait, without end."""
@@ -125,7 +131,26 @@ class Polling(ABC):
             sampler.resume(at_ms)
         if self._memory is not None:
             await self._memory.restore(sampler, at_ms)
-        sampler.begin(at_ms)
+        sampler.begin(at_ms, self._growth.limit)
+
+    async def _read_info(self, reader: "QueueReader | ListReader") -> None:
+        """Read INFO if that is due; after an outage it is, and with the first poll, which is to be shown soon, never.
+
+        Without the permission for it, everything else is polled as well.
+        """
+        if self._failures:
+            self._info_due_s = 0.0
+            self._growth.forget()
+        if self._last.link.fresh_at_s is None or (now_s := self._clock()) < self._info_due_s:
+            return
+        self._info_due_s = now_s + INFO_EVERY_S
+        try:
+            self._info = await reader.server_info()
+        except SERVER_ERRORS as error:
+            if failure_of(error).kind not in ("noperm", "error"):
+                raise
+            self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
+        self._growth.take(self._info)
 
     async def _take(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
         """Process the rows of these queues."""
@@ -156,7 +181,8 @@ class Polling(ABC):
         remembered = None if self._memory is None else self._memory.problem
         told = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
         link = Link(None, now_s, None)
-        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, notes=told, **read)
+        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": told}
+        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
 
     def _is_wanted(self) -> bool:
         """Return whether the reply just read is still wanted."""
@@ -228,11 +254,6 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         """Find out who works on a queue; raises ``PeekError``."""
         with in_words():
             return await self.reader.clients(queue, seconds=seconds)
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server; None if it is a cluster of several. Raises ``PeekError``."""
-        with in_words():
-            return await self.reader.server_info()
 
     async def server(self) -> tuple[ServerStatus, ...]:
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
@@ -349,6 +370,7 @@ class LivePoller(ReaderPolling[QueueReader]):
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
+        await self._read_info(self.reader)
         await self._begin(self._sampler, index.at_ms)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
@@ -461,14 +483,6 @@ class KnowsServer(Protocol):
 
     async def server(self) -> tuple[ServerStatus, ...]:
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
-
-
-@runtime_checkable
-class IdentifiesServer(Protocol):
-    """A live source that can tell which server answers."""
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read which server answers, None if it is a cluster of several; raises ``PeekError``."""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -42,12 +42,14 @@ from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_use
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -221,7 +223,7 @@ class RsmqApp(App[None]):
     after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled.
+    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
     """
 
     TITLE = "rsmq-tui"
@@ -243,6 +245,8 @@ class RsmqApp(App[None]):
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
+        choices: Path | None = None,
+        expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -262,7 +266,9 @@ class RsmqApp(App[None]):
             replay=replay,
             recording=recording,
             past=past,
+            expected=expected or {},
             clock=clock,
+            choices=choices,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -459,6 +465,13 @@ class RsmqApp(App[None]):
         self.dashboard.clock_times = not self.dashboard.clock_times
         for screen in self._screens:
             screen.refresh_words()
+
+    def action_window(self) -> None:
+        """Show the next window of time in the charts."""
+        self.dashboard.choose_next_window()
+        for screen in self._screens:
+            screen.refresh_words()
+        self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""

@@ -129,7 +129,7 @@ class OverviewScreen(DashboardScreen):
         self._sites: Sequence[WatchedServer] = ()
         self._clock_times = False
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
-        self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
+        self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
         self._last_events = LastEvents()
@@ -143,7 +143,7 @@ class OverviewScreen(DashboardScreen):
         self._seen: Sequence[QueueState] = ()
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
-        self._chart_at = 0
+        self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
         """Status, sums and chart, table, hints."""
@@ -386,16 +386,16 @@ class OverviewScreen(DashboardScreen):
 
     def _show_chart(self, snapshot: Snapshot) -> None:
         # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
-        step = snapshot.at_ms // _CHART_STEP_MS
+        at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         early = len(snapshot.trend.totals) < 10
-        if step == self._chart_at and not early:
+        if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
-        self._chart_at = step
+        self._chart_at = at_ms // _CHART_STEP_MS, window_ms
         points = snapshot.trend.totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
-        self.chart.show(rates, snapshot.at_ms)
-        self.sparks.show((*counts, *rates), snapshot.at_ms)
+        self.chart.show_last(rates, at_ms, window_ms)
+        self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     def _tell_sums(self, snapshot: Snapshot) -> None:
         if snapshot.link.fresh_at_s is None:

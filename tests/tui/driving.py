@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from textual import events
@@ -52,6 +53,7 @@ async def opened(
     notifications: bool = False,
     triage: Any = None,
     read_only: bool = False,
+    choices: Path | None = None,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
@@ -62,6 +64,7 @@ async def opened(
         ascii_only=ascii_only,
         encoding=encoding,
         theme=theme,
+        choices=choices,
     )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
