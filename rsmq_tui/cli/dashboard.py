@@ -105,7 +105,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     """
     return [
         WatchedServer(
-            place.poller(name, memory if place.profile.memory else None),
+            place.poller(name, memory if place.profile.memory else None, identifies=True),
             place=name,
             name=place.profile.name,
             ns=place.ns,

@@ -52,10 +52,13 @@ class Place(ABC):
         """What it is called: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
-    def poller(self, name: str = "", memory: Path | None = None) -> "LivePoller | ListPoller":
+    def poller(
+        self, name: str = "", memory: Path | None = None, *, identifies: bool = False
+    ) -> "LivePoller | ListPoller":
         """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
 
-        With ``memory``, a folder, it continues from what an earlier one knew.
+        With ``memory``, a folder, it continues from what an earlier one knew. If it ``identifies`` the server, some
+        snapshots say which one answers.
         """
 
     def _memory(self, folder: Path | None, *queues: str) -> "Memory | None":
@@ -115,7 +118,7 @@ class _RsmqPlace(Place):
     def title(self) -> str:
         return f"namespace {self.ns}"
 
-    def poller(self, name: str = "", memory: Path | None = None) -> LivePoller:
+    def poller(self, name: str = "", memory: Path | None = None, *, identifies: bool = False) -> LivePoller:
         reader, profile = reader_of(self.profile, self.ns), self.profile
         return LivePoller(
             reader,
@@ -123,6 +126,7 @@ class _RsmqPlace(Place):
             place=name,
             thresholds=profile.thresholds,
             memory_of=partial(self._memory, memory),
+            identifies=identifies,
         )
 
     async def poll_once(self) -> Snapshot:
@@ -204,7 +208,7 @@ class _ListPlace(Place):
     def title(self) -> str:
         return f"{self.kind.label} {', '.join(self.profile.lists)}"
 
-    def poller(self, name: str = "", memory: Path | None = None) -> "ListPoller":
+    def poller(self, name: str = "", memory: Path | None = None, *, identifies: bool = False) -> "ListPoller":
         from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
 
         reader, profile, names = self._opened(), self.profile, self.profile.list_names
@@ -215,6 +219,7 @@ class _ListPlace(Place):
             thresholds=profile.thresholds,
             age=self._age,
             memory=self._memory(memory, names.processing, names.leases, names.take_from, *profile.lists),
+            identifies=identifies,
         )
 
     async def poll_once(self) -> Snapshot:

@@ -20,17 +20,13 @@ from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownStore
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
-from rsmq_tui.monitor import PeekError, Snapshot, Source, Verdict
-from rsmq_tui.monitor.poller import IdentifiesServer
+from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
 from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Fix, SetAttributes
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import JournalError
 
-# How often a server is asked who it is and what it evicted, and how long after a refusal, which its ACL LOG notes.
-# After an outage it is asked at once.
-INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 # Events that can be shown without reading the file again.
 RECENT = 2_000
 # Events in memory that could not be written; the oldest are lost beyond.
@@ -86,9 +82,6 @@ class EventRecorder:
         self._shown: tuple[Event, ...] = ()
         self._queues: dict[str, tuple[str, QueueDetector]] = {}
         self._servers: dict[str, ServerDetector] = {}
-        self._asked: dict[str, float] = {}
-        self._failing: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
         self._closing = False
@@ -121,32 +114,15 @@ class EventRecorder:
         self._give(lambda: self._set_known(known, at_ms))
 
     def take(self, snapshot: Snapshot, source: Source) -> None:
-        """Compare a snapshot with the last one of its place; returns at once.
-
-        Now and then the source is asked which server answers, in a task of the running event loop.
-        """
-        link, now_s = snapshot.link, self._clock()
-        has_failed = link.failure is not None
-        at_ms = snapshot.at_ms
-        if has_failed:
-            fresh_s = link.fresh_at_s
+        """Compare a snapshot with the last one of its place; returns at once."""
+        link, at_ms = snapshot.link, snapshot.at_ms
+        if link.failure is not None:
+            fresh_s, now_s = link.fresh_at_s, self._clock()
             at_ms = round(self._wall_s() * 1000) if fresh_s is None else at_ms + round((now_s - fresh_s) * 1000)
         self._give(lambda: self._detect(snapshot, source, at_ms))
-        place = f"{snapshot.place}\0{snapshot.ns}"
-        was_failing = place in self._failing
-        (self._failing.add if has_failed else self._failing.discard)(place)
-        is_due = was_failing or now_s >= self._asked.get(snapshot.server, 0.0)
-        if not has_failed and is_due and isinstance(source, IdentifiesServer):
-            self._asked[snapshot.server] = now_s + INFO_EVERY_S
-            task = asyncio.create_task(self._ask(source, snapshot.server, at_ms))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
         """Write what was taken, and end; a disk that hangs is not waited for."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.close)
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -156,16 +132,6 @@ class EventRecorder:
             self._news.notify()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
-
-    async def _ask(self, source: IdentifiesServer, server: str, at_ms: int) -> None:
-        try:
-            info = await source.server_info()
-        except PeekError:
-            # Without the permission for INFO, the rest is recorded as well.
-            self._asked[server] = self._clock() + INFO_AGAIN_S
-            return
-        if info is not None and info.run_id:
-            self._give(lambda: self._server(server).take_info(info, at_ms))
 
     def _give(self, work: _Work) -> None:
         with self._news:
@@ -299,6 +265,8 @@ class EventRecorder:
             told = None if self._store is None else self._store.told_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
+        if snapshot.info is not None:
+            of_server += self._server(server).take_info(snapshot.info, at_ms)
         of_queues = self._with_changes(known[1].take(snapshot))
         return [*of_server, *of_queues, *self._end_known(snapshot)]
 

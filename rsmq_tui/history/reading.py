@@ -21,6 +21,7 @@ from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_
 from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.status import ServerInfo
 
 # The usual time span of a file: each file is opened for one or two windows.
 _WINDOW_MS = 600_000
@@ -35,7 +36,7 @@ _TEXT_MAX = 1_000
 # A longer threshold is invalid.
 _SPAN_MAX_MS = 366 * DAY_MS
 # The columns of the poll itself, in its row without a queue.
-_OF_POLL = ("interval_ms", "status", "failure", "thresholds")
+_OF_POLL = ("interval_ms", "status", "failure", "thresholds", *ServerInfo._fields)
 
 
 class Span(NamedTuple):
@@ -50,7 +51,7 @@ class Poll:
     """One recorded poll of a place; ``failure`` is the reason if it failed.
 
     ``rows`` has a row for each queue, with the columns of the schema, sorted by name. ``thresholds`` are those of its
-    verdicts; for older files, the defaults.
+    verdicts; for older files, the defaults. ``info`` says which server answered, in those polls that asked it.
     """
 
     at_ms: int
@@ -60,6 +61,7 @@ class Poll:
     failure: str | None
     rows: pa.Table
     thresholds: Thresholds
+    info: ServerInfo | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,9 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
         queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds)
+        info = ServerInfo(*(told[name] for name in ServerInfo._fields))
+        known = None if None in info else info
+        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known)
         start = end + 1
 
 

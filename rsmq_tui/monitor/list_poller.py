@@ -145,10 +145,13 @@ class ListPoller(Polling):
         age: JsonPath | None = None,
         search_every_s: float = SEARCH_EVERY_S,
         memory: "Memory | None" = None,
+        identifies: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, LISTS_NS, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
+        super().__init__(
+            first, interval_s=interval_s, thresholds=thresholds, memory=memory, identifies=identifies, clock=clock
+        )
         self.reader = reader
         self._age = age
         self._sampler = Sampler(self.thresholds, place, list_trackers(age))
@@ -267,7 +270,7 @@ class ListPoller(Polling):
             return await self.reader.clients(queue, seconds=seconds)
 
     async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
+        """Read which server answers, None for a cluster; raises ``PeekError``."""
         with in_words():
             return await self.reader.server_info()
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.status import ServerInfo
 
 
 class Verdict(StrEnum):
@@ -37,7 +38,7 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 # A poll samples few of many queues.
-_TIMES_KEPT_MS = 60_000
+TIMES_KEPT_MS = 60_000
 
 
 class Drain(StrEnum):
@@ -125,7 +126,7 @@ class QueueState(NamedTuple):
 
     def times_at(self, at_ms: int) -> FlightTimes | None:
         """Return the times of messages in flight, unless their sample is too old."""
-        return self.times if self.times is not None and at_ms - self.times.at_ms <= _TIMES_KEPT_MS else None
+        return self.times if self.times is not None and at_ms - self.times.at_ms <= TIMES_KEPT_MS else None
 
     @property
     def change_s(self) -> float | None:
@@ -202,7 +203,8 @@ class Snapshot:
     """One poll of everything, stamped with the server's TIME.
 
     ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists the namespaces
-    on the server; it is read only while the watched one has no queues. Snapshots are compared by identity.
+    on the server; it is read only while the watched one has no queues. ``info`` says which server answers, in those
+    polls that have asked it. Snapshots are compared by identity.
 
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
@@ -220,6 +222,7 @@ class Snapshot:
     paused: bool = False
     notes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] | None = None
+    info: ServerInfo | None = None
     place: str = ""
     parts: tuple["Snapshot", ...] = ()
 

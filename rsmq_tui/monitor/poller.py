@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
@@ -18,6 +19,7 @@ from rsmq_tui.monitor.peek import (
     MessageView,
     Page,
     PageRequest,
+    PeekError,
     RowsAgain,
     in_words,
     read_message,
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
+# How often a server is asked who it is and what it evicted, and how long after a refusal, which its ACL LOG notes.
+# After an outage it is asked at once.
+INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
 class Polling(ABC):
@@ -48,7 +53,7 @@ class Polling(ABC):
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
-    earlier run.
+    earlier run. If it ``identifies`` the server, some polls also ask which one answers.
     """
 
     def __init__(
@@ -58,10 +63,12 @@ class Polling(ABC):
         interval_s: float = 1.0,
         thresholds: Thresholds | None = None,
         memory: "Memory | None" = None,
+        identifies: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.thresholds = thresholds or Thresholds()
         self._memory = memory
+        self._info_at_s = 0.0 if identifies else inf
         self._last = first
         self._interval_s = interval_s
         self._clock = clock
@@ -88,15 +95,15 @@ class Polling(ABC):
             if self._is_wanted():
                 break
         if isinstance(found, Snapshot):
+            self._last = replace(found, info=await self._identified())
             self._failures = 0
-            self._last = found
         else:
             self._failures += 1
             retry_at_s = None if self._paused else self._clock() + self._delay_s()
             failure = failure_of(found) if isinstance(found, SERVER_ERRORS) else defect_of(found)
             failure = replace(failure, sentence=printable(failure.sentence, SENTENCE_MAX))
             link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
-            self._last = replace(self._last, link=link, paused=self._paused)
+            self._last = replace(self._last, link=link, paused=self._paused, info=None)
         return self._last
 
     def wake(self) -> None:
@@ -108,9 +115,27 @@ class Polling(ABC):
         self._paused = paused
         self._wake.set()
 
+    async def server_info(self) -> ServerInfo | None:
+        """Read which server answers, None if that is not known or it is a cluster; raises ``PeekError``."""
+        return None
+
     @abstractmethod
     async def aclose(self) -> None:
         """Close the connections."""
+
+    async def _identified(self) -> ServerInfo | None:
+        """Ask which server answers, if that is due."""
+        now_s = self._clock()
+        if self._info_at_s == inf or (now_s < self._info_at_s and not self._failures):
+            return None
+        self._info_at_s = now_s + INFO_EVERY_S
+        try:
+            info = await self.server_info()
+        except PeekError:
+            # Without the permission for INFO, the rest is polled as well.
+            self._info_at_s = now_s + INFO_AGAIN_S
+            return None
+        return info if info is not None and info.run_id else None
 
     @abstractmethod
     async def _read(self) -> Snapshot:
@@ -217,11 +242,14 @@ class LivePoller(Polling):
         place: str = "",
         thresholds: Thresholds | None = None,
         memory_of: "Callable[[str], Memory | None]" = lambda _: None,
+        identifies: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-        memory = memory_of(reader.ns)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
+        super().__init__(
+            first, interval_s=interval_s, thresholds=thresholds, memory=memory_of(reader.ns), identifies=identifies,
+            clock=clock,
+        )  # fmt: skip
         self.reader = reader
         self._memory_of = memory_of
         self._sampler = Sampler(self.thresholds, place)
@@ -303,7 +331,7 @@ class LivePoller(Polling):
             return await self.reader.clients(queue, seconds=seconds)
 
     async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server; raises ``PeekError``."""
+        """Read which server answers; raises ``PeekError``."""
         with in_words():
             return await self.reader.server_info()
 
@@ -438,14 +466,6 @@ class KnowsServer(Protocol):
 
     async def server(self) -> tuple[ServerStatus, ...]:
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
-
-
-@runtime_checkable
-class IdentifiesServer(Protocol):
-    """A live source that can tell which server answers."""
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read which server answers, None if it is a cluster of several; raises ``PeekError``."""
 
 
 @runtime_checkable

@@ -26,5 +26,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
         tracks[place].take(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
         found += servers[place.server].take(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
+        if poll.info is not None:
+            found += servers[place.server].take_info(poll.info, poll.at_ms)
         found += queues[place].take(snapshot)
     return found
