@@ -61,6 +61,7 @@ def open_dashboard(
             alerts=alerts,
             past=past,
             choices=kept and kept / "dashboard.json",
+            expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
         )
@@ -105,7 +106,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     """
     return [
         WatchedServer(
-            place.poller(name, memory if place.profile.memory else None, identifies=True),
+            place.watcher(name, memory if place.profile.memory else None, folder),
             place=name,
             name=place.profile.name,
             ns=place.ns,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.history.names import Place, stored_name, stored_text
-from rsmq_tui.history.schema import DOWN, MESSAGES, OK, SAMPLES, SCHEMAS
+from rsmq_tui.history.schema import DOWN, MESSAGES, OF_SERVER, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.model import TIMES_KEPT_MS
 from rsmq_tui.monitor.reading import read_score
@@ -171,6 +171,7 @@ class SampleRows:
         self._columns: dict[str, NumberColumn | ValueColumn] = {}
         self._kept: dict[str, pa.Array] = {}
         self.last_ms: int | None = None
+        self._info: ServerInfo | None = None
         # How far the server's clock is ahead of the local clock.
         self._ahead_ms = 0
 
@@ -189,7 +190,9 @@ class SampleRows:
         self._ahead_ms, self.last_ms = at_ms - wall_ms, at_ms
         interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
         wanted = snapshot.queues if queues is None else queues
-        return self.polled(wanted, at_ms, interval_ms, snapshot.info), at_ms
+        info = None if snapshot.info == self._info else snapshot.info
+        self._info = snapshot.info
+        return self.polled(wanted, at_ms, interval_ms, info), at_ms
 
     def polled(
         self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None, info: ServerInfo | None = None
@@ -198,7 +201,7 @@ class SampleRows:
         self._refresh(queues)
         count = len(queues) + 1
         kept = self._kept
-        of_server = {} if info is None else {**info._asdict(), **_info_texts(info)}
+        of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
         is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS)
         arrays = []
         for field in _SAMPLES:
@@ -206,9 +209,10 @@ class SampleRows:
                 arrays.append(repeated(at_ms, field.type, count))
             elif field.name == "interval_ms":
                 arrays.append(repeated(interval_ms, field.type, count))
-            elif field.name in ServerInfo._fields:
-                nothing = pa.nulls(count - 1, field.type)
-                arrays.append(pa.concat_arrays([nothing, array_of([of_server.get(field.name)], field.type)]))
+            elif field.name in OF_SERVER:
+                value = of_server.get(field.name)
+                told = array_of([stored_text(value) if isinstance(value, str) else value], field.type)
+                arrays.append(pa.concat_arrays([pa.nulls(count - 1, field.type), told]))
             elif field.name in _SINCE:
                 arrays.append(_age(at_ms, kept[field.name]))
             elif field.name in _SAMPLED:
@@ -265,10 +269,6 @@ def _age(at_ms: int, times_ms: pa.Array) -> pa.Array:
     """Return the time since each of these, never negative."""
     age = pc.subtract(pa.scalar(at_ms, pa.int64()), times_ms)
     return pc.if_else(pc.less(age, _NOTHING), _NOTHING, age)
-
-
-def _info_texts(info: ServerInfo) -> dict[str, str]:
-    return {"run_id": stored_text(info.run_id), "role": stored_text(info.role)}
 
 
 def message_rows(

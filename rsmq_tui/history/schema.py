@@ -27,9 +27,12 @@ from rsmq_tui.files import JsonError, parse_json
 VERSION = 1
 VERSION_KEY = "rsmq_schema"
 PLACES_KEY = "rsmq_places"
+REPLACES_KEY = "rsmq_replaces"
 SCHEMA_FILE = "_schema.json"
 SAMPLES, MESSAGES = "samples", "messages"
 OK, DOWN = "ok", "down"
+# The columns of what a server says of itself, in the order of its fields in memory.
+OF_SERVER = ("run_id", "uptime_s", "role", "evicted_keys")
 
 _TYPES = {
     "text": pa.string(),
@@ -121,7 +124,8 @@ wait_p50_ms: whole: of the sample, time from the send to the first receive: 50th
 wait_p95_ms: whole: the same, 95th percentile
 work_p50_ms: whole: of the sample, time since the last receive: 50th percentile, by nearest rank
 work_p95_ms: whole: the same, 95th percentile
-run_id: text: which server answers, in the row of the poll itself, if INFO was read with it; null in older files
+run_id: text: which server answers, in the row of the poll itself, if INFO was read since the row before; null in older
+    files
 uptime_s: whole: how long that server runs, like run_id
 role: text: its role: master, slave or sentinel, like run_id
 evicted_keys: whole: keys that it has evicted since its start, like run_id

@@ -203,11 +203,13 @@ class Snapshot:
     """One poll of everything, stamped with the server's TIME.
 
     ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists the namespaces
-    on the server; it is read only while the watched one has no queues. ``info`` says which server answers, in those
-    polls that have asked it. Snapshots are compared by identity.
+    on the server; it is read only while the watched one has no queues. Snapshots are compared by identity.
 
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
+
+    ``info`` is what the server last said of itself, None if that is not known. ``memory_limit`` is when its memory will
+    be full; None if it does not grow towards its limit, or if that is unknown.
     """
 
     at_ms: int
@@ -222,9 +224,10 @@ class Snapshot:
     paused: bool = False
     notes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] | None = None
-    info: ServerInfo | None = None
     place: str = ""
     parts: tuple["Snapshot", ...] = ()
+    info: ServerInfo | None = None
+    memory_limit: Limit | None = None
 
     def part(self, place: str) -> "Snapshot":
         """Return the part of that server, an empty snapshot before its first poll; this snapshot if it has no parts."""

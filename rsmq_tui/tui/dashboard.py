@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
@@ -97,7 +99,7 @@ class Dashboard:
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is a file for what the user has chosen, if it is
-    kept.
+    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
     """
 
     def __init__(
@@ -110,10 +112,12 @@ class Dashboard:
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         past: "Past | None",
+        expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
     ) -> None:
         self._app = app
+        self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
@@ -197,7 +201,7 @@ class Dashboard:
         It returns at once. If the history cannot be read, a toast says why. With ``otherwise``, that is called if
         nothing was recorded at that moment, or nothing can be read of it.
         """
-        opening = self._open_replay(history, at_ms, queue, otherwise)
+        opening = partial(self._open_replay, history, at_ms, queue, otherwise)
         return self._app.run_worker(opening, group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
@@ -238,7 +242,7 @@ class Dashboard:
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(History(history), from_ms=at_ms, playing=False)
+            return replaying_of(History(history), from_ms=at_ms, playing=False, expected=self._expected)
 
         try:
             replay = await asyncio.to_thread(opened)
@@ -270,7 +274,7 @@ class Dashboard:
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
-        self._app.run_worker(self.follow_replay(replay, queue), group="poll")
+        _: Worker[None] = self._app.run_worker(partial(self.follow_replay, replay, queue), group="poll")
 
     def _show_sites(self, replay: "ReplaySession") -> None:
         self.sites = replay.sites

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from rsmq_tui import __version__
+from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.exporter.metrics import label_value
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
@@ -87,6 +88,17 @@ async def test_how_long_things_take(redis_url: str, client: redis.Redis) -> None
     p50_s, p95_s = quantiles("work")
     assert 40 <= p50_s == p95_s < 600
     assert answer.values("rsmq_queue_wait_seconds", queue="idle") == []
+
+
+async def test_the_memory_of_the_server() -> None:
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
+        answer = await scraped(server.url)
+        assert answer.value("rsmq_server_used_memory_bytes") > 100_000
+        assert answer.values("rsmq_server_maxmemory_bytes") == answer.values("rsmq_server_memory_full_seconds") == []
+        client.config_set("maxmemory", 1_000)
+        answer = await scraped(server.url)
+    assert answer.value("rsmq_server_maxmemory_bytes") == 1_000
+    assert answer.value("rsmq_server_memory_full_seconds") == 0
 
 
 async def test_a_target_in_numbers(redis_url: str, client: redis.Redis) -> None:

@@ -1,5 +1,6 @@
 """From states to rows: nothing unknown becomes a number, and what is kept from poll to poll is never stale."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.schema import OF_SERVER
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.status import ServerInfo
-from tests.history.made import NOON_MS, PLACE, state
+from tests.history.made import NOON_MS, PLACE, polled, state
 
 SAMPLED = ("sampled_age_ms", "sampled", "wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms")
 UNKNOWN: dict[str, Any] = dict.fromkeys(
@@ -48,7 +50,7 @@ def test_a_queue_and_the_poll_itself() -> None:
         "expired": None, "oldest_ready_waiting_ms": 5_000, "since_ms": None, "idle_since_ms": None,
         "pending_since_ms": None, "pending_until_ms": None, "missing": 0, "looked": None, "looked_all_ms": None,
         "is_idle_longer": False, "drain": "unknown", "thresholds": None,
-        **dict.fromkeys((*SAMPLED, *ServerInfo._fields)),
+        **dict.fromkeys((*SAMPLED, *OF_SERVER)),
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common
 
@@ -58,8 +60,8 @@ def test_a_sample_of_messages_in_flight_is_recorded_for_a_minute() -> None:
     queues = state("a", times=times), state("b")
 
     def sampled(s: int, *queues: QueueState) -> list[list[Any]]:
-        polled = kept.polled(queues, NOON_MS + s * 1000, None).to_pylist()
-        return [[row[name] for name in SAMPLED] for row in polled]
+        found = kept.polled(queues, NOON_MS + s * 1000, None).to_pylist()
+        return [[row[name] for name in SAMPLED] for row in found]
 
     nothing = [None] * 6
     assert sampled(0, *queues) == [[1_000, 3, 10, 20, None, 40], nothing, nothing]
@@ -71,12 +73,15 @@ def test_a_sample_of_messages_in_flight_is_recorded_for_a_minute() -> None:
 
 
 def test_which_server_answers_is_in_the_row_of_the_poll() -> None:
-    kept, info = SampleRows("me", PLACE), ServerInfo("run\udcff", 77, "master", 2**70)
-    queue, poll = kept.polled((state(),), NOON_MS, None, info).to_pylist()
+    kept, info = SampleRows("me", PLACE), ServerInfo("run\udcff", 77, "master", 2**70, at_ms=NOON_MS)
+    snapshots = [replace(polled(state(), at_ms=NOON_MS + number), info=info) for number in range(3)]
+    snapshots[2] = replace(snapshots[2], info=info._replace(at_ms=NOON_MS + 2))
+    rows = [kept.taken(snapshot, NOON_MS)[0].to_pylist() for snapshot in snapshots]
 
-    assert [poll[name] for name in ServerInfo._fields] == ["run\\udcff", 77, "master", None]
-    assert {queue[name] for name in ServerInfo._fields} == {None}
-    assert {kept.polled((), NOON_MS + 1, None).to_pylist()[0][name] for name in ServerInfo._fields} == {None}
+    told = [[[row[name] for name in OF_SERVER] for row in of_poll] for of_poll in rows]
+    known, nothing = ["run\\udcff", 77, "master", None], [None] * 4
+    # What was read before is not repeated.
+    assert told == [[nothing, known], [nothing, nothing], [nothing, known]]
 
 
 def test_an_empty_namespace_leaves_a_row_too() -> None:

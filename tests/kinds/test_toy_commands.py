@@ -32,7 +32,7 @@ class ToyPlace(places.Place):
     def title(self) -> str:
         return "toys"
 
-    def poller(self, name: str = "", memory: Path | None = None, *, identifies: bool = False) -> Any:
+    def poller(self, name: str = "", memory: Path | None = None) -> Any:
         return ToyPoller(self.url, [QUEUE], place=name)
 
     async def poll_once(self) -> Snapshot:

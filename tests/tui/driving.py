@@ -48,6 +48,7 @@ async def opened(
     *,
     size: tuple[int, int] = (132, 36),
     ascii_only: bool = False,
+    encoding: str | None = None,
     theme: str | None = None,
     notifications: bool = False,
     triage: Any = None,
@@ -56,9 +57,15 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
-        source, clock=source.clock, triage=triage, read_only=read_only, ascii_only=ascii_only, theme=theme,
+        source,
+        clock=source.clock,
+        triage=triage,
+        read_only=read_only,
+        ascii_only=ascii_only,
+        encoding=encoding,
+        theme=theme,
         choices=choices,
-    )  # fmt: skip
+    )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         yield pilot
