@@ -13,7 +13,16 @@ from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.monitor.tracking.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import (
+    BUCKET_MS,
+    BUCKETS,
+    FlightTimes,
+    ListSeries,
+    QueueSeries,
+    Sample,
+    TotalsPoint,
+    Trend,
+)
 from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
@@ -23,6 +32,8 @@ _VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _DRAINS = frozenset(drain.value for drain in Drain)
 # The columns that are copied to fields of the state unchanged.
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
+_TIMES = FlightTimes._fields[1:]
+_SAMPLED = ("queue", "sampled_age_ms", *_TIMES)
 # The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
 # With types: to infer the type of a value, Arrow tries to import dateutil, each time anew where it is not installed.
@@ -91,11 +102,18 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
     }
     return QueueState(
         name=read_name(row["queue"]),
+        times=_times_of(row, poll.at_ms),
         oldest_ready_ms=None if age_ms is None else poll.at_ms - age_ms,
         oldest_ready_due_ms=None if waiting_ms is None else poll.at_ms - waiting_ms,
         place=place,
         **known,
     )
+
+
+def _times_of(row: dict[str, Any], at_ms: int) -> FlightTimes | None:
+    """Return the sample of messages in flight of a row; older files have none."""
+    age_ms, sampled = row["sampled_age_ms"], row["sampled"]
+    return None if age_ms is None or sampled is None else FlightTimes(at_ms - age_ms, *(row[name] for name in _TIMES))
 
 
 def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
@@ -179,6 +197,8 @@ class RecordedTrend(Trend):
             copied.times_ms = same.times_ms
             copied.depth, copied.ready = series.depth[:], series.ready[:]
             copied.totalsent, copied.totalrecv = series.totalsent[:], series.totalrecv[:]
+            copied.ready_peaks, copied.hidden_peaks = series.ready_peaks[:], series.hidden_peaks[:]
+            copied.flights = series.flights and series.flights.copy()
         return same
 
 
@@ -275,6 +295,10 @@ class PlaceTrack:
         for name, depth, ready, sent, received in zip(names, *columns, strict=True):
             is_known = depth is not None and ready is not None
             trend.series[name].append(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None)
+        for row in rows.filter(pc.field("sampled").is_valid()).select(_SAMPLED).to_pylist():
+            times = _times_of(row, at_ms)
+            if times is not None:
+                trend.series[read_name(row["queue"])].add_flights(times)
 
     def _snapshot(self, queues: tuple[QueueState, ...], totals: Totals, trend: Trend, now_ms: int) -> Snapshot:
         at_ms = self._polls[-1].at_ms if self._polls else None
