@@ -28,6 +28,8 @@ _STEP_MS = 30_000
 _LEAST_WINDOWS = 5
 # So long does it take until there are that many.
 KNOWN_MS = _WINDOW_MS + (_LEAST_WINDOWS - 1) * _STEP_MS
+# A forecast takes some tens of microseconds: that of a queue which moves is made this often.
+FORECAST_EVERY_MS = 15_000
 HORIZON_MS = 86_400_000
 
 
