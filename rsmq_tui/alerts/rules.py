@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
 from rsmq_tui.alerts.store import AlertStore, Told, Topic
-from rsmq_tui.events.detector import HOLD_MS, Hysteresis
+from rsmq_tui.events.detector import Hysteresis
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule

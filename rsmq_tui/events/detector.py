@@ -16,14 +16,11 @@ from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
 from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
-HOLD_MS = 30_000
-FLAPS, FLAP_SPAN_MS = 4, 60_000
-# Small queues change their verdicts every few minutes.
-QUEUE_FLAP_SPAN_MS = 600_000
 # A queue counts as emptied if it held messages for this long: those that consumers keep empty are no news.
 FILLED_MS = 60_000
 # Evictions are told at most this often, with their sum.

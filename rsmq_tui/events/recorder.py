@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +19,12 @@ from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownStore
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
+from rsmq_tui.files import sqlite_version
 from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
 from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Fix, SetAttributes
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal import last_changes
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000
@@ -34,7 +33,6 @@ _UNWRITTEN_MAX = 10_000
 _WAITING_MAX = 256
 _TICK_S = 1.0
 _RETRY_S = 30.0
-_JOURNAL_CHANGES = 100
 # A change that deletes a queue begins at most this long before a poll misses it.
 _DELETED_MS = 60_000
 # The changes that count queues, not messages.
@@ -279,7 +277,7 @@ class EventRecorder:
         """Return the events, in which queues that a change of this machine deleted name it: nothing was lost."""
         if not any(event.kind is EventKind.DELETED and event.queue is not None for event in events):
             return events
-        changes = self._last_changes()
+        changes = last_changes(self._journal_path)
         return [_deleted_by(event, changes) if event.kind is EventKind.DELETED else event for event in events]
 
     def _server(self, server: str) -> ServerDetector:
@@ -290,24 +288,14 @@ class EventRecorder:
 
     def _changes(self) -> dict[str, Event]:
         """Return the last changes in the journal by their ids, if it has changed."""
-        seen = tuple(map(_version, (self._journal_path, Path(f"{self._journal_path}-wal"))))
-        if seen == self._journal_seen or seen[0] is None:
+        seen = sqlite_version(self._journal_path)
+        if seen is None or seen == self._journal_seen:
             return {}
         self._journal_seen = seen
-        ended = [change for change in self._last_changes() if change.state not in (State.RUNNING, State.DAMAGED)]
+        ended = [
+            change for change in last_changes(self._journal_path) if change.state not in (State.RUNNING, State.DAMAGED)
+        ]
         return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
-
-    def _last_changes(self) -> list[Change]:
-        """Return the last changes in the journal, the oldest first; none if it cannot be read."""
-        if not self._journal_path.exists():
-            return []
-        with suppress(JournalError):
-            journal = Journal(self._journal_path)
-            try:
-                return journal.changes(_JOURNAL_CHANGES)[::-1]
-            finally:
-                journal.close()
-        return []
 
 
 def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
@@ -327,14 +315,6 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
             words = f"deleted by change {change.change}{undoes}{held}"
             return replace(event, text=words, details={**event.details, "change": change.change})
     return event
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def event_of_change(change: Change) -> Event:

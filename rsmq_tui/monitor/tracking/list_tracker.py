@@ -136,9 +136,8 @@ class ListTracker(Tracker):
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
         expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
         self._follow(before, sample, overdue_ms)
-        earlier = self._sample_at(0, references, sample)
-        net_s = sample.net_since(earlier)
-        trend_s = sample.net_since(self._sample_at(1, references, sample))
+        earlier, before_trend = self._rates_from(references, sample)
+        net_s, trend_s = sample.net_since(earlier), sample.net_since(before_trend)
         oldest_ms, problem = self._read_age(head) if head else (None, None)
         problems: tuple[str, ...] = (problem,) if problem else ()
         if hidden is None:

@@ -129,6 +129,7 @@ class Tracker(ABC):
 
     NUMBERS: ClassVar[int]
     __slots__ = (
+        "_changed",
         "_earlier",
         "_first",
         "_growth_known_ms",
@@ -160,6 +161,8 @@ class Tracker(ABC):
         self.state: QueueState | None = None
         self.look: Look | None = None
         self.own_change_ms = 0
+        # The last sample that a change of this program may have affected.
+        self._changed: Sample | None = None
         self.memory_limit: Limit | None = None
         self._name = name
         self._place = place
@@ -289,6 +292,16 @@ class Tracker(ABC):
         self._first = sample
         self._earlier = [None] * 4
 
+    def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
+        """Return the samples from which rates and the trend count: none spans a change of this program."""
+        if self.own_change_ms:
+            self._changed = sample
+        earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
+        changed = self._changed
+        if changed is None or changed.at_ms <= before_trend.at_ms:
+            return earlier, before_trend
+        return changed if changed.at_ms > earlier.at_ms else earlier, changed
+
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
         """Return the sample at a reference, or the first sample if the queue is younger than that bucket.
 
@@ -379,9 +392,8 @@ class QueueTracker(Tracker):
         head = self._read_head(row, at_ms) if depth else _NO_HEAD
         sent_ms, due_ms = head[:2] if sample.ready else (None, None)
         self._follow(sample, due_ms, never_received=totalrecv == 0)
-        earlier = self._sample_at(0, references, sample)
-        rates = sample.rates_since(earlier)
-        trend = sample.rates_since(self._sample_at(1, references, sample))
+        earlier, before_trend = self._rates_from(references, sample)
+        rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
         grows = rates is not None and rates.arrivals_s > rates.deletes_s
         growth_known_ms = 0
         if self._growth_known_ms:
@@ -773,7 +785,7 @@ class Sampler:
             for tracker in self._trackers.values():
                 tracker.series.append(tracker.sample)
         totals = self._totals.totals(states)
-        self.trend.totals.append(
+        self.trend.add_totals(
             TotalsPoint(
                 self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
             )
