@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command, write
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.hostile.terminal import Terminal
