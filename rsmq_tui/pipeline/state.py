@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ class Settings:
     """The age that the first ready message of a queue should not reach."""
     anomaly_score: float = 6.0
     """An hour at least this many robust standard deviations from the median is an anomaly."""
+    zone: str = "UTC"
+    """The time zone of the hours of the week."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """The time zones of profiles by name, in place of ``zone``."""
 
 
 STATE_FILE = "_state.json"

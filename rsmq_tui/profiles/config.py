@@ -251,6 +251,7 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
     "memory": values.flag,
+    "zone": values.zone,
 }
 # The keys about the keys of lists -> the fields of ``ListNames``.
 _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
@@ -349,6 +350,7 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "lists": given.get("lists"),
         "list_age": given.get("lists_age"),
         "memory": given.get("memory"),
+        "zone": given.get("zone"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
     profile = replace(profile, list_names=_list_names(profile.list_names, profile.lists, given, mistakes))

@@ -6,6 +6,7 @@ columns      the column types of tables, and sentences as column expressions
 episodes     periods in which a queue had one verdict of trouble
 forecasts    when a queue reaches its limit, by the trend of its last hours
 inventories  inventories, how long messages waited and were held, and poison messages
+quantiles    percentiles of all values, and summaries of values that can be merged
 samples      from rows to deduplicated samples with rates, and their roll-ups and runs of verdicts, by day
 whole        all tables over all days
 """

@@ -37,8 +37,8 @@ def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[st
     return {
         QUEUES: queues(hours),
         EPISODES: episodes_of(tables[VERDICT_RUNS]),
-        BASELINE: baseline(hours),
-        ANOMALIES: anomalies(hours, settings.anomaly_score),
+        BASELINE: baseline(hours, settings),
+        ANOMALIES: anomalies(hours, settings),
         FORECAST: forecast(hours, settings),
         POISON: poison(tables[POISON_DAYS], lifecycle),
         ADVICE: advice(lifecycle, hours),
