@@ -40,7 +40,9 @@ def cause() -> Column:
 
 
 def _growing() -> Column:
-    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), sf.col("span_ms") / 1000)
+    # Counters are of the samples of the episode, which begin when the verdict was told.
+    seen_ms = sf.col("end_ms") - sf.col("first_ms")
+    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), seen_ms / 1000)
     by = _if(net_s > 0, " by ", rate(net_s), "/s")
     first, peak = sf.col("first_depth"), sf.col("peak_depth")
     rose = _if(peak > first, "; depth rose from ", count(first), " to ", count(peak))
@@ -96,10 +98,11 @@ _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "ex
 def episodes_of(runs: DataFrame) -> DataFrame:
     """Return the episodes, from the runs of all hours.
 
-    Consecutive runs of one verdict are one episode. It is ``over`` if another run of the queue follows directly, whose
-    start is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place after it.
-    Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when the queue
-    was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
+    Consecutive runs of one verdict are one episode. It begins when the condition of the verdict began, as the recorder
+    knew it, and so it may overlap with the one before. It is ``over`` if another run of the queue follows directly,
+    whose first sample is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place
+    after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when
+    the queue was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
 
     A place that was down recovered with the next sample of any of its queues, if that is within a minute of the last
     failed poll.
@@ -120,6 +123,10 @@ def episodes_of(runs: DataFrame) -> DataFrame:
             "end_ms": sf.when(is_over, next_ms).otherwise(sf.col("last_ms")),
             "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(sf.col("ok_ms")),
             "affected": _affected(),
+            # Any number may be recorded.
+            "start_ms": sf.when(sf.col("since_ms").between(0, sf.col("first_ms")), sf.col("since_ms")).otherwise(
+                sf.col("first_ms")
+            ),
         }
     )
     told = troubles.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
@@ -137,7 +144,8 @@ def _joined(runs: DataFrame) -> DataFrame:
         .withColumn("run", sf.sum("is_start").over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)))
         .groupBy(*QUEUE, "run", "verdict")
         .agg(
-            sf.min("first_ms").alias("start_ms"),
+            sf.min("first_ms").alias("first_ms"),
+            sf.min("since_ms").alias("since_ms"),
             sf.max("last_ms").alias("last_ms"),
             sf.min_by(sf.struct("continues", "first_depth", "told"), "first_ms").alias("first"),
             sf.max_by("peak_ms", at_peak).alias("peak_ms"),
@@ -151,26 +159,26 @@ def _joined(runs: DataFrame) -> DataFrame:
 def _followed(runs: DataFrame) -> DataFrame:
     """Return the runs with what follows each: of its queue, and in its place."""
     # The latest first: a window frame that begins at an end takes one pass.
-    by_queue = Window.partitionBy(*QUEUE).orderBy(sf.desc("start_ms"))
+    by_queue = Window.partitionBy(*QUEUE).orderBy(sf.desc("first_ms"))
     later = by_queue.rowsBetween(Window.unboundedPreceding, -1)
-    in_chain = Window.partitionBy(*QUEUE, "chain").orderBy(sf.desc("start_ms"))
-    in_place = Window.partitionBy(*PLACE).orderBy(sf.desc("start_ms"))
+    in_chain = Window.partitionBy(*QUEUE, "chain").orderBy(sf.desc("first_ms"))
+    in_place = Window.partitionBy(*PLACE).orderBy(sf.desc("first_ms"))
     breaks = sf.sum(sf.when(sf.col("continues"), 0).otherwise(1)).over(later)
     is_ok, is_queue = sf.col("verdict") == "ok", sf.col("queue").isNotNull()
     followed = runs.withColumns(
         {
-            "next_ms": sf.lag("start_ms").over(by_queue),
+            "next_ms": sf.lag("first_ms").over(by_queue),
             "next_continues": sf.lag("continues").over(by_queue),
             "chain": sf.coalesce(breaks, sf.lit(0)),
         }
     ).withColumn(
         "ok_ms",
-        sf.min(sf.when(is_ok, sf.col("start_ms"))).over(in_chain.rowsBetween(Window.unboundedPreceding, -1)),
+        sf.min(sf.when(is_ok, sf.col("first_ms"))).over(in_chain.rowsBetween(Window.unboundedPreceding, -1)),
     )
     # For a place, only when it was up and its last sample are needed: one pass computes both.
     return followed.withColumns(
         {
-            "up_ms": sf.min(sf.when(is_queue, sf.col("start_ms"))).over(
+            "up_ms": sf.min(sf.when(is_queue, sf.col("first_ms"))).over(
                 in_place.rangeBetween(Window.unboundedPreceding, -1)
             ),
             "place_last_ms": sf.max("last_ms").over(Window.partitionBy(*PLACE)),

@@ -32,7 +32,7 @@ GAP_MS = MINUTE_MS
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
-    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
+    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms"),
 )
 
 
@@ -188,10 +188,17 @@ def _is_down() -> Column:
 
 
 _MEANS = ("ready", "hidden", *METRICS)
+# Polls every ten seconds are sometimes a little early.
+_SPARSE_MS = 9_500
 
 
 def rollup(told: DataFrame, table: str) -> DataFrame:
-    """Return a roll-up of ``annotated_samples``; its percentiles are of all samples of a bucket, by nearest rank."""
+    """Return a roll-up of ``annotated_samples``; its percentiles are of all samples of a bucket, by nearest rank.
+
+    The one at 10 seconds has the samples that were polled more often than that, and those after which it is unknown.
+    """
+    if table == ROLLUP_10S:
+        told = told.where(sf.coalesce("interval_ms", sf.lit(0)) < _SPARSE_MS)
     more: dict[str, Column] = {}
     if table == ROLLUP_1H:
         last = sf.struct("vt_s", "maxsize", sf.col("at_ms").alias("last_ms"), sf.col("depth").alias("last_depth"))
@@ -238,6 +245,7 @@ def verdict_runs(told: DataFrame) -> DataFrame:
         .agg(
             sf.min("at_ms").alias("first_ms"),
             sf.max("at_ms").alias("last_ms"),
+            sf.min("since_ms").alias("since_ms"),
             sf.max(first).alias("first"),
             sf.count(sf.lit(1)).alias("samples"),
             sf.max_by("depth", "at_ms").alias("last_depth"),

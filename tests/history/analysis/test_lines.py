@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import METRICS, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
+from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
 from rsmq_tui.history.names import Place
 from tests.history.analysis.made import (
@@ -27,6 +27,8 @@ from tests.history.analysis.made import (
     line_of,
     metrics_of,
     named,
+    of_places,
+    scripted,
 )
 
 HOUR = TimeRange(END_MS - HOUR_MS, END_MS)
@@ -54,6 +56,33 @@ def test_the_roll_up_suits_the_width(analysis: Analysis, span: TimeRange, points
 def test_the_coarse_roll_up_stands_in_where_the_fine_one_lacks_days(analysis: Analysis) -> None:
     line = line_of(analysis, [ORDERS], "depth", ALL, points=1_000)
     assert (line.step_ms, line.points[0][0]) == (HOUR_MS, START_MS)
+
+
+def test_all_queues_together_are_read_from_the_roll_up_of_places(tmp_path: Path) -> None:
+    made = scripted(tmp_path)
+    asked = [("depth", "mean"), ("depth", "max"), (AGE, "max"), ("arrivals_s", "mean")]
+    spans = [(HOUR, 200), (DAY, 200), (ALL, 100)]
+    before = Analysis(tmp_path)
+    summed = [before.lines(None, asked, span, points=points) for span, points in spans]
+    most = [before.greatest(None, "depth", span, points=points) for span, points in spans]
+    for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H):
+        rows = [row for parts in made.rows[table].values() for part in parts for row in part.to_pylist()]
+        made.add(PLACES, *of_places(rows, table))
+    # What is of single queues is not read.
+    for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H):
+        for day, parts in made.rows[table].items():
+            made.rows[table][day] = [part.slice(0, 0) for part in parts]
+    made.publish("run-2")
+    analysis = Analysis(tmp_path)
+
+    for (span, points), lines, greatest in zip(spans, summed, most, strict=True):
+        found = analysis.lines(None, asked, span, points=points)
+        for line, expected in zip(found, lines, strict=True):
+            assert (line.metric, line.step_ms) == (expected.metric, expected.step_ms)
+            assert [at_ms for at_ms, _ in line.points] == [at_ms for at_ms, _ in expected.points]
+            assert _known(line) == pytest.approx(_known(expected))
+            assert _known(line)
+        assert analysis.greatest(None, "depth", span, points=points) == pytest.approx(greatest)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -109,6 +138,27 @@ def _made(tmp_path: Path, *rows: dict[str, Any], table: str = ROLLUP_1M, refs: t
         made.add(QUEUES, {**named(ref), "first_ms": min(ours), "last_ms": max(ours) + MINUTE_MS - 1, "samples": 9})
     made.publish()
     return Analysis(tmp_path)
+
+
+def test_a_queue_that_was_polled_too_rarely_for_the_fine_roll_up_has_a_line_by_minute(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for ref in (ORDERS, WEBHOOKS):
+        made.add(ROLLUP_1M, *(bucket(ref, START_MS + n * MINUTE_MS, MINUTE_MS, depth=9.0) for n in range(30)))
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": START_MS + 30 * MINUTE_MS - 1, "samples": 9})
+    made.add(ROLLUP_10S, *(bucket(ORDERS, START_MS + n * 10_000, 10_000, depth=10.0) for n in range(180)))
+    # The first poll of the other one, before which nothing is known.
+    made.add(ROLLUP_10S, bucket(WEBHOOKS, START_MS, 10_000, depth=9.0))
+    made.publish()
+    analysis = Analysis(tmp_path)
+    span = TimeRange(START_MS, START_MS + 30 * MINUTE_MS - 1)
+
+    dense, sparse, both = (
+        line_of(analysis, refs, "depth", span, points=180) for refs in ([ORDERS], [WEBHOOKS], [ORDERS, WEBHOOKS])
+    )
+
+    assert (dense.step_ms, set(_known(dense).values())) == (10_000, {10.0})
+    assert (sparse.step_ms, set(_known(sparse).values()), len(sparse.points)) == (MINUTE_MS, {9.0}, 30)
+    assert (both.step_ms, set(_known(both).values())) == (MINUTE_MS, {18.0})
 
 
 def test_a_queue_that_is_not_there_adds_nothing_while_its_place_is_polled(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator
 from functools import reduce
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,17 +17,6 @@ from tests.pipeline.transforms import reference
 from tests.pipeline.transforms.made import DAYS, HOURS, MIDNIGHT_MS, arrow, by_chance, frame, in_order, rows_of, sample
 
 TABLES = (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, VERDICT_RUNS)
-
-
-def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
-    """Equal, but for the last digits of what is a mean."""
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        means = {name for name in other if name.endswith("_mean")}
-        assert {name: one[name] for name in one if name not in means} == {
-            name: other[name] for name in other if name not in means
-        }
-        assert {name: one[name] for name in means} == pytest.approx({name: other[name] for name in means})
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +41,9 @@ def test_every_table_is_what_another_engine_makes_of_the_samples_at_once_and_som
     assert set(at_once) == set(TABLES)
     for table in TABLES:
         found = rows_of(at_once[table])
-        assert_same(found, in_order(expected[table]))
+        reference.assert_same(found, in_order(expected[table]))
         first, *others = (tables[table] for tables in parts)
-        assert_same(rows_of(reduce(DataFrame.union, others, first)), found)
+        reference.assert_same(rows_of(reduce(DataFrame.union, others, first)), found)
     assert rows_of(episodes_of(at_once[VERDICT_RUNS]).drop("cause")) == in_order(
         reference.episodes(expected[VERDICT_RUNS])
     )
