@@ -14,7 +14,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import read_span, read_whole
 from rsmq_tui.profiles import values
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
-from rsmq_tui.profiles.values import Mistakes, Place, Read, Value, read_table
+from rsmq_tui.profiles.values import Mistakes, Place, Read, Value, read_table, zone_of
 from rsmq_tui.protocol import Password
 
 SERVER_GONE = "server gone"
@@ -251,16 +251,7 @@ def read_quiet(value: Any) -> Quiet:
     begin, end = (int(found[part]) * 60 + int(found[part + 1]) for part in (1, 3))
     if begin == end:
         raise ValueError("must be two different times")
-    return Quiet(begin, end, None if found[5] is None else _zone(found[5]))
-
-
-def _zone(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few rules name one
-
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError):
-        raise ValueError(f"has a time zone that is not known here: {name}") from None
+    return Quiet(begin, end, None if found[5] is None else zone_of(found[5]))
 
 
 def _several(example: str) -> Read:
