@@ -97,6 +97,7 @@ KEYS = (
     Key("app.pause", "p", "pause", "Pause or resume polling", "pause", live=True),
     Key("app.refresh", "r,ctrl+r", "refresh_now", "Poll now; sort or search again"),
     Key("app.time", "t", "time", "Show times as ages, or as UTC clock times"),
+    Key("app.window", "z", "window", "Show the last 10, 60 or 1 min in the charts"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),

@@ -1,11 +1,11 @@
 """The tables of an analysis, their columns, and the layout of files. Other programs read them: keep them compatible.
 
     OUT/_manifest.json             which files make up each table; replaced by one rename when a run is complete
-    OUT/runs/<run>/<table>/...     the files, as Spark wrote them; none ever changes
-    OUT/_checkpoint/...            how far the history has been read
+    OUT/tables/<table>/<run>/...   the files, as Spark wrote them; none ever changes
 
 A table consists of exactly the files that the manifest names: other files belong to a running, failed or old run.
-Tables by day have their days as keys in the manifest; each run writes the others completely. Readers must select
+Tables by day have their days as keys in the manifest; each run writes the others completely. Version 2 kept the files
+in OUT/runs/<run>/<table>. Readers must select
 columns by name: a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` name a place, and with ``queue`` a queue; names are stored as
@@ -16,12 +16,13 @@ or ``_s``, rates in ``_s`` are messages a second.
 from rsmq_tui.history.schema import columns_in, schemas_of
 
 VERSION = 3
-MANIFEST_FILE, RUNS = "_manifest.json", "runs"
+MANIFEST_FILE, FILES = "_manifest.json", "tables"
 
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
-VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "verdict_runs", "lifecycle", "poison_days"
+PLACES, VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "places", "verdict_runs", "lifecycle", "poison_days"
 QUEUES, EPISODES, BASELINE, ANOMALIES, FORECAST = "queues", "episodes", "baseline", "anomalies", "forecast"
 POISON, ADVICE, INCIDENTS = "poison", "advice", "incidents"
+SOURCES, RUNS = "sources", "runs"
 
 WIDTHS_MS = {ROLLUP_10S: 10_000, ROLLUP_1M: 60_000, ROLLUP_1H: 3_600_000}
 """The roll-ups, and how long a bucket of each is."""
@@ -81,6 +82,25 @@ maxsize: whole: attribute maxsize in the last sample, -1 for no limit
 last_ms: whole: when the last sample was taken
 last_depth: whole: depth in the last sample
 {_each("@_sketch: bytes: KLL sketch of @, to be merged with others", *METRICS)}""",
+    PLACES: f"""\
+width_ms: whole: how long the bucket is: that of rollup_10s, rollup_1m or rollup_1h
+bucket_ms: whole: when the bucket begins
+{_PLACE}\
+queues: whole: queues that have samples in the bucket
+samples: whole: the greatest number of samples of a queue
+covered_ms: whole: how much of the bucket the counters cover, of the queue where that is most
+arrivals: whole: messages sent in the covered time, to all queues; null if nothing is covered
+deletes: whole: messages deleted in the covered time
+receives: whole: receives in the covered time
+redeliveries: whole: receives beyond the first of each message
+ready_mean: float: the sum of the means of ready
+hidden_mean: float: the sum of the means of hidden
+"""
+    + "".join(
+        _each(f"{metric}_@: float: the sum of @ over the queues; of ages, the maximum", *STATISTICS)
+        for metric in METRICS
+    )
+    + _each("@_greatest: float: the greatest @ of a queue", *METRICS),
     VERDICT_RUNS: f"""\
 {_PLACE}\
 queue: text: the queue; null for a run of failed polls of the whole place, whose verdict is down
@@ -192,7 +212,7 @@ value: float: its mean in that hour
 slope_s: float: growth per second
 hours: whole: number of hours of the trend
 limit: float: the limit
-reaches_ms: whole: when it reaches the limit; at_ms if it already has; null if it does not grow
+reaches_ms: whole: when it reaches the limit; if it is over it, the hour since which it is; null if it does not grow
 told: text: the same in one sentence
 """,
     POISON: f"{_POISON}is_there: flag: whether the last whole inventory of its queue still held it\n",
@@ -206,7 +226,39 @@ advised_vt_s: float: the vt that would cover 99 %; null if too little is known
 told: text: the advice in one sentence
 """,
 }
+_LINEAGE = {
+    SOURCES: """\
+source: text: samples or messages: the table of the history
+name: text: a file of the history that was read, or could not be read
+first_ms: whole: the first time of its rows; null if unknown
+last_ms: whole: the last time of its rows
+rows: whole: its rows
+run: text: the run that read it first
+""",
+    RUNS: """\
+run: text: the run
+made_ms: whole: when it was complete
+seconds: float: how long it took
+version: text: the version of rsmq-tui
+spark: text: the version of Spark
+schema: whole: the version of the tables
+history: text: the history that was read
+sources: whole: files of the history that were new
+rows_in: whole: rows in these files; null if unknown
+left_out: whole: files of the history that could not be read, of this and of earlier runs
+hours: whole: hours of samples that were computed
+days: whole: days of messages that were computed
+rows_out: whole: rows written to all tables
+from_ms: whole: the first time of the new rows
+to_ms: whole: the last time of the new rows
+covered_ms: whole: time with samples in the computed hours, added up over places
+gaps: whole: gaps between samples in the computed hours, added up over places
+gap_ms: whole: how long these gaps are together
+""",
+}
 BY_DAY = {table: columns_in(text) for table, text in _BY_DAY.items()}
+"""The tables that are computed from a history by day."""
 WHOLE = {table: columns_in(text) for table, text in _WHOLE.items()}
-COLUMNS = BY_DAY | WHOLE
+"""The tables that are computed from those by day."""
+COLUMNS = BY_DAY | WHOLE | {table: columns_in(text) for table, text in _LINEAGE.items()}
 SCHEMAS = schemas_of(COLUMNS)

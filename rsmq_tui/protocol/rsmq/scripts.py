@@ -21,12 +21,15 @@ from rsmq_tui.protocol.replies import (
     blob,
     blobs,
     count,
+    cursor,
     either,
     integer,
     moment,
     number,
     optional,
+    optional_blobs,
     record,
+    scored,
 )
 
 ReplyShape = Callable[[Sequence[bytes], Sequence[Argument]], Shape]
@@ -562,6 +565,34 @@ return {now, depth, ready, start, rows}
 """,
     reply=lambda keys, arguments: record(moment, count, count, count, array(_PEEKED)),
 )
+
+# KEYS as above; ARGV a ZSCAN, or a ZRANGE with scores, without its key. The time, the depth, the next cursor, what it
+# found, and rc and fr of each message found: a receive changes score, rc and fr, so they must be read together.
+COUNTED_STEP = Script(
+    """
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local cursor, found = '0', redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+if ARGV[1] == 'ZSCAN' then cursor, found = found[1], found[2] end
+local values = {}
+for first = 1, #found, 500 do
+  local names = {}
+  for n = first, math.min(first + 499, #found), 2 do
+    names[n - first + 1], names[n - first + 2] = found[n] .. ':rc', found[n] .. ':fr'
+  end
+  for n, value in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do values[first + n - 1] = value end
+end
+return {now, redis.call('ZCARD', KEYS[1]), cursor, found, values}
+""",
+    reply=lambda keys, arguments: _is_counted_step,
+)
+
+
+def _is_counted_step(reply: Any) -> bool:
+    # A cursor is checked as in the reply to ZSCAN; there are as many counts as ids and scores.
+    is_step = record(moment, count, cursor, scored, lambda values: type(values) is list)(reply)
+    return is_step and optional_blobs(len(reply[3]))(reply[4])
+
 
 # KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.
 SIZES = Script(

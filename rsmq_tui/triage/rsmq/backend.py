@@ -253,7 +253,7 @@ async def select_due_first(
             if chosen:
                 columns = tuple(zip(*chosen, strict=True))
                 chunk = ScanChunk(part.at_ms, part.depth, columns)
-                whole = await reader.scan.read(queue, chunk, counts=False, bodies=action.takes_away, sizes=is_sized)
+                whole = await reader.scan.read(queue, chunk, bodies=action.takes_away, sizes=is_sized)
                 selection.add(whole.messages, part.at_ms)
             matched, unsearched = part.matched, part.not_searched
             seeing(Seeing(part.scanned, max(part.depth, part.scanned), matched))

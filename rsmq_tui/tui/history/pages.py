@@ -225,13 +225,15 @@ def _growth(row: Forecast, _: PastContext) -> Piece:
 
 
 def _reaches(row: Forecast, _: PastContext) -> Piece:
-    return ("never", "muted") if row.reaches_ms is None else (moment(row.reaches_ms), "")
+    if row.reaches_ms is None:
+        return "never", "muted"
+    return (f"since {moment(row.reaches_ms)}", "alarm") if row.is_over else (moment(row.reaches_ms), "")
 
 
 FORECAST_COLUMNS: tuple[Column[Forecast, PastContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("metric", "METRIC", 12, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=2),
-    Column("reaches", "REACHES", 11, _reaches),
+    Column("reaches", "REACHES", 17, _reaches),
     Column("limit", "LIMIT", 8, lambda row, _: (metric_value(row.metric, row.limit), ""), drop=1, right=True),
     Column("value", "NOW", 8, lambda row, _: (metric_value(row.metric, row.value), ""), drop=4, right=True),
     Column("growth", "AN HOUR", 8, _growth, drop=5, right=True),

@@ -234,7 +234,7 @@ class _Watched:
         outcome = self._outcome
         if outcome is None:
             raise RuntimeError("the run ended without a result")
-        for problem in outcome.problems:
+        for problem in filter(None, (outcome.note, *outcome.problems)):
             say(problem)
         self._print(outcome)
         return _EXIT_LEFT_OUT if outcome.problems else 0
