@@ -57,6 +57,20 @@ def read_json(path: str | Path) -> Any:
     return parse_json(read_bytes(path))
 
 
+def sqlite_version(path: Path) -> tuple[int, ...] | None:
+    """Return numbers that change whenever somebody writes to a SQLite file in WAL mode; None if there is no file."""
+    numbers: list[int] = []
+    for part in (path, Path(f"{path}-wal")):
+        try:
+            found = part.stat()
+        except OSError:
+            if part is path:
+                return None
+        else:
+            numbers += found.st_mtime_ns, found.st_size
+    return tuple(numbers)
+
+
 _PROGRAM = "rsmq-tui"
 
 

@@ -12,8 +12,9 @@ from itertools import compress
 from operator import is_not
 
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
-from rsmq_tui.events.detector import HOLD_MS, Hysteresis
+from rsmq_tui.events.detector import Hysteresis
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration
 from rsmq_tui.profiles.alerts import SERVER_GONE, TROUBLE, Condition, Rule
 from rsmq_tui.protocol import Failure

@@ -47,8 +47,8 @@ def open_dashboard(
     What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts. ``alerts`` starts
     the alerts (see ``RsmqApp``).
     """
-    memory = None if folder is not None or options.no_memory else state_folder() / "memory"
-    sites = _sites(profiles, folder, memory)
+    kept = None if folder is not None or options.no_memory else state_folder()
+    sites = _sites(profiles, folder, kept and kept / "memory")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
@@ -60,6 +60,8 @@ def open_dashboard(
             events=partial(_events, folder),
             alerts=alerts,
             past=past,
+            choices=kept and kept / "dashboard.json",
+            expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
         )
@@ -104,7 +106,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     """
     return [
         WatchedServer(
-            place.poller(name, memory if place.profile.memory else None),
+            place.watcher(name, memory if place.profile.memory else None, folder),
             place=name,
             name=place.profile.name,
             ns=place.ns,

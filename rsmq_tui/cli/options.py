@@ -57,7 +57,7 @@ look = several(
     option("--theme THEME", "rsmq-dark, rsmq-light, rsmq-ansi, or the name of your own theme"),
     option(
         "--ascii",
-        "draw with ASCII characters only",
+        "draw lines and signs with ASCII characters only",
         default=lambda: "utf" not in (sys.stdout.encoding or "").lower() or os.environ.get("TERM") == "linux",
     ),
 )

@@ -1,7 +1,9 @@
 """The places of a profile: what commands read, check and change of each kind of queue, behind one shape."""
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
-from rsmq_tui.files import state_folder
+from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
@@ -27,6 +29,41 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
+
+
+class OwnChanges:
+    """Finds the queues that this program changes, in any of its processes, by the journal at ``path``.
+
+    The file is read only if somebody has written to it since.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._version = sqlite_version(path)
+        self._looked_ms = _now_ms()
+        # The changes that had not ended when it was last read.
+        self._running: Set[int] = frozenset()
+
+    async def since_last(self, server: str, ns: str) -> Set[str]:
+        """Return the queues of a namespace that changes affected since the last call; none at the first one."""
+        since_ms, self._looked_ms = self._looked_ms, _now_ms()
+        version = sqlite_version(self._path)
+        if version == self._version:
+            return frozenset()
+        self._version = version
+        # Loaded when something was changed: the first paint does not wait for it.
+        from rsmq_tui.triage.change import State  # noqa: PLC0415
+        from rsmq_tui.triage.journal import last_changes  # noqa: PLC0415
+
+        last = await asyncio.to_thread(last_changes, self._path)
+        running = {change.change for change in last if change.state is State.RUNNING}
+        wanted, self._running = running | self._running, running
+        changes = (change for change in last if change.change in wanted or change.alive_ms >= since_ms)
+        return {queue for change in changes if change.server == server for queue in change.queues_in(ns)}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Place(ABC):
@@ -57,6 +94,17 @@ class Place(ABC):
 
         With ``memory``, a folder, it continues from what an earlier one knew.
         """
+
+    def watcher(
+        self, name: str = "", memory: Path | None = None, folder: Path | None = None
+    ) -> "LivePoller | ListPoller":
+        """Return a poller (see ``poller``) that tells changes of this program from the work of consumers.
+
+        ``folder`` is that of the journal, by default the user's.
+        """
+        poller = self.poller(name, memory)
+        poller.own_changes = OwnChanges((folder or state_folder()) / "journal.sqlite").since_last
+        return poller
 
     def _memory(self, folder: Path | None, *queues: str) -> "Memory | None":
         """Return the memory of these queues of the server, as its user sees them."""

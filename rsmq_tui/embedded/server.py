@@ -240,6 +240,12 @@ class Lifetime(ABC, Generic[R]):
             atexit.unregister(self.stop)
             self._end(running)
 
+    def wait(self) -> None:
+        """Wait until the process has ended, by itself or by ``stop``; returns at once if it is not running."""
+        running = self._running
+        if running is not None:
+            running.process.wait()
+
     def _start(self, spawn: Callable[[], R]) -> None:
         with self._lock:
             if self.is_running:

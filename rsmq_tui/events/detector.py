@@ -16,14 +16,11 @@ from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
 from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
-HOLD_MS = 30_000
-FLAPS, FLAP_SPAN_MS = 4, 60_000
-# Small queues change their verdicts every few minutes.
-QUEUE_FLAP_SPAN_MS = 600_000
 # A queue counts as emptied if it held messages for this long: those that consumers keep empty are no news.
 FILLED_MS = 60_000
 # Evictions are told at most this often, with their sum.
@@ -392,7 +389,6 @@ class ServerDetector:
         self._failed_ms = 0
         self._link = Hysteresis(told=was_lost)
         self._info: ServerInfo | None = None
-        self._info_at_ms = 0
         self._evicted = 0
         self._evicted_told_ms: int | None = None
 
@@ -431,11 +427,11 @@ class ServerDetector:
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found
 
-    def take_info(self, info: ServerInfo, at_ms: int) -> list[Event]:
+    def take_info(self, info: ServerInfo) -> list[Event]:
         """Compare what the server says of itself with the last time, if there was one."""
-        before, before_ms = self._info, self._info_at_ms
-        self._info, self._info_at_ms = info, at_ms
-        if before is None:
+        before, at_ms = self._info, info.at_ms
+        self._info = info
+        if before is None or info == before:
             return []
         found = []
         if info.run_id != before.run_id:
@@ -443,7 +439,7 @@ class ServerDetector:
             details: dict[str, Any] = {"run_id": info.run_id, "before": before.run_id, "role": info.role}
             started_ms = at_ms - info.uptime_s * 1000
             # A server that ran already when the other one still answered is not the same one, restarted.
-            if started_ms + _UPTIME_SLACK_MS < before_ms:
+            if started_ms + _UPTIME_SLACK_MS < before.at_ms:
                 words = f"another server answers, up for {duration(info.uptime_s * 1000)}: failed over"
                 found.append(self._event(at_ms, EventKind.FAILOVER, Severity.WARNING, words, details, same=info.run_id))
             else:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,17 +19,13 @@ from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownStore
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
-from rsmq_tui.monitor import PeekError, Snapshot, Source, Verdict
-from rsmq_tui.monitor.poller import IdentifiesServer
+from rsmq_tui.files import sqlite_version
+from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
 from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Fix, SetAttributes
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal import last_changes
 
-# How often a server is asked who it is and what it evicted, and how long after a refusal, which its ACL LOG notes.
-# After an outage it is asked at once.
-INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 # Events that can be shown without reading the file again.
 RECENT = 2_000
 # Events in memory that could not be written; the oldest are lost beyond.
@@ -38,7 +33,6 @@ _UNWRITTEN_MAX = 10_000
 _WAITING_MAX = 256
 _TICK_S = 1.0
 _RETRY_S = 30.0
-_JOURNAL_CHANGES = 100
 # A change that deletes a queue begins at most this long before a poll misses it.
 _DELETED_MS = 60_000
 # The changes that count queues, not messages.
@@ -86,9 +80,8 @@ class EventRecorder:
         self._shown: tuple[Event, ...] = ()
         self._queues: dict[str, tuple[str, QueueDetector]] = {}
         self._servers: dict[str, ServerDetector] = {}
-        self._asked: dict[str, float] = {}
-        self._failing: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # The place by which each server says what it is.
+        self._informing: dict[str, str] = {}
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
         self._closing = False
@@ -121,32 +114,16 @@ class EventRecorder:
         self._give(lambda: self._set_known(known, at_ms))
 
     def take(self, snapshot: Snapshot, source: Source) -> None:
-        """Compare a snapshot with the last one of its place; returns at once.
-
-        Now and then the source is asked which server answers, in a task of the running event loop.
-        """
-        link, now_s = snapshot.link, self._clock()
-        has_failed = link.failure is not None
-        at_ms = snapshot.at_ms
-        if has_failed:
+        """Compare a snapshot with the last one of its place; returns at once."""
+        link, at_ms = snapshot.link, snapshot.at_ms
+        if link.failure is not None:
             fresh_s = link.fresh_at_s
+            now_s = self._clock()
             at_ms = round(self._wall_s() * 1000) if fresh_s is None else at_ms + round((now_s - fresh_s) * 1000)
         self._give(lambda: self._detect(snapshot, source, at_ms))
-        place = f"{snapshot.place}\0{snapshot.ns}"
-        was_failing = place in self._failing
-        (self._failing.add if has_failed else self._failing.discard)(place)
-        is_due = was_failing or now_s >= self._asked.get(snapshot.server, 0.0)
-        if not has_failed and is_due and isinstance(source, IdentifiesServer):
-            self._asked[snapshot.server] = now_s + INFO_EVERY_S
-            task = asyncio.create_task(self._ask(source, snapshot.server, at_ms))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
         """Write what was taken, and end; a disk that hangs is not waited for."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.close)
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -156,16 +133,6 @@ class EventRecorder:
             self._news.notify()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
-
-    async def _ask(self, source: IdentifiesServer, server: str, at_ms: int) -> None:
-        try:
-            info = await source.server_info()
-        except PeekError:
-            # Without the permission for INFO, the rest is recorded as well.
-            self._asked[server] = self._clock() + INFO_AGAIN_S
-            return
-        if info is not None and info.run_id:
-            self._give(lambda: self._server(server).take_info(info, at_ms))
 
     def _give(self, work: _Work) -> None:
         with self._news:
@@ -299,6 +266,10 @@ class EventRecorder:
             told = None if self._store is None else self._store.told_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
+        # The places of a cluster may be on different nodes: the first one speaks for all.
+        is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
+        if is_first and snapshot.info is not None and snapshot.info.run_id:
+            of_server += self._server(server).take_info(snapshot.info)
         of_queues = self._with_changes(known[1].take(snapshot))
         return [*of_server, *of_queues, *self._end_known(snapshot)]
 
@@ -306,7 +277,7 @@ class EventRecorder:
         """Return the events, in which queues that a change of this machine deleted name it: nothing was lost."""
         if not any(event.kind is EventKind.DELETED and event.queue is not None for event in events):
             return events
-        changes = self._last_changes()
+        changes = last_changes(self._journal_path)
         return [_deleted_by(event, changes) if event.kind is EventKind.DELETED else event for event in events]
 
     def _server(self, server: str) -> ServerDetector:
@@ -317,24 +288,14 @@ class EventRecorder:
 
     def _changes(self) -> dict[str, Event]:
         """Return the last changes in the journal by their ids, if it has changed."""
-        seen = tuple(map(_version, (self._journal_path, Path(f"{self._journal_path}-wal"))))
-        if seen == self._journal_seen or seen[0] is None:
+        seen = sqlite_version(self._journal_path)
+        if seen is None or seen == self._journal_seen:
             return {}
         self._journal_seen = seen
-        ended = [change for change in self._last_changes() if change.state not in (State.RUNNING, State.DAMAGED)]
+        ended = [
+            change for change in last_changes(self._journal_path) if change.state not in (State.RUNNING, State.DAMAGED)
+        ]
         return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
-
-    def _last_changes(self) -> list[Change]:
-        """Return the last changes in the journal, the oldest first; none if it cannot be read."""
-        if not self._journal_path.exists():
-            return []
-        with suppress(JournalError):
-            journal = Journal(self._journal_path)
-            try:
-                return journal.changes(_JOURNAL_CHANGES)[::-1]
-            finally:
-                journal.close()
-        return []
 
 
 def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
@@ -354,14 +315,6 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
             words = f"deleted by change {change.change}{undoes}{held}"
             return replace(event, text=words, details={**event.details, "change": change.change})
     return event
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def event_of_change(change: Change) -> Event:

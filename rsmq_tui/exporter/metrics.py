@@ -125,9 +125,9 @@ _GAUGES = (
     ),
     _QueueMetric(
         "rsmq_queue_limit_seconds",
-        "Time until the queue reaches its depth limit, or its first message counts as aged, at the higher rates of the "
-        "last ten minutes; absent if it approaches no limit, or if that is unknown.",
-        lambda queue, at_ms: None if queue.limit is None else max(0, queue.limit.soonest_ms - at_ms) / 1000,
+        "Time until the queue reaches its depth limit, its first message counts as aged or, if it grows, the memory of "
+        "the server is full, at the higher rates of the last ten minutes; absent for no limit, or if it is unknown.",
+        lambda queue, at_ms: None if queue.limit is None else queue.limit.until_ms(at_ms)[0] / 1000,
     ),
     _QueueMetric(
         "rsmq_queue_poison_messages",
@@ -227,6 +227,14 @@ def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     )
     commands = _counter("rsmq_poll_commands_total", "Commands that successful polls sent.", TARGET_LABELS)
     failures = _counter("rsmq_poll_failures_total", "Failed polls, by kind of failure.", (*TARGET_LABELS, "kind"))
+    used = _gauge("rsmq_server_used_memory_bytes", "Memory that the server uses, by INFO.", TARGET_LABELS)
+    most = _gauge("rsmq_server_maxmemory_bytes", "The server's maxmemory; absent if there is none.", TARGET_LABELS)
+    full = _gauge(
+        "rsmq_server_memory_full_seconds",
+        "Time until the memory of the server is full, at the higher rates of the last ten minutes; absent if it is not "
+        "filling, or if that is unknown.",
+        TARGET_LABELS,
+    )
     for reading in readings:
         labels, tally = _labels(reading.target), reading.tally
         up.add_metric(labels, reading.failure is None)
@@ -240,7 +248,13 @@ def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
         if (snapshot := reading.current) is not None:
             queues.add_metric(labels, len(snapshot.queues))
             round_trip.add_metric(labels, snapshot.cost.round_trip_ms / 1000)
-    yield from (up, queues, last, round_trip, duration, sent, commands, failures)
+            if snapshot.info is not None and snapshot.info.used_memory:
+                used.add_metric(labels, snapshot.info.used_memory)
+            if snapshot.info is not None and snapshot.info.maxmemory:
+                most.add_metric(labels, snapshot.info.maxmemory)
+            if snapshot.memory_limit is not None:
+                full.add_metric(labels, snapshot.memory_limit.until_ms(snapshot.at_ms)[0] / 1000)
+    yield from (up, queues, last, round_trip, duration, sent, commands, failures, used, most, full)
 
 
 def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:

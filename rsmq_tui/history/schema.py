@@ -27,6 +27,7 @@ from rsmq_tui.files import JsonError, parse_json
 VERSION = 1
 VERSION_KEY = "rsmq_schema"
 PLACES_KEY = "rsmq_places"
+REPLACES_KEY = "rsmq_replaces"
 SCHEMA_FILE = "_schema.json"
 SAMPLES, MESSAGES = "samples", "messages"
 OK, DOWN = "ok", "down"

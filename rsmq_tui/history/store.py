@@ -5,9 +5,11 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ SEALED = ".parquet"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]+)*)://(.*)", re.DOTALL)
 _USER = re.compile(r"://[^/]*@")
 _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
+# Longer than the resolution of file times, and than network filesystems cache them.
+_CERTAIN_NS = 60 * 1_000_000_000
 
 
 class SealedFile(NamedTuple):
@@ -88,13 +92,29 @@ class FolderStore:
             path.replace(target)
         _sync(target.parent)
 
-    def files(self, table: str) -> list[SealedFile]:
-        """Return the sealed files of a table, the oldest day first."""
-        return sorted(self._files(table), key=lambda file: (file.day, file.name))
+    def days(self, table: str) -> dict[str, str]:
+        """Return the days of a table, each with a stamp: a text that changes when the names of its files change.
 
-    def _files(self, table: str) -> Iterator[SealedFile]:
+        The stamp is empty if the folder changed a moment ago: its time may be the same after another change.
+        """
+        stamps = {}
         with suppress(FileNotFoundError):
             for folder in (self._folder / table).iterdir():
+                if (found := _DAY.fullmatch(folder.name)) is not None:
+                    with suppress(FileNotFoundError):
+                        changed_ns = folder.stat().st_mtime_ns
+                        is_certain = time.time_ns() - changed_ns > _CERTAIN_NS
+                        stamps[found[1]] = str(changed_ns) if is_certain else ""
+        return stamps
+
+    def files(self, table: str, days: Collection[str] | None = None) -> list[SealedFile]:
+        """Return the sealed files of a table, or of some days of it, the oldest day first."""
+        return sorted(self._files(table, days), key=lambda file: (file.day, file.name))
+
+    def _files(self, table: str, days: Collection[str] | None) -> Iterator[SealedFile]:
+        top = self._folder / table
+        with suppress(FileNotFoundError):
+            for folder in top.iterdir() if days is None else (top / f"day={day}" for day in days):
                 if (found := _DAY.fullmatch(folder.name)) is None:
                     continue
                 day = f"{table}/{folder.name}"
@@ -174,11 +194,22 @@ class RemoteStore:
         self._fs.mv(beside, f"{folder}/{last}")
         path.unlink()
 
-    def files(self, table: str) -> list[SealedFile]:
-        """Return the sealed files of a table."""
+    def days(self, table: str) -> dict[str, str]:
+        """Return the days of a table, each with a digest of its names: a bucket has no times of folders."""
+        names: dict[str, list[str]] = {}
+        for file in self.files(table):
+            names.setdefault(file.day, []).append(file.name)
+        return {
+            day: hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            for day, found in names.items()
+        }
+
+    def files(self, table: str, days: Collection[str] | None = None) -> list[SealedFile]:
+        """Return the sealed files of a table, or of some days of it."""
         self._fs.invalidate_cache()
         found = []
-        for path, about in self._fs.find(self._at(table), detail=True).items():
+        tops = [table] if days is None else [f"{table}/day={day}" for day in days]
+        for path, about in chain.from_iterable(self._fs.find(self._at(top), detail=True).items() for top in tops):
             day, _, last = str(path).rpartition("/")
             named = _DAY.fullmatch(day.rpartition("/")[2])
             if named is not None and last.endswith(SEALED) and not last.startswith(("_", ".")):

@@ -122,6 +122,12 @@ class ListServer:
             self._thread.join()
             self._thread = None
 
+    def wait(self) -> None:
+        """Wait until the thread of ``start`` has ended; returns at once if there is none."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
     def __enter__(self) -> Self:
         return self.start()
 

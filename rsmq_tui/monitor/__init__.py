@@ -5,6 +5,7 @@ checks        one check of queues for a monitoring system: limits, results and s
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
+incidents     troubles that belong together, and how long what changes must last
 list_poller   polls the list queues of one server, and reads their items
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 peek          pages of messages, single messages, their states; the samples of messages that a poll takes

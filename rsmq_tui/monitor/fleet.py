@@ -1,12 +1,12 @@
 """Combines the snapshots of several servers into one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, groupby
 
 from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.monitor.tracking.series import TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import TOTALS_COARSE_MS, TotalsPoint, Trend
 from rsmq_tui.protocol.kinds import kind_of
 
 _POINT_MS = 1_000
@@ -17,13 +17,16 @@ class Fleet:
 
     If a server does not answer, its last queues stay, its counts stay in the sums, and a note says so. No server waits
     for another. Server clocks may differ: the combined time starts at the first snapshot's, and advances with the
-    local clock of ``fresh_at_s``.
+    local clock of ``fresh_at_s``. What servers remember of an earlier run continues the sums.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
         self._last: dict[str, Snapshot | None] = dict.fromkeys(places)
         self._trend = Trend()
         self._began: tuple[int, float] | None = None
+        # The sums of earlier runs, by place, and when they were read.
+        self._earlier: dict[str, list[TotalsPoint]] = {}
+        self._live_from_ms: int | None = None
 
     def take(self, snapshot: Snapshot) -> Snapshot:
         """Store the snapshot of one server, and return the combined snapshot."""
@@ -32,9 +35,11 @@ class Fleet:
         live = [part for part in parts if part.link.failure is None]
         at_ms = self._time(snapshot)
         totals = _totals(parts, live, at_ms)
+        if snapshot.link.failure is None and snapshot.place not in self._earlier:
+            self._continue(snapshot, at_ms)
         points = self._trend.totals
         if live and (not points or at_ms - points[-1].at_ms >= _POINT_MS):
-            points.append(
+            self._trend.add_totals(
                 TotalsPoint(at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s)
             )
         return Snapshot(
@@ -52,6 +57,19 @@ class Fleet:
             parts=parts,
         )
 
+    def _continue(self, snapshot: Snapshot, at_ms: int) -> None:
+        """Put what a server remembers of an earlier run before the sums of this one; ``at_ms`` is the combined time."""
+        ahead_ms = at_ms - snapshot.at_ms
+        earlier = [point for point in snapshot.trend.totals if point.at_ms < snapshot.at_ms]
+        self._earlier[snapshot.place] = [point._replace(at_ms=point.at_ms + ahead_ms) for point in earlier]
+        if self._live_from_ms is None:
+            self._live_from_ms = at_ms
+        if earlier:
+            live = [point for point in self._trend.totals if point.at_ms >= self._live_from_ms]
+            self._trend.totals.clear()
+            for point in (*_summed(self._earlier, self._live_from_ms), *live):
+                self._trend.add_totals(point)
+
     def _time(self, snapshot: Snapshot) -> int:
         fresh_s = max((part.link.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0)
         if self._began is None and snapshot.link.fresh_at_s is not None:
@@ -60,6 +78,38 @@ class Fleet:
             return snapshot.at_ms
         began_ms, began_s = self._began
         return began_ms + round((fresh_s - began_s) * 1000)
+
+
+def _summed(earlier: Mapping[str, Sequence[TotalsPoint]], until_ms: int) -> Iterator[TotalsPoint]:
+    """Yield the sums of several servers before a time, as ``Fleet`` makes them, at most one a second.
+
+    A server counts from its first point on. In a gap its counts stay in the sums; a gap of all is one of the sums.
+    """
+    first_ms = [points[0].at_ms for points in earlier.values() if points]
+    # Servers that were first polled together begin together.
+    from_ms = max(at_ms for at_ms in first_ms if at_ms - min(first_ms) <= TOTALS_COARSE_MS)
+    counted: dict[str, TotalsPoint] = {}
+    rated: dict[str, TotalsPoint] = {}
+    points = sorted((point.at_ms, place, point) for place, points in earlier.items() for point in points)
+    for _, group in groupby(points, lambda one: one[0] // _POINT_MS):
+        together = list(group)
+        at_ms = together[-1][0]
+        for _, place, point in together:
+            if point.ready is None:
+                rated.pop(place, None)
+            else:
+                counted[place] = rated[place] = point
+        if not rated:
+            yield TotalsPoint(at_ms, None, None, None, None, None)
+        elif from_ms <= at_ms < until_ms:
+            yield TotalsPoint(
+                at_ms,
+                sum(point.ready or 0 for point in counted.values()),
+                sum(point.hidden or 0 for point in counted.values()),
+                _sum(point.arrivals_s for point in rated.values()),
+                _sum(point.deletes_s for point in rated.values()),
+                _sum(point.receives_s for point in rated.values()),
+            )
 
 
 def _servers(parts: Sequence[Snapshot], unheard: int) -> str:

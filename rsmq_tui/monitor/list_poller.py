@@ -21,18 +21,16 @@ from rsmq_tui.monitor.peek import (
     in_words,
     row_of,
 )
-from rsmq_tui.monitor.poller import Polling, Waiters, refusal
+from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
-from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -128,7 +126,7 @@ FIRST_SEARCH_S = 1.0
 _SEARCH_AGAIN_S = 5.0
 
 
-class ListPoller(Polling):
+class ListPoller(ReaderPolling[ListReader]):
     """Polls the list queues of a server (see ``Polling``); ``place`` names the server if there are several.
 
     If patterns are watched, a slow SCAN searches for lists beside the polls: before the first poll, then every
@@ -148,10 +146,12 @@ class ListPoller(Polling):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, LISTS_NS, interval_s=interval_s, place=place)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
-        self.reader = reader
+        thresholds = thresholds or Thresholds()
+        sampler = Sampler(thresholds, place, list_trackers(age))
+        super().__init__(
+            reader, sampler, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
+        )
         self._age = age
-        self._sampler = Sampler(self.thresholds, place, list_trackers(age))
         self._search_every_s = search_every_s
         self._searching: asyncio.Task[None] | None = None
         self._searched = asyncio.Event()
@@ -171,10 +171,6 @@ class ListPoller(Polling):
         """Poll now, and search for lists soon."""
         self._search_now.set()
         super().wake()
-
-    def note_own_change(self, queues: Iterable[str]) -> None:
-        """Note that this program changes these queues, so that its changes do not count as those of a consumer."""
-        self._sampler.note_own_change(queues)
 
     def switch(self, ns: str) -> None:
         """Do nothing: lists are in no namespace."""
@@ -261,21 +257,6 @@ class ListPoller(Polling):
             is_reported = await self.reader.reports_waits()
         return await self.blocked(queue) if is_reported else None
 
-    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
-        """Find out who works on a queue; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.clients(queue, seconds=seconds)
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server, None for a cluster; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.server_info()
-
-    async def server(self) -> tuple[ServerStatus, ...]:
-        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.status()
-
     async def namespaces(self) -> Namespaces:
         """Return none: lists are in no namespace."""
         return Namespaces((), complete=True)
@@ -285,19 +266,18 @@ class ListPoller(Polling):
         if self._searching is not None:
             self._searching.cancel()
             await asyncio.gather(self._searching, return_exceptions=True)
-        if self._memory is not None:
-            await self._memory.aclose(self._sampler)
-        await self.reader.aclose()
+        await super().aclose()
 
     async def _read(self) -> Snapshot:
         await self._begin_search()
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
+        await self._read_info(self.reader)
         await self._begin(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
-                self._sampler.take(names, rows)
+                await self._take(self._sampler, names, rows)
         queues, totals = self._finish(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
         trend = self._sampler.trend

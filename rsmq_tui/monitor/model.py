@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.status import ServerInfo
 
 
 class Verdict(StrEnum):
@@ -206,6 +207,9 @@ class Snapshot:
 
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
+
+    ``info`` is what the server last said of itself, None if that is not known. ``memory_limit`` is when its memory will
+    be full; None if it does not grow towards its limit, or if that is unknown.
     """
 
     at_ms: int
@@ -222,6 +226,8 @@ class Snapshot:
     namespaces: tuple[str, ...] | None = None
     place: str = ""
     parts: tuple["Snapshot", ...] = ()
+    info: ServerInfo | None = None
+    memory_limit: Limit | None = None
 
     def part(self, place: str) -> "Snapshot":
         """Return the part of that server, an empty snapshot before its first poll; this snapshot if it has no parts."""

@@ -3,10 +3,10 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search, search_due_first
@@ -25,19 +25,23 @@ from rsmq_tui.monitor.peek import (
     row_of,
 )
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
+from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Traffic, defect_of, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
 from rsmq_tui.protocol.clients import QueueClients
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
     from rsmq_tui.monitor.tracking.memory import Memory
+    from rsmq_tui.protocol.lists.reader import ListReader
 
 
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 30.0
+# How often INFO is read, and how long after a refusal, which the server's ACL LOG notes.
+INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
 class Polling(ABC):
@@ -48,7 +52,8 @@ class Polling(ABC):
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
-    earlier run.
+    earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
+    program has changed since it was last called, in any of its processes: that is not the work of a consumer.
     """
 
     def __init__(
@@ -69,6 +74,10 @@ class Polling(ABC):
         self._paused = False
         self._failures = 0
         self._metered: Meter | None = None
+        self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
+        self._info: ServerInfo | None = None
+        self._info_due_s = 0.0
+        self._growth = MemoryGrowth()
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Poll, yield and wait, without end."""
@@ -122,7 +131,33 @@ class Polling(ABC):
             sampler.resume(at_ms)
         if self._memory is not None:
             await self._memory.restore(sampler, at_ms)
-        sampler.begin(at_ms)
+        sampler.begin(at_ms, self._growth.limit)
+
+    async def _read_info(self, reader: "QueueReader | ListReader") -> None:
+        """Read INFO if that is due; after an outage it is, and with the first poll, which is to be shown soon, never.
+
+        Without the permission for it, everything else is polled as well.
+        """
+        if self._failures:
+            self._info_due_s = 0.0
+            self._growth.forget()
+        if self._last.link.fresh_at_s is None or (now_s := self._clock()) < self._info_due_s:
+            return
+        self._info_due_s = now_s + INFO_EVERY_S
+        try:
+            self._info = await reader.server_info()
+        except SERVER_ERRORS as error:
+            if failure_of(error).kind not in ("noperm", "error"):
+                raise
+            self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
+        self._growth.take(self._info)
+
+    async def _take(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
+        """Process the rows of these queues."""
+        # After the rows were read: what changed them is in the journal by then.
+        if self.own_changes is not None:
+            sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
+        sampler.take(names, rows)
 
     def _finish(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
@@ -146,7 +181,8 @@ class Polling(ABC):
         remembered = None if self._memory is None else self._memory.problem
         told = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
         link = Link(None, now_s, None)
-        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, notes=told, **read)
+        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": told}
+        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
 
     def _is_wanted(self) -> bool:
         """Return whether the reply just read is still wanted."""
@@ -203,10 +239,41 @@ def refusal(refused: str | None) -> str | None:
     return refused and f"scripts refused, reading by pipeline: {refused}"
 
 
-class LivePoller(Polling):
+ReaderT = TypeVar("ReaderT", bound="QueueReader | ListReader")
+
+
+class ReaderPolling(Polling, Generic[ReaderT]):
+    """Polls by a ``reader``, which is closed with it, and answers questions about its server."""
+
+    def __init__(self, reader: ReaderT, sampler: Sampler, first: Snapshot, **options: Any) -> None:
+        super().__init__(first, **options)
+        self.reader = reader
+        self._sampler = sampler
+
+    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+        """Find out who works on a queue; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.clients(queue, seconds=seconds)
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
+        with in_words():
+            return await self.reader.status()
+
+    async def aclose(self) -> None:
+        """Write the memory and close the connections."""
+        await self._remember()
+        await self.reader.aclose()
+
+    async def _remember(self) -> None:
+        if self._memory is not None:
+            await self._memory.aclose(self._sampler)
+
+
+class LivePoller(ReaderPolling[QueueReader]):
     """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several.
 
-    ``reader`` is closed with it. ``memory_of`` returns the memory of a namespace.
+    ``memory_of`` returns the memory of a namespace.
     """
 
     def __init__(
@@ -220,11 +287,12 @@ class LivePoller(Polling):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
-        memory = memory_of(reader.ns)
-        super().__init__(first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock)
-        self.reader = reader
+        thresholds, memory = thresholds or Thresholds(), memory_of(reader.ns)
+        sampler = Sampler(thresholds, place)
+        super().__init__(
+            reader, sampler, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
+        )
         self._memory_of = memory_of
-        self._sampler = Sampler(self.thresholds, place)
         self._wanted_ns: str | None = None
 
     def switch(self, ns: str) -> None:
@@ -297,31 +365,12 @@ class LivePoller(Polling):
         with in_words():
             return await self.reader.namespaces()
 
-    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
-        """Find out who works on a queue; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.clients(queue, seconds=seconds)
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.server_info()
-
-    async def server(self) -> tuple[ServerStatus, ...]:
-        """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
-        with in_words():
-            return await self.reader.status()
-
-    async def aclose(self) -> None:
-        """Write the memory and close the connections."""
-        await self._remember()
-        await self.reader.aclose()
-
     async def _read(self) -> Snapshot:
         await self._switch()
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
+        await self._read_info(self.reader)
         await self._begin(self._sampler, index.at_ms)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
@@ -330,7 +379,7 @@ class LivePoller(Polling):
         try:
             async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
-                    self._sampler.take(names, rows)
+                    await self._take(self._sampler, names, rows)
             counts, found, flights = await look
         finally:
             look.cancel()
@@ -349,10 +398,6 @@ class LivePoller(Polling):
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
-
-    async def _remember(self) -> None:
-        if self._memory is not None:
-            await self._memory.aclose(self._sampler)
 
     async def _switch(self) -> None:
         """Start afresh with the wanted namespace, if another one is wanted."""
@@ -441,14 +486,6 @@ class KnowsServer(Protocol):
 
 
 @runtime_checkable
-class IdentifiesServer(Protocol):
-    """A live source that can tell which server answers."""
-
-    async def server_info(self) -> ServerInfo | None:
-        """Read which server answers, None if it is a cluster of several; raises ``PeekError``."""
-
-
-@runtime_checkable
 class KnowsClients(Protocol):
     """A live source that can tell which clients work on a queue."""
 
@@ -457,14 +494,6 @@ class KnowsClients(Protocol):
 
         Call it on demand only. Raises ``PeekError``.
         """
-
-
-@runtime_checkable
-class NotesOwnChanges(Protocol):
-    """A source that infers from counts whether consumers work, which changes of this program must not look like."""
-
-    def note_own_change(self, queues: Iterable[str]) -> None:
-        """Note that this program changes these queues now."""
 
 
 class Waiters(NamedTuple):

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.text import SENTENCE_MAX, ago, count, duration, plural, printable, rate, size
+from rsmq_tui.monitor.tracking.forecast import HORIZON_MS, KNOWN_MS, time_left
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
 
@@ -69,6 +71,7 @@ _LUA_FIXED = {
     ("Valkey", 8, 1): 4,
 }
 _NEARLY_FULL = 0.9
+_MEMORY_HINT = "raise maxmemory, or find the queue that grows"
 # A replica reports to its primary every second.
 _REPLICA_LAG_S = 10
 _REPLICAS_SHOWN = 10
@@ -76,8 +79,13 @@ _WORD_MAX = 40
 _WORDS_SHOWN = 3
 
 
-def status_findings(status: ServerStatus, earlier: ServerStatus | None = None) -> Iterator[Finding]:
-    """Yield findings from the status of one server; ``earlier`` is its previous status, for rates."""
+def status_findings(
+    status: ServerStatus, earlier: ServerStatus | None = None, polled: Snapshot | None = None
+) -> Iterator[Finding]:
+    """Yield findings from the status of one server.
+
+    ``earlier`` is its previous status, for rates; ``polled`` a poll of it, for the time until its memory is full.
+    """
     if isinstance(status.info, Failure):
         words = "this user may not read the version, role, memory and disk of the server (INFO)"
         if status.at_ms is None:
@@ -86,6 +94,8 @@ def status_findings(status: ServerStatus, earlier: ServerStatus | None = None) -
         yield warn("server.kind", words, "the dashboard works without it; grant +info to have them checked")
     else:
         yield from server_findings(status.info, status.saves, status.at_ms)
+        if polled is not None:
+            yield from _memory_limit(status.info, polled)
         yield from _evictions(status, status.info, earlier)
     yield from _slow(status.slow, status.at_ms)
     yield from _latency(status.latency, status.at_ms)
@@ -204,12 +214,27 @@ def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
         yield warn("server.memory", words, "CONFIG SET maxmemory-policy noeviction, and in the server's configuration")
     elif used is not None and used > _NEARLY_FULL * limit:
         words = f"{use}: the server refuses messages when it is full"
-        yield warn("server.memory", words, "raise maxmemory, or find the queue that grows")
+        yield warn("server.memory", words, _MEMORY_HINT)
     elif policy == "noeviction":
         yield ok("server.memory", f"{use}, nothing is evicted when it is full")
     else:
         words = f"{use}, {policy} evicts only keys that expire when it is full: queues do not expire"
         yield ok("server.memory", words)
+
+
+def _memory_limit(info: Mapping[str, str], polled: Snapshot) -> Iterator[Finding]:
+    """Yield when the memory will be full; the nodes of a cluster that are not polled have no forecast."""
+    if polled.info is None or not polled.info.maxmemory or polled.info.run_id != info.get("run_id", ""):
+        return
+    name, limit = "server.memory_full", polled.memory_limit
+    if limit is None:
+        spans = f"it is not filling within {duration(HORIZON_MS)}, or was polled for less than {duration(KNOWN_MS)}"
+        yield ok(name, f"unknown: {spans}")
+    elif limit.latest_ms is not None and limit.latest_ms <= polled.at_ms:
+        yield warn(name, "its limit is reached", _MEMORY_HINT)
+    else:
+        words = f"in {time_left(limit, polled.at_ms)}, at the rates of the last ten minutes"
+        yield warn(name, words, _MEMORY_HINT)
 
 
 def _may_evict_queues(policy: str) -> bool:

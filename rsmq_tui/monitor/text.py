@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import UTC, datetime
 
 UNKNOWN = "–"
@@ -132,9 +132,9 @@ def passes(typed: str, holds: Callable[[str], bool]) -> bool:
 def printable(text: str, limit: int | None = None) -> str:
     """Make untrusted text harmless on a terminal: one line, no controls, bidirectional overrides or lone surrogates.
 
-    Control characters become their Unicode pictures (␛), bytes that were not UTF-8 become \\xNN, other invisible or
-    reordering characters become \\uNNNN, as do marks beyond the eighth on one letter. ``limit`` cuts the text to that
-    many characters; the last one is then ….
+    Control characters become their Unicode pictures (␛; escapes after ``escape_beyond``), bytes that were not UTF-8
+    become \\xNN, other invisible or reordering characters become \\uNNNN, as do marks beyond the eighth on one letter.
+    ``limit`` cuts the text to that many characters; the last one is then ….
     """
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
@@ -145,25 +145,52 @@ def printable(text: str, limit: int | None = None) -> str:
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+# The encoding of a plain terminal, None for any other, and what is drawn there in another way than by ``printable``.
+_encoding: str | None = None
+_drawn: Container[str] = ()
+
+
+def escape_beyond(encoding: str | None, drawn: Container[str] = ()) -> None:
+    """Let ``printable`` escape control characters, and those that the encoding of a plain terminal lacks.
+
+    Characters in ``drawn`` are left to the output. None restores the usual way, which expects UTF-8.
+    """
+    global _encoding, _drawn
+    _encoding, _drawn = encoding, drawn
+
+
+def is_encodable(character: str, encoding: str) -> bool:
+    """Return whether an encoding has a character; an unknown encoding has those of ASCII."""
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    except LookupError:
+        return character.isascii()
+    return True
+
+
 def _shown(text: str) -> Iterator[str]:
     stacked = 0
     for character in text:
         category = unicodedata.category(character)
         stacked = stacked + 1 if category in _MARKS or character in _WITHOUT_WIDTH else 0
         is_harmless = character.isprintable() and category not in _INVISIBLE and stacked <= _STACKED_MAX
+        if is_harmless and _encoding is not None and character not in _drawn:
+            is_harmless = is_encodable(character, _encoding)
         yield character if is_harmless else _pictured(character)
 
 
 def _pictured(character: str) -> str:
     code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}" if _encoding is not None else "␡" if code == 0x7F else chr(0x2400 + code)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     if character.isspace():
         return " "
+    if 0xA0 < code <= 0xFF and _encoding is not None:
+        return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 

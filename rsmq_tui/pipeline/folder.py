@@ -13,7 +13,6 @@ from rsmq_tui.history.store import FolderStore, Store, open_store
 _HADOOPS = {"s3": "s3a", "gcs": "gs"}
 # Java writes all other ASCII characters of a URI as %NN.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
-_GLOB = frozenset("[]{}*?\\")
 
 
 class Folder:
@@ -47,6 +46,15 @@ class Folder:
         self._fs.invalidate_cache()
         return [str(path)[len(self._root) + 1 :] for path in self._fs.find(f"{self._root}/{name}")]
 
+    def folders(self, name: str) -> list[str]:
+        """Return the names of the folders in a folder in it; empty if there is no such folder."""
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.ls(f"{self._root}/{name}", detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [str(one["name"]).rstrip("/")[len(self._root) + 1 :] for one in found if one["type"] == "directory"]
+
     def holds_anything(self, *, but: Collection[str]) -> bool:
         """Return whether there is anything in it besides the names ``but``."""
         self._fs.invalidate_cache()
@@ -69,18 +77,25 @@ class Folder:
         """Open a file in it to read bytes."""
         return self._fs.open(f"{self._root}/{name}", "rb")
 
+    def create(self, name: str) -> Any:
+        """Open a new file in it to write bytes."""
+        path = f"{self._root}/{name}"
+        self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return self._fs.open(path, "wb")
+
     def remove(self, *names: str) -> None:
         """Remove files, and folders recursively; missing ones are ignored."""
         for name in names:
             with suppress(FileNotFoundError):
                 self._fs.rm(f"{self._root}/{name}", recursive=True)
 
-    def remove_empty(self, name: str) -> None:
-        """Remove the empty folders below one, if the filesystem has folders."""
+    def remove_empty(self, *names: str) -> None:
+        """Remove the folders of files that were removed, if they are empty and the filesystem has folders."""
         if self.path is not None:
-            for root, _, _ in os.walk(self.path / name, topdown=False):
+            found = {folder for name in names for folder in (self.path / name).parents if self.path in folder.parents}
+            for folder in sorted(found, key=lambda folder: -len(folder.parts)):
                 with suppress(OSError):
-                    Path(root).rmdir()
+                    folder.rmdir()
 
     def sync(self, *names: str) -> None:
         """Flush files and their directory entries to the disk, if it is local."""
@@ -105,11 +120,6 @@ class Folder:
 def as_uri(name: str) -> str:
     """Return a name as Spark's ``_metadata.file_path`` spells it."""
     return "".join(c if c in _PLAIN or not c.isascii() else f"%{ord(c):02X}" for c in name)
-
-
-def as_glob(url: str) -> str:
-    """Escape a URL, so that Hadoop does not read it as a glob."""
-    return "".join(f"\\{c}" if c in _GLOB else c for c in url)
 
 
 def _local() -> Any:

@@ -14,21 +14,9 @@ from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
-from rsmq_tui.history.store import SealedFile, Store, is_day
+from rsmq_tui.history.store import Store
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.pipeline.folder import Folder
-
-TABLES = (SAMPLES, MESSAGES)
-"""The tables of a history."""
-
-
-def day_in(name: str) -> str | None:
-    """Return the day of a file of a history, by its name; None if it is not a file of a history."""
-    parts = name.split("/")
-    if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
-        return None
-    day = parts[1].removeprefix("day=")
-    return day if is_day(day) else None
+from rsmq_tui.pipeline.sources import Sources, day_in, spans_in
 
 
 def source_of(table: str) -> str:
@@ -106,24 +94,11 @@ def _hours_in(store: Store, name: str, column: str) -> set[int]:
     whole = hours_of([name.rsplit("/", 2)[-2].removeprefix("day=")])
     try:
         with pq.ParquetFile(store.open(name)) as file:
-            spans = _spans_in(file.metadata, column)
+            spans = spans_in(file.metadata, column)
     except Exception:
         # Any error is found and reported when the file is read completely.
         return whole
     return {hour for hour in whole for first_ms, last_ms in spans if first_ms // HOUR_MS <= hour <= last_ms // HOUR_MS}
-
-
-def _spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
-    """Return the first and last time of each row group; raises if one has no statistics."""
-    place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    told = [group.column(place).statistics for group in groups if group.num_rows]
-    if not all(one is not None and one.has_min_max for one in told):
-        raise ValueError("not all is told")
-    return [(int(one.min), int(one.max)) for one in told]
-
-
-Held = Mapping[str, Sequence[SealedFile]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +124,22 @@ class WorkPlan:
         return plural(len(self.days[table]), "day")
 
 
-def to_do(
-    history: Folder, held: Held, new: Mapping[str, Collection[str]], before: Manifest | None, anew: Collection[str]
-) -> WorkPlan:
-    """Return the work plan for some new files; the tables ``anew`` are computed completely.
+def to_do(sources: Sources, new: Mapping[str, Collection[str]], before: Manifest | None) -> WorkPlan:
+    """Return the work plan for some new files.
 
     ``before`` names what is stored: of a day of samples that it does not have, all hours are computed.
     """
-    there = {table: {file.day for file in held[table]} for table in TABLES}
-    worked = hours_to_work(_hours(history, held, new.get(SAMPLES, ()), anew), there[SAMPLES])
+    there = sources.days
+    worked = hours_to_work(_hours(sources, new.get(SAMPLES, ())), there[SAMPLES])
     worked |= hours_of(day for day in days_of(worked) if before is None or not is_stored(before, SAMPLES, day))
-    touched = there[MESSAGES] if MESSAGES in anew else {day for name in new.get(MESSAGES, ()) if (day := day_in(name))}
-    message_days = days_to_work(touched, there[MESSAGES])
-    return _reading(worked, message_days, there)
+    touched = {day for name in new.get(MESSAGES, ()) if (day := day_in(name))}
+    return _reading(worked, days_to_work(touched, there[MESSAGES]), there)
 
 
-def with_whole_days(todo: WorkPlan, held: Held, wanted: Collection[str]) -> WorkPlan:
+def with_whole_days(todo: WorkPlan, sources: Sources, wanted: Collection[str]) -> WorkPlan:
     """Return the plan extended by all hours of some days, and by the hours that follow these."""
-    there = {table: {file.day for file in held[table]} for table in TABLES}
-    worked = todo.hours | hours_to_work(hours_of(wanted), there[SAMPLES])
-    return _reading(worked, todo.days[MESSAGES], there)
+    worked = todo.hours | hours_to_work(hours_of(wanted), sources.days[SAMPLES])
+    return _reading(worked, todo.days[MESSAGES], sources.days)
 
 
 def is_stored(before: Manifest, source: str, day: str) -> bool:
@@ -176,7 +147,22 @@ def is_stored(before: Manifest, source: str, day: str) -> bool:
     return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
 
 
-def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, set[str]]) -> WorkPlan:
+def parts_to_read(sources: Sources, todo: WorkPlan, table: str, left_out: Collection[str]) -> list[str]:
+    """Return the folders of days to read; of a day of which few hours are needed, the files with rows of these."""
+    parts = []
+    needed = {read for hour in todo.hours for read in (hour - 1, hour)}
+    for day in todo.read[table]:
+        if table == SAMPLES and not hours_of([day]) <= needed:
+            files = sources.of_day(table, day).values()
+            parts += [
+                file.name for file in files if file.name not in left_out and (file.hours() & needed or not file.hours())
+            ]
+        else:
+            parts.append(f"{table}/day={day}")
+    return parts
+
+
+def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, Collection[str]]) -> WorkPlan:
     sample_days = days_of(worked)
     return WorkPlan(
         frozenset(worked),
@@ -186,12 +172,9 @@ def _reading(worked: Collection[int], message_days: list[str], there: Mapping[st
     )
 
 
-def _hours(history: Folder, held: Held, new: Collection[str], anew: Collection[str]) -> set[int]:
-    files = held[SAMPLES]
-    if SAMPLES in anew:
-        return hours_of({file.day for file in files})
-    names = {file.name for file in files}
-    # For a file that is gone, or whose name differs from its note, only the day is known.
-    unknown = {day for name in new if name not in names and (day := day_in(name))}
-    found = hours_in(history.store, sorted(names.intersection(new)), "at_ms")
-    return hours_of(unknown).union(*found.values())
+def _hours(sources: Sources, new: Iterable[str]) -> set[int]:
+    found: set[int] = set()
+    for name, source in sources.look(new).items():
+        whole = hours_of([day_in(name) or ""])
+        found |= source.hours() & whole or whole
+    return found

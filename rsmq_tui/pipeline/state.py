@@ -1,14 +1,9 @@
-"""Settings, progress and errors of the pipeline, and what it keeps between runs."""
+"""Settings, progress and errors of the pipeline."""
 
-import hashlib
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from rsmq_tui.files import parse_json
-from rsmq_tui.history.store import SealedFile
-from rsmq_tui.pipeline.folder import Folder
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,51 +18,8 @@ class Settings:
     """The age that the first ready message of a queue should not reach."""
     anomaly_score: float = 6.0
     """An hour at least this many robust standard deviations from the median is an anomaly."""
-
-
-STATE_FILE = "_state.json"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file that could not be read: its stamp at that time, and the reason."""
-
-    stamp: str
-    why: str
-
-
-@dataclass(slots=True)
-class State:
-    """How the tables were computed: version, settings and files; all of it may be unknown."""
-
-    version: int | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    seen: str = ""
-    """A digest of the file names in the history before the last run searched for new ones."""
-    left_out: dict[str, LeftOut] = field(default_factory=dict)
-
-
-def read_state(out: Folder) -> State | None:
-    """Return the state of the last run, or None if there was none; damaged parts are unknown."""
-    text = out.store.read(STATE_FILE)
-    if text is None:
-        return None
-    try:
-        told = parse_json(text)
-        left_out = {
-            str(name): LeftOut(str(about["stamp"]), str(about["why"])) for name, about in told["left_out"].items()
-        }
-        return State(told["version"], dict(told["settings"]), str(told["seen"]), left_out)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return State()
-
-
-def digest(files: Iterable[SealedFile]) -> str:
-    """Return a short digest of the names of files."""
-    told = hashlib.sha256()
-    for name in sorted(file.name for file in files):
-        told.update(name.encode("utf-8", "surrogateescape") + b"\0")
-    return told.hexdigest()
+    expected: dict[str, list[list[Any]]] = field(default_factory=dict)
+    """The fields of ``Expected`` by profile, as lists, which JSON can hold."""
 
 
 class PipelineError(Exception):
@@ -94,31 +46,37 @@ class RunProgress(NamedTuple):
 
 
 class Progress:
-    """Updated by the run, and read by the display from another thread."""
+    """Updated by the run, and read by the display from another thread.
+
+    Each step has a weight: about how long it takes, compared with the others.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._doing = ""
-        self._begun = 0
-        self._steps = 0
+        self._done = self._weight = self._ahead = 0.0
         self._share = 0.0
+        self._stages = 0
+        self._last = (0, 0)
         self._tasks: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def watch(self, tasks: Callable[[], tuple[int, int]]) -> None:
         """Set the function that returns the done and all Spark tasks."""
         self._tasks = tasks
 
-    def expect(self, steps: int) -> None:
-        """Set the number of remaining steps."""
+    def expect(self, weight: float) -> None:
+        """Set the weight of all steps that follow."""
         with self._lock:
-            self._steps = self._begun + steps
+            self._ahead = weight
 
-    def step(self, doing: str) -> None:
+    def step(self, doing: str, weight: float = 1.0) -> None:
         """Begin a step."""
         with self._lock:
             self._doing = doing
-            self._begun += 1
-            self._steps = max(self._steps, self._begun)
+            self._done += self._weight
+            self._weight = weight
+            self._ahead = max(0.0, self._ahead - weight)
+            self._stages, self._last = 0, (0, 0)
 
     def standing(self) -> RunProgress:
         """Return the current progress."""
@@ -129,8 +87,13 @@ class Progress:
             tasks = (0, 0)
         with self._lock:
             done, total = tasks
-            within = done / total if total else 0.0
-            share = (max(0, self._begun - 1) + within) / self._steps if self._steps else 0.0
-            # The share never falls, although steps may be added and a step has several jobs.
+            if self._last[1] and (total != self._last[1] or done < self._last[0]):
+                self._stages += 1
+            self._last = tasks
+            # How many stages a step has is unknown: each takes half of what is left.
+            within = 1 - 0.5**self._stages * (1 - (done / total if total else 0.0) / 2)
+            all_ = self._done + self._weight + self._ahead
+            share = (self._done + within * self._weight) / all_ if all_ else 0.0
+            # The share never falls, although steps may be added.
             self._share = max(self._share, min(1.0, share))
             return RunProgress(self._doing, self._share, tasks)

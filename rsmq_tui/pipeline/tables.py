@@ -1,39 +1,41 @@
 """The tables of a run: their rows, what is kept of earlier runs, and their publication."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import BY_DAY, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, RUNS, VERDICT_RUNS
+from rsmq_tui.history.analysis.schema import BY_DAY, FILES, PLACES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
-from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
 from rsmq_tui.pipeline.increment import WorkPlan, hours_in, hours_of
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
-from rsmq_tui.pipeline.transforms.samples import is_within
+from rsmq_tui.pipeline.transforms.samples import PLACE, is_within
 
 
 def history_rows(
     spark: SparkSession,
     history: Folder,
     table: str,
-    days: Sequence[str],
+    parts: Sequence[str],
     left_out: Collection[str],
 ) -> DataFrame:
-    """Return the rows of some days of a history, with ``day`` as the last column.
+    """Return the rows of some folders and files of a history, with ``day`` as the last column.
 
     Columns are taken by name: one that a file does not have is null. The files ``left_out`` are never opened.
     """
-    if not days:
+    if not parts:
         return _nothing(spark, SCHEMAS[table], DAY)
-    paths = [history.at(f"{table}/day={day}") for day in days]
     rows = (
         spark.read.schema(f"{_ddl(SCHEMAS[table])}, {DAY} string")
         .option("basePath", history.at(table))
@@ -41,7 +43,7 @@ def history_rows(
         .option("pathGlobFilter", "*.parquet")
         # A day may be deleted while it is read; its results are then not published.
         .option("ignoreMissingFiles", "true")
-        .parquet(*paths)
+        .parquet(*map(history.at, parts))
     )
     if table == SAMPLES:
         # A row in the folder of another day would be counted by some runs only.
@@ -87,11 +89,14 @@ class Written(NamedTuple):
     rows: int
 
 
+_KEPT = "kept"
+
+
 def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> Written:
     """Write rows of a table, or a part of them, to the run's folder; they are not published yet."""
-    folder = f"{RUNS}/{run}/{table}{part and '-'}{part}"
-    # Days with few rows become one file, others several files of a suitable size.
-    shaped = rows.hint("rebalance", "day") if table in BY_DAY else rows.coalesce(1)
+    folder = f"{FILES}/{table}/{run}{part and '-'}{part}"
+    # Few rows become one file, many become several files of a suitable size.
+    shaped = rows.hint("rebalance", *(("day",) if table in BY_DAY else ()))
     writer = (
         shaped.write.mode("overwrite")
         .option("compression", "zstd")
@@ -105,7 +110,7 @@ def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = 
 
 def run_of(name: str) -> str:
     """Return the run that wrote a file."""
-    return name.split("/")[1]
+    return name.split("/")[2].removesuffix(f"-{_KEPT}")
 
 
 def _written(out: Folder, folder: str, table: str) -> Written:
@@ -150,18 +155,73 @@ def merged(
     return tables
 
 
-def remove_old(out: Folder, *manifests: Manifest | None) -> None:
-    """Remove the files of failed and replaced runs, which none of the manifests names."""
-    named = {
-        name
-        for manifest in manifests
-        if manifest is not None
-        for days in manifest.tables.values()
-        for names in days.values()
-        for name in names
-    }
-    out.remove(*(name for name in out.files(RUNS) if name not in named))
-    out.remove_empty(RUNS)
+def write_rows(out: Folder, run: str, table: str, rows: Sequence[Mapping[str, object]], day: str = "") -> str:
+    """Write rows of a table that are already in memory, and return the name of the file."""
+    name = f"{FILES}/{table}/{run}/{day and f'day={day}/'}part-0.parquet"
+    with out.create(name) as opened:
+        pq.write_table(pa.Table.from_pylist(list(rows), TABLES[table]), opened, compression="zstd")
+    out.sync(name)
+    return name
+
+
+class Coverage(NamedTuple):
+    """How long places were recorded, and the gaps in between, added up over places."""
+
+    covered_ms: int
+    gaps: int
+    gap_ms: int
+
+
+def coverage(out: Folder, names: Iterable[str], hours: Collection[int]) -> Coverage:
+    """Return what some hours cover, by the minutes in files of the table ``places``.
+
+    Minutes have a gap in between if they are more than twice as far apart as is usual for the place.
+    """
+    minutes: dict[tuple[str, ...], set[int]] = {}
+    is_minute = pc.field("width_ms") == MINUTE_MS
+    for name in names:
+        with out.open(name) as opened:
+            rows = pq.read_table(opened, columns=["width_ms", "bucket_ms", *PLACE], filters=is_minute)
+        columns = (rows.column(column).to_pylist() for column in ("bucket_ms", *PLACE))
+        for bucket_ms, *place in zip(*columns, strict=True):
+            if bucket_ms // HOUR_MS in hours:
+                minutes.setdefault(tuple(place), set()).add(bucket_ms)
+    covered_ms, gaps = 0, []
+    for found in minutes.values():
+        steps = [later - earlier for earlier, later in pairwise(sorted(found))]
+        usual_ms = int(median(steps)) if steps else MINUTE_MS
+        here = [step - usual_ms for step in steps if step > 2 * usual_ms]
+        covered_ms += sum(steps) + usual_ms - sum(here)
+        gaps += here
+    return Coverage(covered_ms, len(gaps), sum(gaps))
+
+
+OLD_FILES = "runs"
+"""Where version 2 kept the files of its tables."""
+_OLD_STREAM = ("_checkpoint", "_notes")
+
+
+def names_in(manifest: Manifest | None) -> set[str]:
+    """Return all files that a manifest names."""
+    tables = {} if manifest is None else manifest.tables
+    return {name for days in tables.values() for names in days.values() for name in names}
+
+
+def remove_old(out: Folder, manifest: Manifest, before: Manifest | None) -> None:
+    """Remove the folders of failed runs, and the files that the manifest before ``before`` named last."""
+    named = {_folder_of(name) for name in names_in(manifest) | names_in(before)}
+    tops = (OLD_FILES, *(f"{FILES}/{table}" for table in manifest.tables))
+    out.remove(*(folder for top in tops for folder in out.folders(top) if folder not in named), *_OLD_STREAM)
+    if before is not None:
+        out.remove(*before.replaced)
+        out.remove_empty(*before.replaced)
+    out.remove_empty(f"{OLD_FILES}/any")
+
+
+def _folder_of(name: str) -> str:
+    """Return the folder of the run that wrote a file."""
+    parts = name.split("/")
+    return "/".join(parts[: 2 if parts[0] == OLD_FILES else 3])
 
 
 def _rows_in(out: Folder, name: str) -> int:
@@ -169,7 +229,7 @@ def _rows_in(out: Folder, name: str) -> int:
         return int(file.metadata.num_rows)
 
 
-BEGINS = {ROLLUP_10S: "bucket_ms", ROLLUP_1M: "bucket_ms", ROLLUP_1H: "bucket_ms", VERDICT_RUNS: "first_ms"}
+BEGINS = dict.fromkeys((ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, PLACES), "bucket_ms") | {VERDICT_RUNS: "first_ms"}
 """The column with the time of a row, for each table of samples."""
 
 MANY = 8
@@ -197,7 +257,7 @@ class IncrementalMerge:
             return _together(Written(stay, 0), made)
         stored = stored_rows(self._spark, self._out, table, replaced)
         others = stored.where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
-        return _together(Written(stay, 0), write_table(self._out, self._run, table, others, "kept"), made)
+        return _together(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
         """Return the files of a day that are kept, and those of which only some rows are kept."""

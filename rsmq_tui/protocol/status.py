@@ -12,8 +12,8 @@ from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import Command, clock_ms, decoded
 
 SLOW_COMMANDS = 5
-# The sections of INFO that tell which server answers.
-_SECTIONS = ("server", "replication", "stats")
+# The sections of INFO that tell which server answers, and how full it is.
+_SECTIONS = ("server", "replication", "stats", "memory")
 # No server has more kinds of events.
 _EVENTS_MAX = 30
 COMMANDS: tuple[Command, ...] = (
@@ -26,12 +26,19 @@ COMMANDS: tuple[Command, ...] = (
 
 
 class ServerInfo(NamedTuple):
-    """The server that answers. ``uptime_s`` is how long it runs, ``evicted_keys`` a count since its start."""
+    """The server that answered at its time ``at_ms``.
+
+    ``uptime_s`` is how long it runs, ``evicted_keys`` a count since its start. ``used_memory`` and ``maxmemory`` are in
+    bytes; 0 for unknown, and a ``maxmemory`` of 0 is no limit.
+    """
 
     run_id: str
     uptime_s: int
     role: str
     evicted_keys: int
+    used_memory: int = 0
+    maxmemory: int = 0
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +98,15 @@ def status_of(replies: Sequence[Any], node: str = "") -> ServerStatus:
 
 
 async def read_server_info(runner: ScriptRunner) -> ServerInfo:
-    """Read three sections of INFO in one round trip; raises redis-py's errors. What a server omits is empty or 0."""
+    """Read four sections of INFO in one round trip; raises redis-py's errors. What a server omits is empty or 0."""
     fields: dict[str, str] = {}
     # Servers before Redis 7 accept one section at a time.
-    for reply in await runner.ask(*(("INFO", section) for section in _SECTIONS)):
+    clock, *sections = await runner.ask(("TIME",), *(("INFO", section) for section in _SECTIONS))
+    for reply in sections:
         fields |= decoded(_info, reply)
     return ServerInfo(
         fields.get("run_id", ""), _number(fields, "uptime_in_seconds"), fields.get("role", ""),
-        _number(fields, "evicted_keys"),
+        _number(fields, "evicted_keys"), _number(fields, "used_memory"), _number(fields, "maxmemory"), clock_ms(clock),
     )  # fmt: skip
 
 

@@ -265,13 +265,6 @@ def target_of_list(text: str, ns: str) -> Target:
     return Target(found.queue, None if found.kind is kinds.LIST else found.ns)
 
 
-def queues_of(action: Action, ns: str) -> tuple[str, ...]:
-    """Return the queues of ``ns`` that an action names: its own, and its target if that is one of them."""
-    target = action.target if isinstance(action, Undo) else action.to
-    found = None if target is None else read_reference(target, ns) or Reference(kind_of(ns), ns, target)
-    return (action.queue,) if found is None or found.ns != ns else (action.queue, found.queue)
-
-
 def target_of_rsmq(text: str, ns: str) -> Target:
     """Parse a target of an RSMQ queue: a queue, or ``list:key``."""
     return target_of_list(text, ns) if text.startswith(kinds.LIST.prefix) else Target(text, ns)

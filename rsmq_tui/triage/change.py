@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
 from rsmq_tui.triage.scope import Named, Scope
 
@@ -65,6 +66,13 @@ class Change:
     def can_be_undone(self) -> bool:
         """True if something was done and not undone yet."""
         return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
+
+    def queues_in(self, ns: str) -> list[str]:
+        """Return those of its queue and its target that are in that namespace, or of the kind whose ``ns`` that is."""
+        own = Reference(kind_of(self.ns), self.ns, self.queue)
+        target = None if self.target is None else read_reference(self.target, self.ns)
+        there = own._replace(queue=self.target) if target is None and self.target is not None else target
+        return [named.queue for named in (own, there) if named is not None and named.ns == ns]
 
     @property
     def doubt(self) -> str:

@@ -502,6 +502,22 @@ class Journal:
                 yield _damaged(dict(row))
 
 
+_LAST_CHANGES = 100
+
+
+def last_changes(path: Path) -> list[Change]:
+    """Return the last changes of a journal, the oldest first; none if it does not exist or cannot be read."""
+    if not path.exists():
+        return []
+    with suppress(JournalError):
+        journal = Journal(path)
+        try:
+            return journal.changes(_LAST_CHANGES)[::-1]
+        finally:
+            journal.close()
+    return []
+
+
 _INTEGERS = ("change", "at_ms", "pid", "alive_ms", "planned", "done", "skipped", "failed", "unsure")
 _TEXTS = ("name", "past", "who", "host", "profile", "server", "ns", "what")
 _FLAGS = ("audited", "touched", "settled")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
-from rsmq_tui.files import whole_file
+from rsmq_tui.files import sqlite_version, whole_file
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
@@ -171,6 +171,19 @@ class ChangeService:
             keep_days=journal.keep_days,
             notes=tuple(notes),
         )
+
+    @property
+    def journal_version(self) -> tuple[int, ...] | None:
+        """What changes with every write to the journal; None if there is none."""
+        return sqlite_version(self.folder / "journal.sqlite")
+
+    async def last_undoable(self, queue: str | None = None) -> Change | None:
+        """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none."""
+        try:
+            journal = await self._open()
+            return await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
 
     def run(self, preview: Preview) -> Run:
         """Return the run of a previewed change: iterate over it for its progress, then read its ``report``."""

@@ -7,9 +7,10 @@ hyperlink.
 
 import asyncio
 import signal
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,19 +35,21 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of, make_screen
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -130,45 +133,51 @@ def _highlighted(matcher: Matcher, title: str) -> Content:
     return content
 
 
-# The ASCII characters for signs, for shades and the marks of sparklines, and for the lines of boxes and bars.
+# What --ascii replaces: signs, shades and the marks of sparklines, and the lines of boxes and bars.
 _SIGNS = dict(
     zip(
-        "·…–—“”‘’←→↑↓❯✔🔎" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
-        ".~--\"\"''<>^v>v/" + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
+        "·…–—“”‘’←→↑↓❯✔🔎�" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
+        ".~--\"\"''<>^v>v/." + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
         strict=True,
     )
 )
 
 
+# The rest of boxes, scrollbars and the edges of panels.
+_SIGNS |= {chr(code): "+" for code in range(0x2500, 0x2580) if chr(code) not in _SIGNS}
+_SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x2580, 0x25A0) if chr(code) not in _SIGNS}
+
+
 class AsciiFilter(LineFilter):
-    """Replaces each character by an ASCII one of the same width, or by ? if there is none."""
+    """Draws signs, boxes and bars with ASCII characters of the same width; letters in names and bodies stay.
+
+    ``printable`` has escaped what the terminal's ``encoding`` lacks; where a program forgets to, it becomes dots.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments in ASCII."""
+        """Return the segments with ASCII signs."""
         return [
-            segment if segment.text.isascii() else Segment(in_ascii(segment.text), segment.style, segment.control)
+            segment
+            if segment.text.isascii()
+            else Segment(in_ascii(segment.text, self._encoding), segment.style, segment.control)
             for segment in segments
         ]
 
 
 @lru_cache(1024)
-def in_ascii(text: str) -> str:
-    """Return ASCII text of the same width."""
-    return set_cell_size("".join(map(_in_ascii, text)), cell_len(text))
+def in_ascii(text: str, encoding: str = "utf-8") -> str:
+    """Return text of the same width with ASCII signs, in characters of that encoding."""
+    return set_cell_size("".join(_in_ascii(character, encoding) for character in text), cell_len(text))
 
 
-def _in_ascii(character: str) -> str:
-    code = ord(character)
-    if code < 0x80:
-        return character
+def _in_ascii(character: str, encoding: str) -> str:
     if character in _SIGNS:
         return _SIGNS[character]
-    if 0x2500 <= code < 0x2580:
-        return "+"
-    if 0x2580 <= code < 0x25A0:
-        # Scrollbars and the edges of panels.
-        return "=" if character == "▔" else "|"
-    return "?" * cell_len(character)
+    return character if is_encodable(character, encoding) else "." * cell_len(character)
 
 
 class OutputGuard(LineFilter):
@@ -200,20 +209,21 @@ def _without_link(style: Style) -> Style:
     return style.update_link(None) if style.link else style
 
 
-_GUARD, _ASCII = OutputGuard(), AsciiFilter()
+_GUARD = OutputGuard()
 
 
 class RsmqApp(App[None]):
     """Shows the snapshots of one source, or of several sites in one table, until the user quits.
 
-    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws with
-    ASCII characters only. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``,
-    or through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``,
-    nothing can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
+    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws signs
+    and lines with ASCII characters, and names and bodies in the terminal's ``encoding``, by default that of the
+    standard output. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, or
+    through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``, nothing
+    can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
     after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled.
+    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
     """
 
     TITLE = "rsmq-tui"
@@ -235,13 +245,19 @@ class RsmqApp(App[None]):
         past: "Past | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
+        choices: Path | None = None,
+        expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
+        encoding: str | None = None,
         theme: str | None = None,
     ) -> None:
         super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
         self.ascii_only = ascii_only
+        encoding = encoding or sys.stdout.encoding or "ascii"
+        self._ascii = AsciiFilter(encoding)
+        escape_beyond(encoding if ascii_only else None, _SIGNS)
         self.dashboard = Dashboard(
             self,
             tuple(given),
@@ -250,10 +266,13 @@ class RsmqApp(App[None]):
             replay=replay,
             recording=recording,
             past=past,
+            expected=expected or {},
             clock=clock,
+            choices=choices,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
+        self._is_watching = False
         self._event_problem: str | None = None
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
@@ -270,9 +289,9 @@ class RsmqApp(App[None]):
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Filter all output by the output guard, and convert it to ASCII if only ASCII may be drawn."""
+        """Filter all output by the output guard, and draw with ASCII characters if only those may be drawn."""
         filters = [_GUARD, *super().get_line_filters()]
-        return [*filters, _ASCII] if self.ascii_only else filters
+        return [*filters, self._ascii] if self.ascii_only else filters
 
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or on the history screen if no server is watched."""
@@ -327,7 +346,7 @@ class RsmqApp(App[None]):
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
         sites, replay = self.dashboard.sites, self.dashboard.replay
         if replay is not None:
-            self.run_worker(self.dashboard.follow_replay(replay), group="poll")
+            self._follow_replay(replay)
         else:
             for site in sites:
                 self._poll(site, is_alone=len(sites) == 1)
@@ -336,6 +355,7 @@ class RsmqApp(App[None]):
 
     async def on_unmount(self) -> None:
         """Close the connections to all servers."""
+        escape_beyond(None)
         await self.dashboard.changes.aclose()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
@@ -446,6 +466,13 @@ class RsmqApp(App[None]):
         for screen in self._screens:
             screen.refresh_words()
 
+    def action_window(self) -> None:
+        """Show the next window of time in the charts."""
+        self.dashboard.choose_next_window()
+        for screen in self._screens:
+            screen.refresh_words()
+        self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
+
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
         names = list(self._themes.themes)
@@ -473,7 +500,6 @@ class RsmqApp(App[None]):
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
-        # Not a coroutine: that is never awaited if the app ends before the worker starts.
         self._quitting = self.run_worker(partial(self._quit_after_change, return_code), group="quit")
 
     async def _quit_after_change(self, return_code: int) -> None:
@@ -488,24 +514,47 @@ class RsmqApp(App[None]):
         self.panic(Text("\n".join(map(printable, lines))))
 
     @work(group="poll")
+    async def _follow_replay(self, replay: "ReplaySession") -> None:
+        await self.dashboard.follow_replay(replay)
+
+    @work(group="poll")
     async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
         is_recovered = False
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            if not self._is_watching:
+                self._is_watching = True
+                self._start_watching()
             self._record_events(snapshot, site)
             self._apply_alerts(snapshot, site)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
 
+    @work(group="watching")
+    async def _start_watching(self) -> None:
+        """Start the events and the alerts, which take the snapshots from then on."""
+        if self._start_events is not None:
+            self.dashboard.events = await asyncio.to_thread(self._start_events)
+        if self._start_alerts is not None:
+            loop, driver = asyncio.get_running_loop(), self._driver
+
+            def write(text: str) -> None:
+                # From the thread of a channel; sequences must not be written into one of the screen's.
+                if driver is not None:
+                    loop.call_soon_threadsafe(driver.write, text)
+
+            self._alerts = await asyncio.to_thread(self._start_alerts, write, self._muted)
+
+    def _muted(self, snapshot: Snapshot) -> set[str]:
+        events = self.dashboard.events
+        return set() if events is None else events.muted(snapshot)
+
     def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
-        events, start = self.dashboard.events, self._start_events
-        if start is not None:
-            self._start_events = None
-            self.run_worker(self._load_events(start), group="events")
-        elif events is not None:
+        events = self.dashboard.events
+        if events is not None:
             events.take(snapshot, site.source)
             problem = events.problem or events.known_problem
             if problem != self._event_problem:
@@ -513,32 +562,12 @@ class RsmqApp(App[None]):
                 if problem is not None:
                     self.notify(problem, severity="warning", markup=False)
 
-    async def _load_events(self, start: "Callable[[], EventRecorder]") -> None:
-        self.dashboard.events = await asyncio.to_thread(start)
-
     def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
-        alerts, start = self._alerts, self._start_alerts
-        if start is not None:
-            self._start_alerts = None
-            self.run_worker(self._load_alerts(start), group="alerts")
-        elif alerts is not None:
+        alerts = self._alerts
+        if alerts is not None:
             alerts.take(snapshot, site.source.thresholds, site.name)
             problems = alerts.problems
             for name, problem in problems.items():
                 if self._alert_problems.get(name) != problem:
                     self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
             self._alert_problems = problems
-
-    async def _load_alerts(self, start: "StartAlerts") -> None:
-        loop, driver = asyncio.get_running_loop(), self._driver
-
-        def write(text: str) -> None:
-            # From the thread of a channel; sequences must not be written into one of the screen's.
-            if driver is not None:
-                loop.call_soon_threadsafe(driver.write, text)
-
-        def muted(snapshot: Snapshot) -> set[str]:
-            events = self.dashboard.events
-            return set() if events is None else events.muted(snapshot)
-
-        self._alerts = await asyncio.to_thread(start, write, muted)

@@ -1,15 +1,20 @@
 """What all screens share: the servers or the replay, the last snapshot, navigation and changes."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker
 
+from rsmq_tui.files import JsonError, read_json, whole_file
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
@@ -19,9 +24,13 @@ if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
+# The windows of time of the charts, in the order of the key, and the longest one of a replay.
+_WINDOWS_MS = (600_000, 3_600_000, 60_000)
+_REPLAY_WINDOW_MS = 600_000
 # Terminals that support OSC 52 do not accept more than this.
 _CLIPBOARD_BYTES_MAX = 74_000
 
@@ -89,7 +98,8 @@ class Dashboard:
 
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
-    seconds, by which sources measure their freshness.
+    seconds, by which sources measure their freshness. ``choices`` is a file for what the user has chosen, if it is
+    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
     """
 
     def __init__(
@@ -102,9 +112,12 @@ class Dashboard:
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         past: "Past | None",
+        expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
+        choices: Path | None,
     ) -> None:
         self._app = app
+        self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
@@ -115,12 +128,32 @@ class Dashboard:
         self.past = past
         self.clock = clock
         self.clock_times = False
+        self._choices = choices
+        self._window_ms = _kept_window_ms(choices)
         self.snapshot: Snapshot | None = None
         self._show = show
         self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
         self._behind: _Behind | None = None
         self._live: Snapshot | None = None
         self._problems_told = 0
+
+    @property
+    def window_ms(self) -> int:
+        """The window of time of the charts; a replay has no longer one than that for which it reads polls."""
+        return self._window_ms if self.replay is None else min(self._window_ms, _REPLAY_WINDOW_MS)
+
+    def choose_next_window(self) -> None:
+        """Choose the next window of time of the charts, and keep the choice."""
+        windows = [each for each in _WINDOWS_MS if self.replay is None or each <= _REPLAY_WINDOW_MS]
+        self._window_ms = windows[(windows.index(self.window_ms) + 1) % len(windows)]
+        if self._choices is not None:
+            self._app.run_worker(self._keep_choices(self._choices), group="choices", exclusive=True)
+
+    async def _keep_choices(self, path: Path) -> None:
+        try:
+            await asyncio.to_thread(_write_json, path, {"window_ms": self._window_ms})
+        except OSError as error:
+            self._warn(f"the choice cannot be kept in {path}: {error.strerror or type(error).__name__}")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:
@@ -165,7 +198,7 @@ class Dashboard:
 
         It returns at once. If the history cannot be read, a toast says why.
         """
-        return self._app.run_worker(self._open_replay(history, at_ms, queue), group="replay", exclusive=True)
+        return self._app.run_worker(partial(self._open_replay, history, at_ms, queue), group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
         """Show what was there before a replay was opened, and return whether there was anything."""
@@ -203,7 +236,7 @@ class Dashboard:
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(History(history), from_ms=at_ms, playing=False)
+            return replaying_of(History(history), from_ms=at_ms, playing=False, expected=self._expected)
 
         try:
             replay = await asyncio.to_thread(opened)
@@ -230,7 +263,7 @@ class Dashboard:
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
-        self._app.run_worker(self.follow_replay(replay, queue), group="poll")
+        _: Worker[None] = self._app.run_worker(partial(self.follow_replay, replay, queue), group="poll")
 
     def _show_sites(self, replay: "ReplaySession") -> None:
         self.sites = replay.sites
@@ -253,6 +286,20 @@ class Dashboard:
 
     def _warn(self, words: str) -> None:
         self._app.notify(printable(words, 300), severity="warning", markup=False)
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with whole_file(path, force=True) as write:
+        write(json.dumps(value))
+
+
+def _kept_window_ms(choices: Path | None) -> int:
+    """Return the window that was chosen last; the first one if none was, or if the file cannot be used."""
+    with suppress(OSError, JsonError, TypeError, LookupError):
+        if choices is not None and (window_ms := read_json(choices)["window_ms"]) in _WINDOWS_MS:
+            return int(window_ms)
+    return _WINDOWS_MS[0]
 
 
 def dashboard_of(app: App[Any]) -> Dashboard:

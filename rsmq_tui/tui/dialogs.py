@@ -44,7 +44,7 @@ _WORDS = (
     ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
     ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
     ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),
-    ("limit", "time until the depth limit of the profile, or until aged, at the rates of the last ten minutes"),
+    ("limit", "time until the depth limit, aged or full memory, at the rates of the last ten minutes"),
     ("–", "unknown"),
 )
 

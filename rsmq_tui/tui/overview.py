@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.strip import Strip
-from textual.widgets import Input
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
@@ -25,6 +24,7 @@ from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
+from rsmq_tui.tui.widgets.controls import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -129,19 +129,21 @@ class OverviewScreen(DashboardScreen):
         self._sites: Sequence[WatchedServer] = ()
         self._clock_times = False
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
-        self.chart = ChartPanel("Messages a second, 10 min", ("series-first", "series-second"), id="throughput")
+        self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
         self._last_events = LastEvents()
         self._hints = KeyHints("table", "overview", "app")
-        self._filter = ""
+        self._filter = WordFilter(
+            "words in a queue's name or verdict; !word excludes", apply=self._rearrange, target=lambda: self.table
+        )
         self._sort: str | None = None
         self._reverse = False
         self._moved_s = -REST_S
         self._seen: Sequence[QueueState] = ()
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
-        self._chart_at = 0
+        self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
         """Status, sums and chart, table, hints."""
@@ -150,7 +152,7 @@ class OverviewScreen(DashboardScreen):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield self.sparks
-        yield Input(placeholder="words in a queue's name or verdict; !word excludes", id="filter", compact=True)
+        yield self._filter
         yield self.table
         yield self._why
         yield self._last_events
@@ -179,7 +181,7 @@ class OverviewScreen(DashboardScreen):
             self._known(),
         )
         self._last = snapshot
-        self.table.empty_text = why_empty(snapshot, self._filter, self.dashboard)
+        self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
         rows = self._arranged(snapshot)
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
@@ -247,31 +249,13 @@ class OverviewScreen(DashboardScreen):
         self._sort = event.column
         self._rearrange()
 
-    @on(Input.Changed, "#filter")
-    def _filter_as_typed(self, event: Input.Changed) -> None:
-        self._filter = event.value
-        self._rearrange()
-
-    @on(Input.Submitted, "#filter")
-    def _keep_filter(self) -> None:
-        self.set_focus(self.table)
-        if not self._filter:
-            self.query_one("#filter").display = False
-
     def action_filter(self) -> None:
-        """Open the filter and focus it at once: what is typed next must not reach the table."""
-        entry = self.query_one("#filter")
-        entry.display = True
-        self.set_focus(entry)
+        """Open the filter."""
+        self._filter.open()
 
     def action_clear(self) -> None:
         """Clear the filter; if there is none, sort by trouble again."""
-        entry = self.query_one("#filter", Input)
-        if entry.display:
-            entry.value = ""
-            entry.display = False
-            self.set_focus(self.table)
-        else:
+        if not self._filter.close():
             self._sort, self._reverse = None, False
             self._rearrange()
 
@@ -292,12 +276,6 @@ class OverviewScreen(DashboardScreen):
         queue, place = self._queue_for(name), self.chosen_place
         if queue is not None and place is not None:
             self.dashboard.changes.ask(self.dashboard.site(place), name, queue)
-
-    def action_undo(self) -> None:
-        """Preview the undo of the last change."""
-        place = self._place_for_key()
-        if place is not None:
-            self.dashboard.changes.undo(self.dashboard.site(place), None)
 
     def action_audit(self) -> None:
         """Audit all queues on the server of the queue under the cursor."""
@@ -393,11 +371,11 @@ class OverviewScreen(DashboardScreen):
         """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         known = frozenset(self._known())
-        wanted = (self._filter, self._sort, self._reverse, resting, known)
+        wanted = (self._filter.value, self._sort, self._reverse, resting, known)
         if wanted == self._arranged_for and _are_same(snapshot.queues, self._seen):
             return self.table.rows
         self._arranged_for, self._seen = wanted, snapshot.queues
-        rows = matching_queues(snapshot.queues, self._filter)
+        rows = matching_queues(snapshot.queues, self._filter.value)
         if resting:
             downwards = sort_queues(rows, self._sort, self._reverse, known)
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
@@ -408,16 +386,16 @@ class OverviewScreen(DashboardScreen):
 
     def _show_chart(self, snapshot: Snapshot) -> None:
         # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
-        step = snapshot.at_ms // _CHART_STEP_MS
+        at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         early = len(snapshot.trend.totals) < 10
-        if step == self._chart_at and not early:
+        if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
-        self._chart_at = step
+        self._chart_at = at_ms // _CHART_STEP_MS, window_ms
         points = snapshot.trend.totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
-        self.chart.show(rates, snapshot.at_ms)
-        self.sparks.show((*counts, *rates), snapshot.at_ms)
+        self.chart.show_last(rates, at_ms, window_ms)
+        self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     def _tell_sums(self, snapshot: Snapshot) -> None:
         if snapshot.link.fresh_at_s is None:

@@ -20,7 +20,7 @@ from rsmq_tui.history.schema import SCHEMA_FILE
 from rsmq_tui.history.store import open_store
 from rsmq_tui.monitor import PageRequest, PeekError
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.pipeline.run import damage_in, footer_problem
+from rsmq_tui.pipeline.sources import damage_in, footer_problem
 from rsmq_tui.tui.history.loading import Loader, Wanted
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
@@ -139,8 +139,8 @@ def use(folder: Path) -> tuple[str, int]:
             replay.step(1)
             replay.step(-2)
         replay.play(600_000)
-        replay.go_to_change(1)
-        replay.go_to_change(-1)
+        replay.go_to_incident(1)
+        replay.go_to_incident(-1)
     places = replay.timeline.places
 
     async def look() -> None:

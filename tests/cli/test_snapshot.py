@@ -12,12 +12,13 @@ from tests.cli.running import check_closed_pipe, run
 
 pytestmark = pytest.mark.slow
 
-TOP = ["schema", "at_ms", "ns", "queues"]
+MEMORY = ["used_memory_bytes", "maxmemory_bytes", "memory_full_soonest_ms", "memory_full_latest_ms"]
+TOP = ["schema", "at_ms", "ns", *MEMORY, "queues"]
 KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
     *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms"),
     *("wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms"),
-    *("verdict", "problems"),
+    *("limit", "limit_soonest_ms", "limit_latest_ms", "verdict", "problems"),
 ]
 
 
@@ -43,6 +44,8 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
     assert found["schema"] == 1
     assert found["ns"] == "rsmq"
     assert before_ms <= found["at_ms"] <= _now_ms(client)
+    assert found["used_memory_bytes"] > 100_000
+    assert [found[name] for name in MEMORY[1:]] == [None] * 3
     empty, orders = found["queues"]
     assert list(empty) == list(orders) == KEYS
     attributes = rsmq.get_queue_attributes("orders")
@@ -64,6 +67,9 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
         "totalrecv": 1,
         "created_ms": (attributes.created or 0) * 1000,
         "modified_ms": (attributes.modified or 0) * 1000,
+        "limit": None,
+        "limit_soonest_ms": None,
+        "limit_latest_ms": None,
         "verdict": "ok",
         "problems": [],
     }

@@ -7,30 +7,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Rsmq
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, write
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.hostile.terminal import Terminal
 
 _RULE = '[[alerts]]\nname = "pile"\nwhen = "depth > 1"\n'
-
-
-@pytest.fixture
-def config(tmp_path: Path, redis_url: str, client: Redis) -> Path:
-    """A configuration to which a test adds rules, and a queue of two messages."""
-    rsmq = Rsmq(client)
-    rsmq.create_queue("orders")
-    rsmq.send_messages("orders", ["one", "two"])
-    path = tmp_path / "config.toml"
-    write(
-        path, f'default = "shop"\n[profiles.shop]\nurl = "{redis_url}"\n[profiles.dead]\nurl = "redis://127.0.0.1:1"\n'
-    )
-    return path
-
-
-def write(path: Path, text: str) -> None:
-    path.write_text((path.read_text() if path.exists() else "") + text)
-    path.chmod(0o600)
 
 
 def test_once_tells_what_is_wrong_now_and_sends_it(anywhere: Command, config: Path, tmp_path: Path) -> None:

@@ -358,35 +358,35 @@ def test_a_connection_that_comes_and_goes_is_told_as_flapping() -> None:
     )  # fmt: skip
 
 
-INFO = ServerInfo("a" * 40, 1_000, "master", 0)
+INFO = ServerInfo("a" * 40, 1_000, "master", 0, at_ms=NOON_MS)
 
 
 def test_a_restart_and_a_failover_are_told_apart() -> None:
     server = ServerDetector(SERVER)
-    assert server.take_info(INFO, NOON_MS) == []
+    assert server.take_info(INFO) == []
     assert server.run_id == "a" * 40
 
-    (found,) = server.take_info(ServerInfo("b" * 40, 7, "master", 0), NOON_MS + 10_000)
+    (found,) = server.take_info(ServerInfo("b" * 40, 7, "master", 0, at_ms=NOON_MS + 10_000))
     assert (found.kind, found.text, found.run_id) == ("restarted", "restarted, up for 7 s", "b" * 40)
-    (found,) = server.take_info(ServerInfo("c" * 40, 5_000, "master", 0), NOON_MS + 20_000)
+    (found,) = server.take_info(ServerInfo("c" * 40, 5_000, "master", 0, at_ms=NOON_MS + 20_000))
     assert (found.kind, found.text) == ("failover", "another server answers, up for 1h 23m: failed over")
-    (found,) = server.take_info(ServerInfo("c" * 40, 5_010, "slave", 0), NOON_MS + 30_000)
+    (found,) = server.take_info(ServerInfo("c" * 40, 5_010, "slave", 0, at_ms=NOON_MS + 30_000))
     assert (found.kind, found.text) == ("role", "its role is slave now, was master: failed over")
 
 
 def test_evictions_are_summed_for_a_minute() -> None:
     server = ServerDetector(SERVER)
-    server.take_info(INFO._replace(evicted_keys=5), 0)
+    server.take_info(INFO._replace(evicted_keys=5, at_ms=0))
 
-    (found,) = server.take_info(INFO._replace(evicted_keys=8), 10_000)
+    (found,) = server.take_info(INFO._replace(evicted_keys=8, at_ms=10_000))
     assert (found.kind, found.severity) == ("evicted", "error")
     assert found.text == "evicted 3 keys for want of memory: messages may be lost"
-    assert server.take_info(INFO._replace(evicted_keys=9), 20_000) == []
-    assert server.take_info(INFO._replace(evicted_keys=12), 30_000) == []
-    (found,) = server.take_info(INFO._replace(evicted_keys=12), 70_000)
+    assert server.take_info(INFO._replace(evicted_keys=9, at_ms=20_000)) == []
+    assert server.take_info(INFO._replace(evicted_keys=12, at_ms=30_000)) == []
+    (found,) = server.take_info(INFO._replace(evicted_keys=12, at_ms=70_000))
     assert found.details == {"keys": 4, "evicted_keys": 12}
     # CONFIG RESETSTAT sets it back.
-    assert server.take_info(INFO._replace(evicted_keys=0), 200_000) == []
+    assert server.take_info(INFO._replace(evicted_keys=0, at_ms=200_000)) == []
 
 
 @pytest.mark.parametrize("name", ["[red]x[/]", "\x1b[31m\x07", "a\nb", "\udcff\udc80", "\u202eabc"])

@@ -14,9 +14,10 @@ from redis import Redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.events.model import Event
-from rsmq_tui.events.recorder import INFO_EVERY_S, EventRecorder
+from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
+from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage import journal_db
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
@@ -257,6 +258,7 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
             url = f"redis://127.0.0.1:{first.port}/0"
             poller = LivePoller(QueueReader(url))
             async with aclosing(poller):
+                await poller.poll()
                 before = await poller.poll()
                 recorder.take(before, poller)
                 await until_async(lambda: recorder.run_id(before.server))
@@ -276,7 +278,8 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
 async def test_evictions(tmp_path: Path) -> None:
     clock = FakeClock()
     with EmbeddedServer() as server, Redis.from_url(server.url) as client, recording(tmp_path, clock=clock) as recorder:
-        async with aclosing(LivePoller(QueueReader(server.url))) as poller:
+        async with aclosing(LivePoller(QueueReader(server.url), clock=clock)) as poller:
+            await poller.poll()
             first = await poller.poll()
             recorder.take(first, poller)
             await until_async(lambda: recorder.run_id(first.server))
@@ -304,7 +307,6 @@ async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: 
             Rsmq(client).create_queue("orders")
             recorder.take(await poller.poll(), poller)
             await until_async(lambda: recorder.recent)
-            await until_async(lambda: not recorder._tasks)
             await recorder.aclose()
         assert recorder.problem is None
     assert [event.kind for event in written(tmp_path)] == ["created"]

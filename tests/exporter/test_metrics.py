@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from rsmq_tui import __version__
+from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.exporter.metrics import label_value
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
@@ -67,6 +68,17 @@ async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Red
         answer = await exporter.get()
     assert answer.value("rsmq_queue_limit_seconds", queue="full") == 0
     assert answer.values("rsmq_queue_limit_seconds", queue="empty") == []
+
+
+async def test_the_memory_of_the_server() -> None:
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
+        answer = await scraped(server.url)
+        assert answer.value("rsmq_server_used_memory_bytes") > 100_000
+        assert answer.values("rsmq_server_maxmemory_bytes") == answer.values("rsmq_server_memory_full_seconds") == []
+        client.config_set("maxmemory", 1_000)
+        answer = await scraped(server.url)
+    assert answer.value("rsmq_server_maxmemory_bytes") == 1_000
+    assert answer.value("rsmq_server_memory_full_seconds") == 0
 
 
 async def test_a_target_in_numbers(redis_url: str, client: redis.Redis) -> None:

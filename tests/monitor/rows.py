@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rsmq_tui.monitor import QueueState, Thresholds, Totals
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import NewTracker, QueueTracker, Sampler
 from rsmq_tui.protocol import Row, make_id
 
@@ -66,11 +67,12 @@ class Scripted:
         self.sampler = Sampler(thresholds or Thresholds(), "", new_tracker)
         self.at_ms = START_MS
         self.totals = Totals()
+        self.memory_limit: Limit | None = None
 
     def poll(self, rows: Mapping[str, Row], *, after_s: float = 1.0) -> dict[str, QueueState]:
         """Poll that long after the previous poll."""
         self.at_ms += round(after_s * 1000)
-        self.sampler.begin(self.at_ms)
+        self.sampler.begin(self.at_ms, self.memory_limit)
         names = sorted(rows)
         self.sampler.take(names, [rows[name] for name in names])
         states, self.totals = self.sampler.finish()

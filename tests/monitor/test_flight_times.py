@@ -9,7 +9,7 @@ import redis
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.peek import QUICK_QUEUES, flight_times
-from rsmq_tui.monitor.tracking.series import BUCKETS_MS, MARK_MS, FlightTimes, QueueSeries, Sample, Sums, Trend
+from rsmq_tui.monitor.tracking.series import MARK_MS, FlightTimes, QueueSeries, Sample, Sums, Trend
 from rsmq_tui.protocol import Flight, QueueReader, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.scripts import FLIGHTS_MAX
 from tests.protocol.keyspace import plant
@@ -175,16 +175,24 @@ def test_sums_begin_where_the_memory_or_the_queue_does() -> None:
     series = trend.add_queue("q")
     _polled(trend, series, Sample(NOW_MS, 0, 0, 100, 100))
     _polled(trend, series, Sample(NOW_MS + 30_000, 0, 0, 107, 103))
-    assert trend.sums("q", NOW_MS + 40_000, 110, 104) == [Sums(40_000, 10, 4)]
+    assert trend.sums("q", NOW_MS + 40_000, 110, 104) == [Sums(40_000, 10, 4, whole=False)]
+    assert trend.sums("q", NOW_MS + 60_000, 110, 104) == [Sums(60_000, 10, 4)]
+    # It was created anew, and its counters are higher already.
+    assert trend.sums("q", NOW_MS + 40_000, 110, 104, NOW_MS + 20_000) == [Sums(10_000, 3, 1, whole=False)]
+    # A time of creation in the future is wrong.
+    assert trend.sums("q", NOW_MS + 40_000, 110, 104, NOW_MS + 41_000) == [Sums(40_000, 10, 4, whole=False)]
     # It was created anew.
     _polled(trend, series, Sample(NOW_MS + 50_000, 0, 0, 2, 1))
-    assert trend.sums("q", NOW_MS + 60_000, 5, 1) == [Sums(10_000, 3, 0)]
+    assert trend.sums("q", NOW_MS + 60_000, 5, 1) == [Sums(10_000, 3, 0, whole=False)]
 
 
-def test_the_chart_keeps_ten_minutes() -> None:
+def test_the_chart_keeps_an_hour_and_its_peaks() -> None:
     series = Trend().add_queue("q")
-    for second in range(3_600):
-        series.add_flights(FlightTimes(NOW_MS + second * 1000, 1, 1, 1, 1, 1))
+    for second in range(2 * 3_600):
+        p95_ms = 9_000 if second == 2 * 3_600 - 1_500 else None if second % 2 else 1
+        series.add_flights(FlightTimes(NOW_MS + second * 1000, 1, 1, p95_ms, None, 1))
     assert series.flights is not None
-    assert series.flights[-1].at_ms - series.flights[0].at_ms <= BUCKETS_MS
-    assert len(series.flights) == 120
+    assert 3_540_000 <= series.flights[-1].at_ms - series.flights[0].at_ms <= 3_600_000
+    assert 120 + 49 <= len(series.flights) <= 120 + 51
+    assert [times.wait_p95_ms for times in series.flights].count(9_000) == 1
+    assert {times.work_p50_ms for times in series.flights} == {None}

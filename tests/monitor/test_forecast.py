@@ -1,14 +1,25 @@
 """When a queue reaches a limit: known answers, another computation of the band, and what is too little to say."""
 
 import random
+from collections.abc import Callable
 from math import ceil, inf, isnan, nan
 
 import pytest
 
 from rsmq_tui.monitor import QueueState, Thresholds
-from rsmq_tui.monitor.tracking.forecast import Limit, age_slopes, band_of, depth_slopes, limit_of, limit_words
+from rsmq_tui.monitor.filters.json_paths import age_path
+from rsmq_tui.monitor.tracking.forecast import (
+    Limit,
+    MemoryGrowth,
+    age_slopes,
+    band_of,
+    depth_slopes,
+    limit_of,
+    limit_words,
+)
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.series import QueueSeries, Sample, Trend
+from rsmq_tui.protocol.status import ServerInfo
 from tests.monitor.list_rows import ListFlow
 from tests.monitor.rows import START_MS, Flow, Scripted
 
@@ -150,6 +161,115 @@ def test_a_list_has_the_limit_of_its_depth() -> None:
     assert until_s(state, START_MS)[0] == "depth"
     assert state.limit is not None
     assert state.limit.soonest_ms == pytest.approx(START_MS + 1_001_000, abs=1_000)
+
+
+def aged_list(watched: Scripted, flow: ListFlow, sent_ms: int) -> QueueState:
+    """Poll a list whose next item was sent then."""
+    flow.body = b'{"t": %d}' % sent_ms
+    return watched.poll_one(flow.row(watched.at_ms))
+
+
+def test_a_list_whose_items_have_times_has_the_limit_of_its_age() -> None:
+    """Each second consumers take what was sent within 0.4 s: the next item gets older by 0.6 s."""
+    watched, flow = Scripted(new_tracker=list_trackers(age_path(".t"))), ListFlow()
+    flow.push(1)
+    for second in range(500):
+        flow.push(2)
+        flow.take(1)
+        state = aged_list(watched, flow, START_MS + 400 * second)
+        if second < 170:
+            assert state.limit is None
+        elif second > 200:
+            assert state.limit is not None
+            assert state.limit.name == "age"
+            assert state.limit.soonest_ms == pytest.approx(START_MS + 1_000_000, abs=2_000)
+            assert state.limit.latest_ms == pytest.approx(START_MS + 1_000_000, abs=2_000)
+
+
+def test_a_list_that_nobody_takes_from_is_aged_to_the_millisecond() -> None:
+    watched, flow = Scripted(new_tracker=list_trackers(age_path(".t"))), ListFlow()
+    flow.push(1)
+    for second in range(1, 600):
+        state = aged_list(watched, flow, START_MS)
+        if second > 185:
+            assert state.limit == Limit("age", START_MS + AGED_MS, START_MS + AGED_MS)
+
+
+def test_a_list_whose_consumers_keep_up_has_no_limit() -> None:
+    watched, flow = Scripted(new_tracker=list_trackers(age_path(".t"))), ListFlow()
+    flow.push(10)
+    for _ in range(500):
+        flow.push(1)
+        flow.take(1)
+        assert aged_list(watched, flow, watched.at_ms - 100_000).limit is None
+
+
+MAX_BYTES = 10_000_000
+
+
+def info(at_s: int, used: int, run_id: str = "a", maxmemory: int = MAX_BYTES) -> ServerInfo:
+    return ServerInfo(run_id, 1, "master", 0, used, maxmemory, START_MS + at_s * 1000)
+
+
+def test_the_memory_of_a_server_is_full_when_it_is() -> None:
+    growth = MemoryGrowth()
+    for at_s in range(10, 1_000, 10):
+        growth.take(info(at_s, 10_000 * at_s))
+        if at_s < 190:
+            assert growth.limit is None
+        else:
+            assert growth.limit == Limit("memory", START_MS + 1_000_000, START_MS + 1_000_000)
+    growth.take(info(1_000, MAX_BYTES))
+    assert growth.limit == Limit("memory", START_MS + 1_000_000, START_MS + 1_000_000)
+    assert limit_words(growth.limit, START_MS + 1_000_000) == "memory reached"
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        lambda at_s: info(at_s, 5_000_000),
+        lambda at_s: info(at_s, 9_000_000 - 1_000 * at_s),
+        # There is no limit, or INFO does not tell.
+        lambda at_s: info(at_s, 10_000 * at_s, maxmemory=0),
+        lambda at_s: info(at_s, 0),
+        # More than a day away.
+        lambda at_s: info(at_s, 50 * at_s),
+        # Another server each time.
+        lambda at_s: info(at_s, 10_000 * at_s, run_id=str(at_s // 100)),
+        lambda at_s: None if at_s % 100 == 0 else info(at_s, 10_000 * at_s),
+    ],
+)
+def test_memory_that_does_not_grow_towards_a_limit_has_no_forecast(grown: Callable[[int], ServerInfo | None]) -> None:
+    growth = MemoryGrowth()
+    for at_s in range(0, 900, 10):
+        growth.take(grown(at_s))
+        assert growth.limit is None
+
+
+def test_memory_is_not_forecast_across_an_outage() -> None:
+    growth = MemoryGrowth()
+    for at_s in range(0, 300, 10):
+        growth.take(info(at_s, 10_000 * at_s))
+    assert growth.limit is not None
+    growth.forget()
+    for at_s in range(300, 470, 10):
+        growth.take(info(at_s, 10_000 * at_s))
+        assert growth.limit is None
+
+
+def test_full_memory_is_a_limit_of_queues_that_grow_and_of_no_others() -> None:
+    watched, growing, still = Scripted(of_depth_only(0)), Flow(), Flow(sent=5, head_ms=START_MS)
+    memory = Limit("memory", START_MS + 3_000_000, None)
+    watched.memory_limit = memory
+    for _ in range(300):
+        growing.move(sent=2)
+        states = watched.poll({"growing": growing.row(), "still": still.row()})
+    assert (states["growing"].limit, states["still"].limit) == (memory, None)
+    watched.memory_limit = None
+    for _ in range(20):
+        growing.move(sent=2)
+        states = watched.poll({"growing": growing.row(), "still": still.row()})
+    assert states["growing"].limit is None
 
 
 def _slow_band(series: QueueSeries) -> tuple[float, float] | None:

@@ -20,7 +20,7 @@ import redis
 from rsmq_tui.monitor import LivePoller, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
-from rsmq_tui.monitor.tracking.series import Moment
+from rsmq_tui.monitor.tracking.series import Moment, Sums
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.killing import ROOT
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
@@ -240,6 +240,52 @@ class TestSeries:
         assert gap_ms - times_ms[0] > KEPT_MS - 60_000
         assert steps_ms[-19:] == [30_000] * 19
         assert set(steps_ms[:-21]) == {60_000}
+
+    @pytest.mark.parametrize("away_s", [MINUTE_S, 5 * HOUR_S])
+    async def test_the_sums_of_a_day_go_on(self, folder: Path, away_s: int) -> None:
+        watched, flow = Scripted(), Flow()
+        now = await began(folder, watched)
+        for _ in range(3 * HOUR_S // 30):
+            flow.move(sent=30, received=10)
+            watched.poll(
+                {"q": flow.row(), "other": flow.row(), f"q{watched.at_ms // 3_600_000}": flow.row()}, after_s=30
+            )
+            await kept(now, watched)
+        _, watched = await restarted(folder, now, watched, after_s=away_s)
+        flow.move(sent=100)
+        watched.poll({"new": Flow().row(), "other": Flow().row(), "q": flow.row()}, after_s=0)
+
+        def sums() -> list[Sums]:
+            return watched.sampler.trend.sums("q", watched.at_ms, flow.sent, flow.received)
+
+        day = sums()[-1]
+        assert 3 * HOUR_S - MINUTE_S <= (day.span_ms - away_s * 1000) // 1000 <= 3 * HOUR_S
+        assert day.sent == (day.span_ms - away_s * 1000) // 1000 + 100
+        assert not day.whole
+        assert watched.sampler.trend.sums("new", watched.at_ms, 0, 0) == []
+        # It was created anew: its counters are lower.
+        assert watched.sampler.trend.sums("other", watched.at_ms, 0, 0) == []
+        # A day later, half an hour is all that the span is longer.
+        for _ in range(24 * HOUR_S // 600):
+            flow.move(sent=600)
+            watched.poll_one(flow.row(), after_s=600)
+        day = sums()[-1]
+        assert day.whole
+        assert 24 * HOUR_S <= day.span_ms // 1000 <= 24 * HOUR_S + 1_800
+
+    async def test_a_file_has_an_hour_and_the_half_hours_of_a_day(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=1)
+        now = await began(folder, watched)
+        for _ in range(30 * HOUR_S // 120):
+            watched.poll_one(flow.row(), after_s=120)
+            await kept(now, watched)
+        with closing(sqlite3.connect(now.path)) as db:
+            times_ms = [at_ms for (at_ms,) in db.execute("SELECT at_ms FROM bucket ORDER BY at_ms")]
+        steps_s = [(later - earlier) // 1000 for earlier, later in pairwise(times_ms)]
+
+        assert 24 * HOUR_S <= (times_ms[-1] - times_ms[0]) // 1000 <= 25 * HOUR_S
+        assert set(steps_s[:45]) == {1_800}
+        assert set(steps_s[-29:]) == {120}
 
     @pytest.mark.parametrize("after_s", [HOUR_S + 1, -1, -30 * MINUTE_S])
     async def test_what_is_too_old_or_in_the_future_is_not_used(self, folder: Path, after_s: int) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS, TOTALS_KEPT
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -123,12 +123,35 @@ def test_ten_minutes_are_kept_in_full_and_an_hour_minute_by_minute() -> None:
     steps_ms = [later - earlier for earlier, later in pairwise(trend.times_ms)]
 
     assert len(trend.times_ms) == BUCKETS + COARSE_BUCKETS
-    assert len(trend.totals) == TOTALS_KEPT
+    assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(trend.totals)][-599:] == [1000] * 599
+    assert 3_580_000 <= watched.at_ms - trend.totals[0].at_ms <= 3_600_000
+    assert len(trend.totals) <= 600 + 3000 // 20 + 1
     assert {len(values) for values in (series.depth, series.ready, series.totalsent, series.totalrecv)} == {170}
     assert trend.times_ms[-1] <= watched.at_ms < trend.times_ms[-1] + BUCKET_MS
     assert steps_ms[-BUCKETS + 1 :] == [BUCKET_MS] * (BUCKETS - 1)
     assert set(steps_ms[: COARSE_BUCKETS - 1]) == {COARSE_MS}
     assert 59 * 60_000 <= watched.at_ms - trend.times_ms[0] <= 3_600_000
+
+
+def test_what_is_older_shows_the_peaks_of_its_time() -> None:
+    watched = Scripted()
+    flow = Flow(sent=10, hidden=1)
+    watched.run(flow, seconds=37)
+    watched.poll_one(Flow(sent=500, hidden=120).row())
+    watched.run(flow, seconds=2000)
+    trend = watched.sampler.trend
+    points = list(trend.queue("q"))
+
+    # For one poll, 380 were ready and 120 hidden. It was in no bucket.
+    assert max(point.ready or 0 for point in points) == 9
+    assert max(point.ready or 0 for point in trend.totals) == 380
+    watched.poll_one(Flow(sent=500, hidden=120).row(), after_s=10)
+    seen_ms = watched.at_ms
+    watched.run(flow, seconds=1200)
+    (peak,) = (point for point in trend.queue("q") if point.ready == 380)
+    assert (peak.hidden, seen_ms - COARSE_MS < peak.at_ms <= seen_ms) == (120, True)
+    assert [point.ready for point in trend.totals].count(380) == 2
+    assert trend.depths("q")[-1] == 10
 
 
 def test_the_older_part_has_the_same_rates() -> None:
@@ -161,6 +184,7 @@ def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
     kept = (series.depth, series.ready, series.totalsent, series.totalrecv)
 
     assert sum(len(values) * values.itemsize for values in kept) == (BUCKETS + COARSE_BUCKETS) * 32
+    assert len(series.ready_peaks) == len(series.hidden_peaks) == COARSE_BUCKETS
 
 
 def test_queues_that_are_gone_are_forgotten() -> None:

@@ -182,6 +182,8 @@ class TestCost:
         self, client: redis.Redis, reader: QueueReader, poller: LivePoller
     ) -> None:
         Rsmq(client).create_queue("q")
+        # INFO is read with the second poll.
+        await poller.poll()
         await poller.poll()
         before = reader.traffic.bytes_sent + reader.traffic.bytes_received
         cost = (await poller.poll()).cost

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Verdict
+from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Trend, Verdict
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import Failure
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -122,6 +122,56 @@ def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
     points = last.trend.totals
     assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(points)] == [1000] * 3
     assert isinstance(points[-1], TotalsPoint)
+
+
+def _points(ready: int, *seconds: int, gap_s: int | None = None) -> list[TotalsPoint]:
+    known = [TotalsPoint(START_MS + second * 1000, ready, 1, 2.0, 1.0, 1.5) for second in seconds]
+    gap = [] if gap_s is None else [TotalsPoint(START_MS + gap_s * 1000, None, None, None, None, None)]
+    return sorted([*known, *gap])
+
+
+def _restarted(place: str, ready: int, points: list[TotalsPoint], *, ahead_ms: int = 0) -> Snapshot:
+    """The first poll after a restart, 200 s after the first point, of a server that remembers these."""
+    poll = _poll(place, ready, at_ms=START_MS + 200_000 + ahead_ms, link=Link(None, 200.0))
+    trend = Trend()
+    trend.totals.extend(point._replace(at_ms=point.at_ms + ahead_ms) for point in points)
+    trend.add_totals(TotalsPoint(poll.at_ms, ready, 0, None, None, None))
+    return replace(poll, trend=trend)
+
+
+def test_the_sums_go_on_after_a_restart() -> None:
+    together = Fleet(["prod", "test", "new"])
+    # The second one was polled a little later, its clock is an hour ahead, and the third one is not known yet.
+    together.take(_restarted("prod", 5, _points(3, *range(100), gap_s=100)))
+    together.take(_restarted("test", 6, _points(4, *range(1, 101), gap_s=101), ahead_ms=3_600_000))
+    both = together.take(_restarted("new", 7, []))
+    points = list(both.trend.totals)
+
+    assert [(point.at_ms - START_MS) // 1000 for point in points] == [*range(1, 102), 200]
+    assert {(point.ready, point.hidden) for point in points[:100]} == {(7, 2)}
+    assert [point.arrivals_s for point in points[:100]] == [4.0] * 99 + [2.0]
+    assert points[100].ready is points[100].arrivals_s is None
+    assert points[101].ready == 5
+
+
+def test_a_gap_of_one_server_is_none_of_the_sums() -> None:
+    together = Fleet(["prod", "test"])
+    together.take(_restarted("prod", 5, _points(3, *range(20), *range(30, 50), gap_s=20)))
+    points = list(together.take(_restarted("test", 6, _points(4, *range(50)))).trend.totals)
+
+    assert {point.ready for point in points[:-1]} == {7}
+    assert [point.arrivals_s for point in points[19:31]] == [4.0] + [2.0] * 10 + [4.0]
+
+
+def test_what_was_polled_before_a_server_answered_stays() -> None:
+    together = Fleet(["prod", "test"])
+    together.take(_restarted("prod", 5, _points(3, 0, 1)))
+    for second in (201, 202):
+        together.take(_poll("prod", 5, at_ms=START_MS + second * 1000, link=Link(None, float(second))))
+    late = replace(_restarted("test", 6, _points(4, 0, 1)), at_ms=START_MS + 203_000, link=Link(None, 203.0))
+    points = together.take(late).trend.totals
+
+    assert [point.ready for point in points] == [7, 7, 5, 5, 5, 11]
 
 
 def test_it_is_paused_when_all_are() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from rsmq_tui.history.analysis.schema import ROLLUP_1H, RUNS
 from rsmq_tui.history.analysis.tables import Manifest, read_manifest
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
@@ -116,12 +116,15 @@ class Desk:
 
 
 def read_tables(out: Path, manifest: Manifest) -> dict[str, list[Any]]:
-    """All rows of the tables that a manifest names, with the day; what is empty is not there."""
+    """All rows of the tables that a manifest names, with the day; what is empty is not there, nor are ``runs``.
+
+    The sources are without the run that read them first.
+    """
     found = {}
     for table, days in manifest.tables.items():
         rows = [
-            (day, sorted((name, repr(value)) for name, value in row.items() if value is not None))
-            for day, names in days.items()
+            (day, sorted((name, repr(value)) for name, value in row.items() if value is not None and name != "run"))
+            for day, names in ({} if table == RUNS else days).items()
             for name in names
             for row in pq.ParquetFile(out / name).read().to_pylist()
         ]

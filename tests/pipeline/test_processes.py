@@ -69,7 +69,7 @@ def test_one_that_is_killed_is_made_up_for(desk: Desk, environment: dict[str, st
     killed = run(command(desk, *QUICK, how="written"), environment)
     assert killed.returncode == -signal.SIGKILL
     assert desk.manifest() is None
-    assert list((desk.out / "runs").rglob("*.parquet"))
+    assert list((desk.out / "tables").rglob("*.parquet"))
     done = run(command(desk, *QUICK), environment)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,7 +79,7 @@ def test_one_that_is_killed_is_made_up_for(desk: Desk, environment: dict[str, st
     assert manifest is not None
     assert (last["kind"], last["run"], last["days"]["samples"]) == ("done", manifest.run, [DAY])
     assert last["rows"] == sum(last["tables"].values())
-    assert [path.name for path in (desk.out / "runs").iterdir()] == [manifest.run]
+    assert {path.name for path in (desk.out / "tables").glob("*/*")} == {manifest.run}
     # Nothing of Spark's is left, not even of the one that was killed.
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
     # One with nothing new needs no Java.

@@ -1,6 +1,9 @@
 """Runs of the pipeline: what is new is worked, and comes to the same as one run over everything."""
 
+import json
+import os
 import shutil
+from collections.abc import Collection
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,16 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H
+from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H, RUNS, SOURCES
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.history.store import FolderStore, SealedFile
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.run import alone
 from rsmq_tui.pipeline.state import PipelineError
+from rsmq_tui.pipeline.tables import names_in
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
 
-STEPS = ("noted", "ingested", "days written", "written", "published", "notes dropped")
+STEPS = ("planned", "days written", "written", "published", "old files removed")
+PUBLISHED = STEPS.index("published")
 
 
 def test_runs_come_to_the_same_as_one_run_over_everything(desk: Desk, tmp_path: Path) -> None:
@@ -59,7 +65,7 @@ def test_a_full_run_that_was_killed_is_made_up_for_by_a_full_one(desk: Desk) -> 
     pq.write_table(SCHEMAS[SAMPLES].empty_table(), path)
 
     def die(name: str) -> None:
-        if name == "ingested":
+        if name == "planned":
             raise KilledError
 
     with pytest.raises(KilledError):
@@ -79,31 +85,77 @@ def test_a_run_with_nothing_new_changes_nothing(desk: Desk) -> None:
     assert {path: path.stat().st_mtime_ns for path in desk.out.rglob("*") if path.is_file()} == before
 
 
-def test_what_the_stream_has_seen_is_not_new_to_a_run_that_has_forgotten_it(desk: Desk) -> None:
+def test_a_file_that_came_and_went_is_nothing_new(desk: Desk) -> None:
     desk.record(NOON_MS)
     desk.run()
     before = desk.manifest()
-    # Another file comes and goes before anybody looks.
-    extra = desk.record(NOON_MS + 5_000)
-    for path in extra:
+    for path in desk.record(NOON_MS + 5_000):
         path.unlink()
-    state = desk.out / "_state.json"
-    state.write_text(state.read_text().replace('"seen": "', '"seen": "x'))
     again = desk.run()
 
-    assert (again.run, desk.started) == (None, 2)
+    assert (again.run, desk.started) == (None, 1)
     assert desk.manifest() == before
+
+
+def test_a_day_whose_folder_has_not_changed_is_not_listed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in desk.record(NOON_MS, NOON_MS + DAY_MS):
+        os.utime(path.parent, (NOON_MS / 1000, NOON_MS / 1000))
+    desk.run()
+    listed: list[object] = []
+
+    def files(self: FolderStore, table: str, days: Collection[str] | None = None) -> list[SealedFile]:
+        listed.append(days)
+        return own_files(self, table, days)
+
+    own_files = FolderStore.files
+    monkeypatch.setattr(FolderStore, "files", files)
+    assert desk.run().run is None
+    assert listed == []
+    desk.record(NOON_MS + DAY_MS + 5_000)
+    assert desk.run().days["samples"] == (DAY_AFTER,)
+    assert [DAY] not in listed
+
+
+def test_an_analysis_of_the_version_before_is_computed_again_and_says_so(desk: Desk, tmp_path: Path) -> None:
+    desk.record(NOON_MS - DAY_MS)
+    desk.record(NOON_MS)
+    desk.run()
+    manifest = desk.manifest()
+    assert manifest is not None
+    # As version 2 kept it: other folders, the settings elsewhere, and the checkpoint of a stream.
+    moved = {}
+    for table, days in manifest.tables.items():
+        moved[table] = {day: tuple(f"runs/{name}" for name in names) for day, names in days.items()}
+    shutil.move(desk.out / "tables", desk.out / "runs" / "tables")
+    told = {"schema": 2, "run": "r", "made_ms": 1, "history": str(desk.history), "problems": [], "tables": moved}
+    (desk.out / "_manifest.json").write_text(json.dumps(told))
+    (desk.out / "_state.json").write_text(json.dumps({"version": 2, "settings": {}, "seen": "x", "left_out": {}}))
+    for name in ("_checkpoint/samples/metadata", "_notes/samples/0/part-0.json"):
+        (desk.out / name).parent.mkdir(parents=True)
+        (desk.out / name).touch()
+    before = desk.tables()
+    shutil.rmtree(desk.history / "samples" / f"day={DAY_BEFORE}")
+    done = desk.run()
+
+    assert done.note == f"{desk.out} was made by an earlier version: all days of the history were computed again"
+    assert done.days["samples"] == (DAY,)
+    assert {table: rows for table, rows in desk.tables().items() if table not in (SOURCES, RUNS)} == {
+        table: rows for table, rows in before.items() if table not in (SOURCES, RUNS)
+    }
+    assert not (desk.out / "_checkpoint").exists()
+    assert not (desk.out / "_notes").exists()
+    assert desk.run().run is None
 
 
 def test_a_day_that_begins_while_spark_starts_is_worked(desk: Desk, tmp_path: Path) -> None:
     desk.record(NOON_MS)
     desk.run()
     desk.record(NOON_MS + 5_000)
-    late = desk.run(starting=lambda: desk.record(NOON_MS + DAY_MS))
-    desk.run()
+    early = desk.run(starting=lambda: desk.record(NOON_MS + DAY_MS))
+    late = desk.run()
     desk.run(out=tmp_path / "full")
 
-    assert late.days["samples"] == (DAY, DAY_AFTER)
+    assert (early.days["samples"], late.days["samples"]) == ((DAY,), (DAY_AFTER,))
     assert desk.tables() == desk.tables(tmp_path / "full")
 
 
@@ -131,7 +183,7 @@ def test_runs_that_die_one_after_another_at_every_step_are_made_up_for(desk: Des
             desk.run(steps=die)
         assert taken[-1] == step
         # A reader finds the run before, or this one, and all of it.
-        assert (desk.manifest() == before) == (STEPS.index(step) < STEPS.index("published"))
+        assert (desk.manifest() == before) == (STEPS.index(step) < PUBLISHED)
         desk.tables()
     desk.run()
     desk.run(out=tmp_path / "full")
@@ -140,8 +192,10 @@ def test_runs_that_die_one_after_another_at_every_step_are_made_up_for(desk: Des
     assert len({day for day, _ in desk.tables()[ROLLUP_1H]}) == 1 + 2 * len(STEPS)
     assert desk.run().run is None
     # Nothing is left of those that died, but what the last one published before it did.
-    assert len({path for path in (desk.out / "runs").iterdir() if any(path.rglob("*.parquet"))}) <= 4
-    assert not (desk.out / "_notes").exists()
+    manifest = desk.manifest()
+    assert manifest is not None
+    there = {path.relative_to(desk.out).as_posix() for path in (desk.out / "tables").rglob("*.parquet")}
+    assert there == names_in(manifest) | set(manifest.replaced)
 
 
 def test_a_reader_finds_one_whole_run_at_every_step(desk: Desk) -> None:
@@ -154,7 +208,7 @@ def test_a_reader_finds_one_whole_run_at_every_step(desk: Desk) -> None:
 
     new = desk.tables()
     assert new != old
-    assert found == dict.fromkeys(STEPS[:4], old) | dict.fromkeys(STEPS[4:], new)
+    assert found == dict.fromkeys(STEPS[:PUBLISHED], old) | dict.fromkeys(STEPS[PUBLISHED:], new)
     # Who still holds the old manifest reads on; after one more run it is gone.
     assert old_manifest is not None
     assert read_tables(desk.out, old_manifest) == old

@@ -16,8 +16,8 @@ from rsmq_tui.triage.actions import Delete, Hide, Move, Release
 from rsmq_tui.triage.rsmq.backend import what_is_due_first
 from rsmq_tui.triage.scope import Matching, Seeing
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, message_actions, undone
-from tests.triage.keyspace import contents
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ async def test_each_action_is_for_those_due_first(
     triage: ChangeService, client: Redis, ids: list[str], later: None, name: str, text: str
 ) -> None:
     expected = (even(client, ids) if text else ids)[:600]
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(ACTIONS[name], Matching(parse_filter(text), 600))
     assert preview.selection is not None
@@ -74,9 +74,9 @@ async def test_each_action_is_for_those_due_first(
 
     assert (report.tally.done, report.tally.skipped, report.tally.failed) == (600, {}, {})
     if name == "delete":
-        assert {id for id, _ in contents(client)[b"rsmq:a"]} == {id.encode() for id in set(ids) - set(expected)}
+        assert {id for id, _ in everything(client)[b"rsmq:a"]} == {id.encode() for id in set(ids) - set(expected)}
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ async def test_beside_consumers_none_is_lost_or_doubled(
     report = await triage.run(preview).to_end()
 
     assert report.tally.done + report.tally.skipped.total() == 500
-    left = {id.decode() for id, _ in contents(client)[b"rsmq:a"]}
+    left = {id.decode() for id, _ in everything(client)[b"rsmq:a"]}
     assert left == set(ids) - set(chosen if text else of_these)
     assert text or received <= left
 

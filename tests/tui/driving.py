@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from textual import events
@@ -47,13 +48,24 @@ async def opened(
     *,
     size: tuple[int, int] = (132, 36),
     ascii_only: bool = False,
+    encoding: str | None = None,
     theme: str | None = None,
     notifications: bool = False,
     triage: Any = None,
     read_only: bool = False,
+    choices: Path | None = None,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
-    app = RsmqApp(source, clock=source.clock, triage=triage, read_only=read_only, ascii_only=ascii_only, theme=theme)
+    app = RsmqApp(
+        source,
+        clock=source.clock,
+        triage=triage,
+        read_only=read_only,
+        ascii_only=ascii_only,
+        encoding=encoding,
+        theme=theme,
+        choices=choices,
+    )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         yield pilot

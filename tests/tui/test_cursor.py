@@ -194,6 +194,41 @@ async def test_the_cursor_follows_its_queue_through_a_filter(source: ScriptedSou
         assert table_of(pilot).cursor_key == "cherry"
 
 
+async def test_the_cursor_returns_to_its_queue_and_line_when_a_filter_is_cleared(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 24)) as pilot:
+        await _poll(pilot, {f"q{number:02}": 100 - number for number in range(60)}, 0)
+        await press(pilot, "pagedown", "pagedown", "k")
+        table = table_of(pilot)
+        chosen, in_sight = table.cursor_key, list(table.rows_in_sight)
+        await press(pilot, "slash", *"q5")
+        assert chosen not in names_in(pilot)
+        await press(pilot, "escape")
+        assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
+        # Also if the rows were looked at, and if the filter is emptied instead.
+        await press(pilot, "slash", *"q5", "enter", "escape")
+        assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
+        await press(pilot, "slash", *"q5", "backspace", "backspace", "enter")
+        assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
+
+
+async def test_the_cursor_stays_on_the_queue_that_was_chosen_with_a_filter(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 24)) as pilot:
+        await _poll(pilot, {f"q{number:02}": 100 - number for number in range(60)}, 0)
+        await press(pilot, "j", "j", "slash", *"q5", "enter", "j")
+        assert table_of(pilot).cursor_key == "q53"
+        await press(pilot, "escape")
+        assert table_of(pilot).cursor_key == "q53"
+        assert "q53" in [queue.name for queue in table_of(pilot).rows_in_sight]
+
+
+async def test_a_cursor_at_the_top_stays_there_after_a_filter(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await _poll(pilot, {"a": 9, "b": 5, "c": 1}, 0)
+        await press(pilot, "slash", "c", "escape")
+        await _poll(pilot, {"a": 1, "b": 5, "c": 9}, 5)
+        assert names_in(pilot)[0] == table_of(pilot).cursor_key == "c"
+
+
 async def test_moving_stops_at_both_ends(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _poll(pilot, {"a": 9, "b": 5}, 0)

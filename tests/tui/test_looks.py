@@ -69,10 +69,33 @@ async def _all_screens(pilot: Pilot[None], source: ScriptedSource) -> AsyncItera
     yield "palette"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "name", "body"),
+    [
+        ("utf-8", "odd – “é日”", "caf\xe9 ☕ \\x1b"),
+        ("iso-8859-1", "odd – “é\\u65e5”", "caf\xe9 \\u2615 \\x1b"),
+        ("ascii", "odd – “\\xe9\\u65e5”", "caf\\xe9 \\u2615 \\x1b"),
+    ],
+)
+async def test_ascii_only_is_about_what_is_drawn_and_not_about_names_and_bodies(
+    source: ScriptedSource, encoding: str, name: str, body: str
+) -> None:
+    queue = "odd – “é日”"
+    source.messages[queue] = messages_of(["café ☕ \x1b[2J".encode()])
+    async with opened(source, ascii_only=True, encoding=encoding) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(queue, ready=1)]))
+        await press(pilot, "j")
+        for key, shown in (("enter", name), ("enter", body), ("escape", body)):
+            text = text_of(app_of(pilot))
+            assert in_ascii(shown) in text
+            assert {character for character in text if not character.isascii()} <= {*"é日☕"}
+            await press(pilot, key)
+
+
 async def test_ascii_only_means_every_character_of_every_screen(source: ScriptedSource) -> None:
     _furnish(source)
     names = []
-    async with opened(source, size=(100, 30), ascii_only=True, notifications=True) as pilot:
+    async with opened(source, size=(100, 30), ascii_only=True, encoding="ascii", notifications=True) as pilot:
         async for name in _all_screens(pilot, source):
             names.append(name)
             text = text_of(app_of(pilot))

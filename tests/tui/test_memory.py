@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from rsmq_tui.monitor.text import clock
 from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
@@ -47,6 +48,17 @@ async def test_the_chart_of_a_queue_has_a_gap(tmp_path: Path) -> None:
         chart = lines_of(pilot.app.screen.query_one("#depth", ChartPanel))
         # Both lines are level: each is on the same row before and after.
         assert len([line for line in chart if re.search(rf"{BRAILLE}{{30,}} {{8,}}{BRAILLE}", line)]) == 2
+
+
+async def test_the_sums_of_the_counters_go_on(tmp_path: Path) -> None:
+    source = await restarted_source(tmp_path, ran_s=300, away_s=3_000)
+    async with opened(source, size=(260, 40)) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=300, sent=1_000, received=700)})
+        await press(pilot, "enter")
+        since = clock(START_MS - 3_300_000)[:5]
+        # No counter of a minute ago is known, only those from before.
+        facts = " ".join(text_of(app_of(pilot)).split())
+        assert f"· in 50m 600 sent, 600 received · since {since} 600 sent, 600 received" in facts
 
 
 async def test_the_sparkline_and_the_sums_go_on(tmp_path: Path) -> None:

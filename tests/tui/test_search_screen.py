@@ -88,6 +88,43 @@ def _told(pilot: Pilot[None]) -> str:
     return " ".join("".join(lines_of(pilot.app.screen.query_one("#search", TextLine))).split())
 
 
+class TestTheWayBack:
+    async def test_escape_shows_the_page_and_the_message_from_before_the_filter(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            await _open(pilot, source)
+            await press(pilot, "right_square_bracket", "j", "j")
+            page, chosen = names_in(pilot), table_of(pilot).cursor_key
+            await _filter(pilot, "json.type=refund")
+            assert names_in(pilot) != page
+            await press(pilot, "escape")
+            # The line of the search gives its row back to the page.
+            await until(pilot, lambda: names_in(pilot) == page, "the page")
+            assert table_of(pilot).cursor_key == chosen
+
+    async def test_the_message_chosen_among_the_results_stays_under_the_cursor(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open_refunds(pilot, source)
+            await press(pilot, *"jjjjjjjjjj")
+            assert table_of(pilot).cursor_key == ids[40]
+            await press(pilot, "escape")
+            assert table_of(pilot).cursor_key == ids[40]
+            assert names_in(pilot)[0] == ids[40]
+            # On the page that is shown already, it stays where it is.
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "G", "g", *"jjjjjjjjjjj")
+            assert table_of(pilot).cursor_key == ids[44]
+            await press(pilot, "escape")
+            assert (names_in(pilot)[0], table_of(pilot).cursor_key) == (ids[40], ids[44])
+
+    async def test_another_tab_begins_at_its_first_page(self, source: ScriptedSource) -> None:
+        async with opened(source, size=SIZE) as pilot:
+            ids = await _open(pilot, source)
+            await press(pilot, "right_square_bracket")
+            await _filter(pilot, "json.type=refund")
+            await press(pilot, "l", "escape")
+            assert (names_in(pilot)[0], table_of(pilot).cursor_key) == (ids[0], ids[0])
+
+
 class TestTyping:
     async def test_every_key_is_a_letter_there(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:

@@ -10,8 +10,9 @@ from textual.pilot import Pilot
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, PeekError
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import Failure, QueueReader
-from rsmq_tui.protocol.status import ServerStatus, SlowCommand
+from rsmq_tui.protocol.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.servers import WatchedServer
@@ -79,6 +80,25 @@ async def test_what_is_odd_about_a_server_is_said_with_what_to_do() -> None:
         assert "round trip" in text
         await pilot.press("escape")
         await until(pilot, lambda: "VERDICT" in text_of(app_of(pilot)), "back on the overview")
+
+
+async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() -> None:
+    source = AskedSource(info={**INFO, "run_id": "abc"})
+    async with on_the_server(source) as pilot:
+        assert "memory full" not in shown(pilot)
+        info = ServerInfo("abc", 1, "master", 0, 250_000, 1_000_000, START_MS)
+        source.play(replace(source.last, info=info))
+        await until(
+            pilot, lambda: "memory full unknown: it is not filling within 1d 0h" in shown(pilot), "it is unknown"
+        )
+        limit = Limit("memory", source.last.at_ms + 2_400_000, source.last.at_ms + 3_600_000)
+        source.play(replace(source.last, memory_limit=limit))
+        words = "memory full ▲ in 40m–1h 0m, at the rates of the last ten minutes"
+        await until(pilot, lambda: words in shown(pilot), "the forecast is shown")
+        source.play(replace(source.last, memory_limit=limit._replace(soonest_ms=1, latest_ms=1)))
+        await until(pilot, lambda: "memory full ▲ its limit is reached" in shown(pilot), "it is full")
+        source.play(replace(source.last, info=info._replace(run_id="another")))
+        await until(pilot, lambda: "memory full" not in shown(pilot), "of another server nothing is said")
 
 
 async def test_it_asks_every_two_seconds_at_most_and_only_while_it_is_shown() -> None:
@@ -198,5 +218,5 @@ async def test_a_real_server() -> None:
             await press_for_screen(pilot, "i", ServerScreen)
             await until(pilot, lambda: "nothing is saved to disk" in shown(pilot), "the findings are shown")
             assert "Valkey" in shown(pilot)
-            # The screen's one reading, and the test's two: many polls took place, and none of them asked.
-            assert int(client.info("commandstats")["cmdstat_info"]["calls"]) <= calls + 2
+            # The screen's one reading, the poller's one of four sections, and the test's two, in many polls.
+            assert int(client.info("commandstats")["cmdstat_info"]["calls"]) <= calls + 7

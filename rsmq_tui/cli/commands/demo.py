@@ -5,7 +5,6 @@ import os
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -33,8 +32,6 @@ _STATUSES = {
     0: "you quit, or the time of --seconds is over",
     2: "a usage error, or its server cannot be started, or has ended",
 }
-# Shorter than the time after which the workload connects again.
-_LOOK_S = 0.05
 
 
 @click.command(cls=Command, examples=("", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
@@ -153,8 +150,7 @@ def _when_ended(server: Server, do: Callable[[], object]) -> None:
     """Call ``do`` in a thread once the server has ended: another server at its address must not get the workload."""
 
     def watch() -> None:
-        while server.is_running:
-            time.sleep(_LOOK_S)
+        server.wait()
         do()
 
     threading.Thread(target=watch, name="demo-server", daemon=True).start()

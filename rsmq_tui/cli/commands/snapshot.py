@@ -15,6 +15,7 @@ from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -49,13 +50,18 @@ def command(options: Options) -> int:
 def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the documented JSON value; null means unknown, ages and dates are in ms.
 
-    The queues of ``lists`` stand behind its own.
+    The queues of ``lists`` stand behind its own. All parts are of one server.
     """
     parts = (snapshot, *lists)
+    polled = next((part for part in parts if part.info is not None), snapshot)
+    info = polled.info
     return {
         "schema": _SCHEMA,
         "at_ms": max(part.at_ms for part in parts),
         "ns": snapshot.ns,
+        "used_memory_bytes": info.used_memory or None if info is not None else None,
+        "maxmemory_bytes": info.maxmemory or None if info is not None else None,
+        **_until("memory_full", polled.memory_limit, polled.at_ms),
         "queues": [queue_as_json(queue, part.at_ms) for part in parts for queue in part.queues],
     }
 
@@ -81,11 +87,18 @@ def queue_as_json(queue: QueueState, at_ms: int) -> dict[str, Any]:
         "modified_ms": queue.modified_ms,
         "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
         **{f"{name}_ms": None if times is None else getattr(times, f"{name}_ms") for name in _TIMES},
+        "limit": None if queue.limit is None else queue.limit.name,
+        **_until("limit", queue.limit, at_ms),
         "verdict": queue.verdict.value,
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **more,
         **({} if kind.counts_arrivals else {"net_s": queue.net_s}),
     }
+
+
+def _until(name: str, limit: Limit | None, at_ms: int) -> dict[str, Any]:
+    soonest_ms, latest_ms = (None, None) if limit is None else limit.until_ms(at_ms)
+    return {f"{name}_soonest_ms": soonest_ms, f"{name}_latest_ms": latest_ms}
 
 
 async def poll_all(profile: Profile) -> Sequence[Snapshot]:

@@ -1,4 +1,4 @@
-"""Reads an analysis: queues, lines, heat maps and episodes, as values.
+"""Reads an analysis: queues, lines, heat maps, incidents and episodes, as values.
 
 A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the chart.
 In a place that was polled, a queue without a sample did not exist: it counts as 0 in a sum. Times without polls of a
@@ -16,12 +16,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
     BASELINE,
     EPISODES,
     FORECAST,
+    INCIDENTS,
+    PLACES,
     POISON,
     QUEUES,
     ROLLUP_1H,
@@ -33,12 +36,14 @@ from rsmq_tui.history.analysis.schema import (
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
+    DOWN,
     Advice,
     Anomaly,
     Band,
     Episode,
     Forecast,
     HeatMap,
+    Incident,
     Line,
     Point,
     Poison,
@@ -50,7 +55,7 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.store import LAST_MS
 
-Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Poison, QueueFacts)
+Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Incident, Poison, QueueFacts)
 # A limit, because a damaged file may contain millions of days.
 _MOST_DAYS = 3_660
 # 1970 began on a Thursday.
@@ -113,12 +118,15 @@ def read_lines(
     lives: Mapping[Place, TimeRange],
     *,
     step_ms: int | None = None,
+    is_all: bool = False,
 ) -> tuple[Line, ...]:
     """Return lines of about ``points`` points or more; ``lives`` is the recorded span of each place.
 
-    ``asked`` are metrics and statistics; ``step_ms`` sets the exact length of the steps, in whole hours.
+    ``asked`` are metrics and statistics; ``step_ms`` sets the exact length of the steps, in whole hours. ``is_all``
+    says that ``refs`` are all queues: the roll-up of places is read, if there is one.
     """
-    rows, width_ms = _read(tables, refs, asked, span, points if step_ms is None else None)
+    columns = tuple(name for metric, statistic in asked for name in _columns(metric, statistic))
+    rows, width_ms = _read(tables, refs, columns, span, points if step_ms is None else None, is_all=is_all)
     if not rows.num_rows:
         return tuple(Line(metric, statistic, step_ms or width_ms, ()) for metric, statistic in asked)
     seen = _buckets(rows)
@@ -139,14 +147,14 @@ def read_lines(
 
 
 def read_greatest(
-    tables: Tables, refs: Collection[QueueRef], metric: str, span: TimeRange, points: int
+    tables: Tables, refs: Collection[QueueRef], metric: str, span: TimeRange, points: int, *, is_all: bool = False
 ) -> tuple[int, float] | None:
     """Return the maximum of a metric over single queues, with its first time; None if nothing is known.
 
     It is read from the roll-up for a line of ``points`` points. Gaps of other places do not matter.
     """
-    table, _ = _read(tables, refs, [(metric, "max")], span, points)
-    values = table.column(f"{metric}_max").cast(pa.float64(), safe=False)
+    table, _ = _read(tables, refs, (f"{metric}_max",), span, points, is_all=is_all, of_places=(f"{metric}_greatest",))
+    values = table.column(table.num_columns - 1).cast(pa.float64(), safe=False)
     known = pc.if_else(pc.is_finite(values), values, None)
     most = pc.max(known).as_py()
     if most is None:
@@ -183,11 +191,20 @@ def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
 
 
 def _read(
-    tables: Tables, refs: Collection[QueueRef], asked: Sequence[Asked], span: TimeRange, points: int | None
+    tables: Tables,
+    refs: Collection[QueueRef],
+    columns: Sequence[str],
+    span: TimeRange,
+    points: int | None,
+    *,
+    is_all: bool,
+    of_places: Sequence[str] | None = None,
 ) -> tuple[pa.Table, int]:
-    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more; return its width in ms too."""
-    needed = (name for metric, statistic in asked for name in _columns(metric, statistic))
-    columns = tuple(dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *needed)))
+    """Read the coarsest roll-up that is fine enough, or a coarser one that covers more; return its width in ms too.
+
+    If ``is_all``, the rows are those of places, without ``queue``, and with the columns ``of_places`` if these have
+    other names. Analyses of earlier versions have no such rows.
+    """
     choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
     # For older days only a coarse roll-up may exist.
     name = max(choice, key=lambda table: len(tables.days(table, span)))
@@ -195,7 +212,11 @@ def _read(
     # The bucket in which the range begins is included.
     inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
     reach = TimeRange(span.from_ms - width_ms, span.to_ms)
-    return only(tables.read(name, columns, inside & of_queues(refs), reach), refs), width_ms
+    if is_all and tables.days(PLACES, reach) >= tables.days(name, reach):
+        wanted = dict.fromkeys(("bucket_ms", *_PLACE, "samples", *(of_places or columns)))
+        return tables.read(PLACES, tuple(wanted), inside & (pc.field("width_ms") == width_ms), reach), width_ms
+    wanted = dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *columns))
+    return only(tables.read(name, tuple(wanted), inside & of_queues(refs), reach), refs), width_ms
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:
@@ -216,18 +237,19 @@ def _values(table: pa.Table, metric: str, statistic: str, step_ms: int) -> dict[
     column, *others = _columns(metric, statistic)
     value = table.column(column).cast(pa.float64(), safe=False)
     steps = pc.multiply(pc.divide(table.column("bucket_ms"), step_ms), step_ms)
-    keyed = table.select(list(_QUEUE)).append_column("step", steps)
+    of = [name for name in _QUEUE if name in table.column_names]
+    keyed = table.select(of).append_column("step", steps)
     if statistic == "mean":
         weight = table.column(others[0] if others else "samples").cast(pa.float64(), safe=False)
         weight = pc.if_else(pc.and_(pc.is_valid(value), pc.greater(weight, 0.0)), weight, None)
         amount = pc.if_else(pc.is_valid(weight), value if others else pc.multiply(value, weight), None)
         keyed = keyed.append_column("amount", amount).append_column("weight", weight)
-        each = keyed.group_by(["step", *_QUEUE]).aggregate([("amount", "sum", _KNOWN), ("weight", "sum", _KNOWN)])
+        each = keyed.group_by(["step", *of]).aggregate([("amount", "sum", _KNOWN), ("weight", "sum", _KNOWN)])
         scale = 1000.0 if others else 1.0
         mean = pc.multiply(pc.divide(each.column("amount_sum"), each.column("weight_sum")), scale)
     else:
         kind = "min" if statistic == "min" else "max"
-        each = keyed.append_column("amount", value).group_by(["step", *_QUEUE]).aggregate([("amount", kind)])
+        each = keyed.append_column("amount", value).group_by(["step", *of]).aggregate([("amount", kind)])
         mean = each.column(f"amount_{kind}")
     kind = "max" if metric == AGE else "sum"
     each = each.select(["step", *_PLACE]).append_column("value", mean)
@@ -332,17 +354,18 @@ class Analysis(Tables):
         """Return metrics of a queue over time, or those of several together, with about ``points`` points or more.
 
         ``asked`` are metrics and their statistics. Depths and rates are added up. Of ages, and of percentiles of
-        several queues, the maximum is used, because they cannot be added.
+        several queues, the maximum is used, because they cannot be added. A rate of all queues is that of
+        all their messages, over the time that the counters cover.
         """
         refs = self._refs(queues)
         if not refs:
             return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
-        return read_lines(self, refs, asked, span, points, self._lives())
+        return read_lines(self, refs, asked, span, points, self._lives(), is_all=queues is None)
 
     def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:
         """Return the maximum of a metric over single queues in a range, with its time; None if nothing is known."""
         refs = self._refs(queues)
-        return read_greatest(self, refs, metric, span, points) if refs else None
+        return read_greatest(self, refs, metric, span, points, is_all=queues is None) if refs else None
 
     def heat(self, queues: Chosen, metric: str, span: TimeRange, *, by_week: bool = False) -> HeatMap:
         """Return the hourly mean of a metric (of ages, the maximum) by day and hour, or by weekday and hour."""
@@ -351,7 +374,8 @@ class Analysis(Tables):
         if not refs:
             return HeatMap(metric, by_week, ())
         asked = ((metric, statistic),)
-        (line,) = read_lines(self, refs, asked, span, 0, self._lives(), step_ms=HOUR_MS)
+        lives, is_all = self._lives(), queues is None
+        (line,) = read_lines(self, refs, asked, span, 0, lives, step_ms=HOUR_MS, is_all=is_all)
         return by_weekday(line) if by_week else by_day(line, span)
 
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
@@ -365,6 +389,30 @@ class Analysis(Tables):
             if queues is None or places is None or (episode.ref in queues if episode.ref else episode.place in places)
         )
         return tuple(sorted(wanted, key=lambda episode: (episode.start_ms, episode.place, episode.queue or "")))
+
+    def incidents(self, span: TimeRange, queues: Chosen = None) -> tuple[Incident, ...]:
+        """Return the incidents of queues and servers that overlap a range, the earliest first.
+
+        With ``queues``, these are their incidents, and the heads of their servers that were down or stand for one of
+        them. Analyses of earlier versions have no such table: it is computed from their episodes.
+        """
+        if INCIDENTS in self.manifest.tables:
+            inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
+            found = self._values(Incident, INCIDENTS, inside, ended="unknown", cause="")
+        else:
+            whole = (one for one in self._values(Episode, EPISODES, ended="unknown", cause=""))
+            found = (one for one in incidents_of(whole) if span.holds(one.start_ms, one.end_ms))
+        every = tuple(sorted(found, key=lambda one: (one.start_ms, one.place, one.queue or "")))
+        if queues is None:
+            return every
+        servers = {(ref.profile, ref.server) for ref in queues}
+        heads = {one.head_id for one in every if one.ref in queues}
+        return tuple(
+            one
+            for one in every
+            if one.ref in queues
+            or (one.queue is None and (one.id in heads or (DOWN in one.verdicts and one.place[:2] in servers)))
+        )
 
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
@@ -449,6 +497,7 @@ class Analysis(Tables):
 _NEEDED = {
     QUEUES: ("queue", "first_ms", "last_ms"),
     EPISODES: ("verdict", "start_ms", "end_ms"),
+    INCIDENTS: ("id", "start_ms", "end_ms", "worst", "verdicts", "episodes"),
     POISON: ("queue", "id", "first_seen_ms", "last_seen_ms"),
     ADVICE: ("queue",),
     FORECAST: ("queue", "metric", "at_ms"),
@@ -462,7 +511,9 @@ _NAMES = ("profile", "ns", "queue", "id")
 
 
 def _known(value: Any) -> Any:
-    """Return a value, or None for NaN or an infinity."""
+    """Return a value, a list as a tuple; None for NaN or an infinity."""
+    if isinstance(value, list):
+        return tuple(value)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

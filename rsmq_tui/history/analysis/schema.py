@@ -1,11 +1,11 @@
 """The tables of an analysis, their columns, and the layout of files. Other programs read them: keep them compatible.
 
     OUT/_manifest.json             which files make up each table; replaced by one rename when a run is complete
-    OUT/runs/<run>/<table>/...     the files, as Spark wrote them; none ever changes
-    OUT/_checkpoint/...            how far the history has been read
+    OUT/tables/<table>/<run>/...   the files, as Spark wrote them; none ever changes
 
 A table consists of exactly the files that the manifest names: other files belong to a running, failed or old run.
-Tables by day have their days as keys in the manifest; each run writes the others completely. Readers must select
+Tables by day have their days as keys in the manifest; each run writes the others completely. Version 2 kept the files
+in OUT/runs/<run>/<table>. Readers must select
 columns by name: a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` name a place, and with ``queue`` a queue; names are stored as
@@ -15,13 +15,14 @@ or ``_s``, rates in ``_s`` are messages a second.
 
 from rsmq_tui.history.schema import columns_in, schemas_of
 
-VERSION = 2
-MANIFEST_FILE, RUNS = "_manifest.json", "runs"
+VERSION = 3
+MANIFEST_FILE, FILES = "_manifest.json", "tables"
 
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
-VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "verdict_runs", "lifecycle", "poison_days"
+PLACES, VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "places", "verdict_runs", "lifecycle", "poison_days"
 QUEUES, EPISODES, BASELINE, ANOMALIES, FORECAST = "queues", "episodes", "baseline", "anomalies", "forecast"
-POISON, ADVICE = "poison", "advice"
+POISON, ADVICE, INCIDENTS = "poison", "advice", "incidents"
+SOURCES, RUNS = "sources", "runs"
 
 WIDTHS_MS = {ROLLUP_10S: 10_000, ROLLUP_1M: 60_000, ROLLUP_1H: 3_600_000}
 """The roll-ups, and how long a bucket of each is."""
@@ -81,11 +82,31 @@ maxsize: whole: attribute maxsize in the last sample, -1 for no limit
 last_ms: whole: when the last sample was taken
 last_depth: whole: depth in the last sample
 {_each("@_sketch: bytes: KLL sketch of @, to be merged with others", *METRICS)}""",
+    PLACES: f"""\
+width_ms: whole: how long the bucket is: that of rollup_10s, rollup_1m or rollup_1h
+bucket_ms: whole: when the bucket begins
+{_PLACE}\
+queues: whole: queues that have samples in the bucket
+samples: whole: the greatest number of samples of a queue
+covered_ms: whole: how much of the bucket the counters cover, of the queue where that is most
+arrivals: whole: messages sent in the covered time, to all queues; null if nothing is covered
+deletes: whole: messages deleted in the covered time
+receives: whole: receives in the covered time
+redeliveries: whole: receives beyond the first of each message
+ready_mean: float: the sum of the means of ready
+hidden_mean: float: the sum of the means of hidden
+"""
+    + "".join(
+        _each(f"{metric}_@: float: the sum of @ over the queues; of ages, the maximum", *STATISTICS)
+        for metric in METRICS
+    )
+    + _each("@_greatest: float: the greatest @ of a queue", *METRICS),
     VERDICT_RUNS: f"""\
 {_PLACE}\
 queue: text: the queue; null for a run of failed polls of the whole place, whose verdict is down
 verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken or down
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
+since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
 last_ms: whole: the last sample of the run
 continues: flag: whether there is no gap before the run; for failed polls, whether the poll before failed too
 samples: whole: samples in the run
@@ -136,7 +157,7 @@ last_depth: whole: depth when last seen
 {_PLACE}\
 queue: text: the queue; null if the whole place was down
 verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
-start_ms: whole: the first sample in trouble
+start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
 end_ms: whole: the first sample after the trouble, or the last known one if ended is not 'over'
 ended: text: over; unknown if a gap follows; open if the history ends in the episode
 recovered_ms: whole: when it was next ok, with nothing unknown in between; null if not known
@@ -144,8 +165,27 @@ peak_depth: whole: the greatest depth
 peak_ready: whole: the greatest number of ready messages
 peak_ms: whole: when the depth was greatest, first
 peak_age_ms: whole: the greatest age of the first ready message
-affected: whole: messages affected: see rsmq_tui.pipeline.transforms.outlook
+affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
+""",
+    INCIDENTS: """\
+profile: text: the profile's name, empty if the server was given by a URL
+server: text: the server's address
+ns: text: namespace; empty for the head of a server
+queue: text: the queue; null for the head of a server, which stands for what happened together in it: an outage, or
+    incidents of several queues that began within a minute
+id: text: identifies the incident: computed from the names above and start_ms
+head_id: text: the head that the incident belongs to; null for a head, and for an incident of its own
+start_ms: whole: when the first condition began
+end_ms: whole: when the last episode ended, or the last known time of it if ended is not 'over'
+ended: text: over; unknown if a gap follows; open if the history ends in the incident
+recovered_ms: whole: when the queue was next ok, with nothing unknown in between; null if not known
+worst: text: the worst verdict: down, broken, stalled, leaking, growing, poisoned or aged
+verdicts: texts: all verdicts in the order in which they began, each once
+peak_depth: whole: the greatest depth; for a head, of one queue
+affected: whole: the most messages that one episode affected; for a head, the sum over its incidents
+episodes: whole: number of episodes
+cause: text: the cause of the longest episode with the worst verdict, in one sentence
 """,
     BASELINE: f"""\
 {_QUEUE}\
@@ -186,7 +226,39 @@ advised_vt_s: float: the vt that would cover 99 %; null if too little is known
 told: text: the advice in one sentence
 """,
 }
+_LINEAGE = {
+    SOURCES: """\
+source: text: samples or messages: the table of the history
+name: text: a file of the history that was read, or could not be read
+first_ms: whole: the first time of its rows; null if unknown
+last_ms: whole: the last time of its rows
+rows: whole: its rows
+run: text: the run that read it first
+""",
+    RUNS: """\
+run: text: the run
+made_ms: whole: when it was complete
+seconds: float: how long it took
+version: text: the version of rsmq-tui
+spark: text: the version of Spark
+schema: whole: the version of the tables
+history: text: the history that was read
+sources: whole: files of the history that were new
+rows_in: whole: rows in these files; null if unknown
+left_out: whole: files of the history that could not be read, of this and of earlier runs
+hours: whole: hours of samples that were computed
+days: whole: days of messages that were computed
+rows_out: whole: rows written to all tables
+from_ms: whole: the first time of the new rows
+to_ms: whole: the last time of the new rows
+covered_ms: whole: time with samples in the computed hours, added up over places
+gaps: whole: gaps between samples in the computed hours, added up over places
+gap_ms: whole: how long these gaps are together
+""",
+}
 BY_DAY = {table: columns_in(text) for table, text in _BY_DAY.items()}
+"""The tables that are computed from a history by day."""
 WHOLE = {table: columns_in(text) for table, text in _WHOLE.items()}
-COLUMNS = BY_DAY | WHOLE
+"""The tables that are computed from those by day."""
+COLUMNS = BY_DAY | WHOLE | {table: columns_in(text) for table, text in _LINEAGE.items()}
 SCHEMAS = schemas_of(COLUMNS)

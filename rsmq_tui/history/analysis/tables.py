@@ -3,9 +3,11 @@
 A reader sees one complete run, or none: if a run replaces the files meanwhile, the new manifest is read. A file that
 cannot be read is left out and named in ``problems``. The manifest is JSON:
 
-    {"schema": 1, "run": "...", "made_ms": 1, "history": "...", "problems": ["..."],
-     "tables": {"rollup_1m": {"2031-05-17": ["runs/.../part-0.parquet"]},
-                "episodes": {"": ["runs/.../part-0.parquet"]}}}
+    {"schema": 3, "run": "...", "made_ms": 1, "history": "...", "problems": ["..."],
+     "tables": {"rollup_1m": {"2031-05-17": ["tables/rollup_1m/.../part-0.parquet"]},
+                "episodes": {"": ["tables/episodes/.../part-0.parquet"]}},
+     "settings": {"poison_rc": 5}, "listed": {"samples": {"2031-05-17": "..."}},
+     "left_out": {"samples/day=2031-05-17/a.parquet": ["...", "..."]}, "replaced": ["tables/.../part-0.parquet"]}
 """
 
 import json
@@ -34,13 +36,23 @@ WHOLE_KEY = ""
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One complete run: its time, its history, its problems, and the files of each table by day."""
+    """One complete run: its time, its history, its problems, and the files of each table by day.
+
+    The rest is for the next run. ``settings`` are those of the tables. ``listed`` has a stamp for each day of the
+    history whose files are all in the table ``sources``. ``left_out`` has the stamp of each file that could not be
+    read, and the reason. ``replaced`` are the files that only the run before names.
+    """
 
     run: str
     made_ms: int
     history: str
     problems: tuple[str, ...] = ()
     tables: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    listed: dict[str, dict[str, str]] = field(default_factory=dict)
+    left_out: dict[str, tuple[str, str]] = field(default_factory=dict)
+    replaced: tuple[str, ...] = ()
+    schema: int = VERSION
 
     def files(self, table: str, from_day: str = "", to_day: str = "9999-99-99") -> list[str]:
         """Return the files of a table between two days, both included; names are relative to the analysis."""
@@ -53,7 +65,7 @@ class Manifest:
 
     def as_text(self) -> str:
         """Return what ``_manifest.json`` holds."""
-        return json.dumps({"schema": VERSION, **asdict(self)}) + "\n"
+        return json.dumps(asdict(self)) + "\n"
 
 
 def read_manifest(store: Store) -> Manifest | None:
@@ -67,7 +79,7 @@ def read_manifest(store: Store) -> Manifest | None:
         return None
     try:
         return _read(parse_json(text), store.label)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise HistoryError(
             f"{store.label}/{MANIFEST_FILE} is damaged ({why}): run the pipeline with --full to rebuild it"
@@ -96,6 +108,17 @@ def _read(told: Any, label: str) -> Manifest:
         _of(str, told["history"], "history"),
         tuple(_of(str, problem, "a problem") for problem in _of(list, told["problems"], "problems")),
         tables,
+        _of(dict, told.get("settings", {}), "settings"),
+        {
+            table: {day: _of(str, stamp, "a stamp") for day, stamp in _of(dict, days, table).items()}
+            for table, days in _of(dict, told.get("listed", {}), "listed").items()
+        },
+        {
+            name: (_of(str, about[0], "a stamp"), _of(str, about[1], "a reason"))
+            for name, about in _of(dict, told.get("left_out", {}), "left_out").items()
+        },
+        tuple(_of(str, name, "the name of a file") for name in _of(list, told.get("replaced", []), "replaced")),
+        version,
     )
 
 

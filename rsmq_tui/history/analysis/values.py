@@ -98,6 +98,45 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
+class Incident:
+    """Troubles of one queue that belong together; where ``queue`` is None, what happened together in one server.
+
+    The latter is the head of other incidents, whose ``head_id`` is its ``id``; the namespace of its place is empty.
+    ``worst`` is the worst verdict, ``verdicts`` are all of them in order, each once; ``episodes`` is their number.
+    ``ended`` is as for an episode.
+    """
+
+    place: Place
+    queue: str | None
+    id: str
+    worst: str
+    verdicts: tuple[str, ...]
+    start_ms: int
+    end_ms: int
+    ended: str
+    recovered_ms: int | None
+    peak_depth: int | None
+    affected: int | None
+    episodes: int
+    cause: str
+    head_id: str | None = None
+
+    @property
+    def ref(self) -> QueueRef | None:
+        """The queue; None for the head of a server."""
+        return None if self.queue is None else QueueRef(*self.place, self.queue)
+
+    @property
+    def length_ms(self) -> int:
+        """How long it lasted, as far as it is known."""
+        return max(0, self.end_ms - self.start_ms)
+
+    def within(self, span: TimeRange) -> int:
+        """Return how many ms of a range it lasted."""
+        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One metric over time: a point for each step of ``step_ms``, at its beginning; a value of None is a gap."""
 

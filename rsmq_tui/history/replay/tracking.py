@@ -173,7 +173,7 @@ class RecordedTrend(Trend):
         """Return a copy, for screens to draw while this one changes."""
         same = Trend()
         same.times_ms, same.gaps_ms = self.times_ms.copy(), self.gaps_ms.copy()
-        same.totals = deque(self.totals, self.totals.maxlen)
+        same.totals = self.totals.copy()
         for name, series in self.series.items():
             copied = same.series[name] = type(series)([])
             copied.times_ms = same.times_ms
@@ -257,7 +257,7 @@ class PlaceTrack:
         depth, ready, hidden = (pc.sum(rows.column(name)).as_py() or 0 for name in ("depth", "ready", "hidden"))
         rated = [pc.sum(rates[name]).as_py() for name in ("arrivals_s", "deletes_s", "receives_s")]
         self._totals = Totals(depth, ready, hidden, *rated)
-        trend.totals.append(TotalsPoint(at_ms, ready, hidden, *rated))
+        trend.add_totals(TotalsPoint(at_ms, ready, hidden, *rated))
         if trend.is_due(at_ms):
             self._open_bucket(at_ms, rows)
         trend.forget_old(at_ms)

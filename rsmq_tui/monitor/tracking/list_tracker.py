@@ -8,7 +8,8 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.monitor.tracking.rsmq_tracker import MEASURED_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.forecast import Ages
+from rsmq_tui.monitor.tracking.rsmq_tracker import DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
@@ -93,7 +94,17 @@ class ListTracker(Tracker):
     """
 
     NUMBERS = 9
-    __slots__ = ("_age", "_age_key", "_is_restored", "_moved_ms", "_path", "_returns", "_taken_ms", "_takes_known_ms")
+    __slots__ = (
+        "_age",
+        "_age_key",
+        "_ages",
+        "_is_restored",
+        "_moved_ms",
+        "_path",
+        "_returns",
+        "_taken_ms",
+        "_takes_known_ms",
+    )
 
     def __init__(
         self, name: str, trend: Trend, thresholds: Thresholds, place: str = "", path: JsonPath | None = None
@@ -102,6 +113,8 @@ class ListTracker(Tracker):
         self._path = path
         self._age_key: list[object] | None = None
         self._age: tuple[int | None, str | None] = (None, None)
+        # None if items have no times.
+        self._ages = None if path is None else Ages()
         # Since when the next item has been the same, as far as is known; ``_taken_ms`` is the last observed take.
         self._moved_ms = 0
         self._taken_ms: int | None = None
@@ -123,9 +136,8 @@ class ListTracker(Tracker):
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
         expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
         self._follow(before, sample, overdue_ms)
-        earlier = self._sample_at(0, references, sample)
-        net_s = sample.net_since(earlier)
-        trend_s = sample.net_since(self._sample_at(1, references, sample))
+        earlier, before_trend = self._rates_from(references, sample)
+        net_s, trend_s = sample.net_since(earlier), sample.net_since(before_trend)
         oldest_ms, problem = self._read_age(head) if head else (None, None)
         problems: tuple[str, ...] = (problem,) if problem else ()
         if hidden is None:
@@ -138,8 +150,12 @@ class ListTracker(Tracker):
         )
         is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
         drain, drain_s = net_drain_of(ready, trend_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
-        # Items that leave are not counted, so that the age of the next one cannot be forecast.
-        limit = self._limit_at(sample, None, is_still=net_s == trend_s == 0)
+        if self._ages is not None:
+            self._ages = Ages() if problem else self._ages
+            self._ages.add(at_ms, 0 if oldest_ms is None else max(0, at_ms - oldest_ms))
+        # As many may come as go: it is still only if the next item has been the same as long as its depth.
+        is_still = net_s == trend_s == 0 and at_ms - self._moved_ms >= DRAIN_SPAN_MS
+        limit = self._limit_at(sample, oldest_ms, is_still=is_still, ages=self._ages)
         self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
         # fmt: off
         self.state = QueueState(
@@ -262,10 +278,11 @@ class ListTracker(Tracker):
             due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
         if sample.ready:
             due += [self._moved_ms + limits.stalled_ms, (self._taken_ms or 0) + _STEADY_MS]
+            due.append(self._moved_ms + DRAIN_SPAN_MS)
         if overdue_ms is not None:
             due.append(self._returns.since_ms(overdue_ms) + self._returns.limit_ms(limits.leaking_ms))
         if oldest_ms is not None:
-            due.append(oldest_ms + limits.aged_ms)
+            due += self._forecast_due_ms(sample, oldest_ms)
         return min(moment for moment in due if moment > sample.at_ms)
 
 

@@ -1,10 +1,11 @@
 """Keeps the last hour of a place across restarts: series of counters, sums, and when conditions began.
 
 Each place has an SQLite file. Every ``EVERY_MS`` of server time, a thread writes one bucket of counters and the state
-of all trackers in one transaction. Several dashboards may share the file: the last one to write a bucket, or the
-state, wins, and all of them have seen the same server. SQLite rather than a file that is replaced as a whole, because
-a write then costs one bucket instead of an hour of them, and because a writer that is killed loses nothing of what was
-there. A file that cannot be used never stops the polls: ``problem`` says why.
+of all trackers in one transaction. One bucket of each half hour is kept for a day, for the sums of a day. Several
+dashboards may share the file: the last one to write a bucket, or the state, wins, and all of them have seen the same
+server. SQLite rather than a file that is replaced as a whole, because a write then costs one bucket instead of an hour
+of them, and because a writer that is killed loses nothing of what was there. A file that cannot be used never stops the
+polls: ``problem`` says why.
 """
 
 import asyncio
@@ -23,15 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, Moment, Past, TotalsPoint
+from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, MARK_MS, MARKS, Moment, Past, TotalsPoint
 
 if TYPE_CHECKING:
     import sqlite3
 
 EVERY_MS = 30_000
 KEPT_MS = 3_600_000
-# Older buckets than these are kept for every second slot only.
-_FINE_MS = BUCKETS * BUCKET_MS
+_MARKS_KEPT_MS = MARKS * MARK_MS
 VERSION = 1
 # "rsmm", in the file's header.
 _APPLICATION_ID = 0x72736D6D
@@ -93,7 +93,11 @@ class Memory:
         past = await asyncio.shield(self._loading)
         self._kept_ms = at_ms
         # A clock that was set back, or another server with the same address, makes the past useless.
-        if past is not None and 0 <= at_ms - past.last.at_ms <= KEPT_MS:
+        if past is None or at_ms < past.last.at_ms:
+            return
+        count = len(past.names)
+        sampler.trend.marks = {name: past.marks[index::count] for index, name in enumerate(past.names)}
+        if at_ms - past.last.at_ms <= KEPT_MS:
             sampler.restore(past, at_ms)
 
     def keep(self, sampler: Sampler, at_ms: int) -> None:
@@ -209,10 +213,12 @@ def _write(db: "sqlite3.Connection", moment: Moment) -> None:
         db.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (digest, zlib.compress(names, 1)))
         db.execute("INSERT OR REPLACE INTO bucket VALUES (?, ?, ?, ?)", (at_ms // EVERY_MS, at_ms, digest, counters))
         db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", (at_ms, digest, numbers, more))
-        # Later than now are those of a clock that was set back.
+        # Later than now are those of a clock that was set back. One a minute is kept for an hour, then one a half hour.
+        first = "(SELECT min(slot) FROM bucket GROUP BY at_ms / ?)"
         db.execute(
-            "DELETE FROM bucket WHERE at_ms < ? OR at_ms > ? OR (at_ms < ? AND slot % 2)",
-            (at_ms - KEPT_MS, at_ms, at_ms - _FINE_MS),
+            f"DELETE FROM bucket WHERE at_ms > ? OR at_ms < ? OR (at_ms < ? AND slot NOT IN {first})"
+            f" OR (at_ms < ? AND slot NOT IN {first})",
+            (at_ms, at_ms - _MARKS_KEPT_MS, at_ms - KEPT_MS, MARK_MS, at_ms - BUCKETS_MS, COARSE_MS),
         )
         db.execute("DELETE FROM names WHERE id <> ? AND id NOT IN (SELECT names FROM bucket)", (digest,))
 
@@ -226,26 +232,34 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     if state is None:
         return None
     at_ms, latest, packed_numbers, packed_more = state
-    buckets = [bucket for bucket in buckets if at_ms - KEPT_MS <= bucket[0] <= at_ms]
+    buckets = [bucket for bucket in buckets if at_ms - _MARKS_KEPT_MS <= bucket[0] <= at_ms]
+    recent = [bucket for bucket in buckets if bucket[0] >= at_ms - KEPT_MS]
+    marks = {time_ms // MARK_MS: time_ms for time_ms, _, _ in reversed(buckets)}.values()
     lists = {key: _names(named[key]) for key in dict.fromkeys((latest, *(key for _, key, _ in buckets)))}
-    names = list(dict.fromkeys(chain.from_iterable(lists.values())))
+    # What was not there in the last hour does not go on.
+    names = list(dict.fromkeys(chain.from_iterable(lists[key] for key in (latest, *(key for _, key, _ in recent)))))
     orders = {key: None if each == names else _order(each, names) for key, each in lists.items()}
     columns = [array("d") for _ in range(_COLUMNS)]
-    for _, key, packed in buckets:
-        size = len(lists[key])
+    marked = array("d")
+    for time_ms, key, packed in buckets:
+        size, order = len(lists[key]), orders[key]
         numbers = _unshuffled("d", _inflated(packed), size * _COLUMNS)
-        order = orders[key]
-        for index, column in enumerate(columns):
-            values = numbers[index * size : (index + 1) * size]
-            column.extend(values if order is None else array("d", map([*values, nan].__getitem__, order)))
+        counters = [numbers[index * size : (index + 1) * size] for index in range(_COLUMNS)]
+        if order is not None:
+            counters = [array("d", map([*values, nan].__getitem__, order)) for values in counters]
+        for column, values in zip(columns, counters, strict=True) if time_ms >= recent[0][0] else ():
+            column.extend(values)
+        if time_ms in marks:
+            for values in (array("d", [time_ms]) * len(names), *counters[2:]):
+                marked.extend(values)
     # A bucket without any queue follows: there, charts show a gap.
     for column in columns:
         column.extend(array("d", [nan]) * len(names))
-    times_ms = [*(time_ms for time_ms, _, _ in buckets), at_ms + 1]
+    times_ms = [*(time_ms for time_ms, _, _ in recent), at_ms + 1]
     totals, more = json.loads(_inflated(packed_more))
     points = [TotalsPoint(*point) for point in totals]
     known = _unshuffled("q", _inflated(packed_numbers))
-    return Past(Moment(at_ms, lists[latest], [], points, known, dict(more)), times_ms, names, columns)
+    return Past(Moment(at_ms, lists[latest], [], points, known, dict(more)), times_ms, names, columns, marked)
 
 
 def _names(packed: bytes) -> list[str]:

@@ -13,7 +13,7 @@ from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, Limit, limit_of
+from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import (
     STILL,
     UNKNOWN,
@@ -125,11 +125,13 @@ class Tracker(ABC):
     monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
     state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
     is not sampled. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
-    row meanwhile, otherwise 0. A memory has ``NUMBERS`` numbers of it.
+    row meanwhile, otherwise 0. ``memory_limit`` is when the memory of the server will be full. A memory
+    has ``NUMBERS`` numbers of it.
     """
 
     NUMBERS: ClassVar[int]
     __slots__ = (
+        "_changed",
         "_earlier",
         "_first",
         "_growth_known_ms",
@@ -144,6 +146,7 @@ class Tracker(ABC):
         "_troubles",
         "_watched_from_ms",
         "look",
+        "memory_limit",
         "own_change_ms",
         "row",
         "sample",
@@ -160,6 +163,9 @@ class Tracker(ABC):
         self.state: QueueState | None = None
         self.look: Look | None = None
         self.own_change_ms = 0
+        # The last sample that a change of this program may have affected.
+        self._changed: Sample | None = None
+        self.memory_limit: Limit | None = None
         self._name = name
         self._place = place
         self._thresholds = thresholds
@@ -245,16 +251,18 @@ class Tracker(ABC):
         self._may_grow = self._may_grow or sample.depth >= limits.growing_messages
         return self._growth_known_ms if self._may_grow else 0
 
-    def _limit_at(self, sample: Sample, due_ms: int | None, *, is_still: bool) -> Limit | None:
+    def _limit_at(
+        self, sample: Sample, due_ms: int | None, *, is_still: bool, ages: Ages | None = None
+    ) -> Limit | None:
         """Return the limit that the queue reaches first; of a queue that moves, as of the last ``_LIMIT_EVERY_MS``.
 
-        The first ready message became due at ``due_ms``, None for unknown.
+        The first ready message became due at ``due_ms``, None for unknown; ``ages`` as in ``limit_of``.
         """
         at_ms, limits = sample.at_ms, self._thresholds
         age_ms = None if due_ms is None else at_ms - due_ms
         # Fast path: most queues have no limit of their depth, and no message that waits for long.
         is_waiting = age_ms is not None and age_ms >= _WAITING_SHARE * limits.aged_ms
-        if not (limits.depth_limit or is_waiting):
+        if not (limits.depth_limit or is_waiting or self.memory_limit):
             self._limit = None
         elif is_still or at_ms >= self._limit_due_ms:
             self._limit_due_ms = at_ms if is_still else at_ms + _LIMIT_EVERY_MS
@@ -267,8 +275,15 @@ class Tracker(ABC):
                 age_ms=age_ms if is_waiting else None,
                 age_limit_ms=limits.aged_ms,
                 is_still=is_still,
+                ages=ages,
+                memory=self.memory_limit,
             )
         return self._limit
+
+    def _forecast_due_ms(self, sample: Sample, due_ms: int) -> tuple[int, ...]:
+        """Return when the forecast of a queue that is still may change; its first message became due at ``due_ms``."""
+        aged_ms = self._thresholds.aged_ms
+        return due_ms + aged_ms, due_ms + ceil(_WAITING_SHARE * aged_ms), self._known_from_ms(sample) + KNOWN_MS
 
     def _known_from_ms(self, sample: Sample) -> int:
         """Return from when on the samples of the series may be compared."""
@@ -278,6 +293,16 @@ class Tracker(ABC):
         """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
         self._earlier = [None] * 4
+
+    def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
+        """Return the samples from which rates and the trend count: none spans a change of this program."""
+        if self.own_change_ms:
+            self._changed = sample
+        earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
+        changed = self._changed
+        if changed is None or changed.at_ms <= before_trend.at_ms:
+            return earlier, before_trend
+        return changed if changed.at_ms > earlier.at_ms else earlier, changed
 
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
         """Return the sample at a reference, or the first sample if the queue is younger than that bucket.
@@ -369,9 +394,8 @@ class QueueTracker(Tracker):
         head = self._read_head(row, at_ms) if depth else _NO_HEAD
         sent_ms, due_ms = head[:2] if sample.ready else (None, None)
         self._follow(sample, due_ms, never_received=totalrecv == 0)
-        earlier = self._sample_at(0, references, sample)
-        rates = sample.rates_since(earlier)
-        trend = sample.rates_since(self._sample_at(1, references, sample))
+        earlier, before_trend = self._rates_from(references, sample)
+        rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
         grows = rates is not None and rates.arrivals_s > rates.deletes_s
         growth_known_ms = 0
         if self._growth_known_ms:
@@ -604,8 +628,7 @@ class QueueTracker(Tracker):
         if (idle_since_ms := self._idle_since_ms()) is not None:
             due.append(idle_since_ms + limits.stalled_ms)
         if due_ms is not None:
-            due += [due_ms + limits.aged_ms, due_ms + ceil(_WAITING_SHARE * limits.aged_ms)]
-            due.append(self._known_from_ms(sample) + KNOWN_MS)
+            due += self._forecast_due_ms(sample, due_ms)
         if self._growth_known_ms:
             due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
             if self._first is not None:
@@ -712,13 +735,15 @@ class Sampler:
         self._references: References = (None, None, None, None)
         # The queues that this program changes, and how many polls have begun since.
         self._own_changes: dict[str, int] = {}
+        self._memory_limit: Limit | None = None
 
     def note_own_change(self, names: Iterable[str]) -> None:
         """Note that this program changes these queues: what the running poll and the next one see may be its work."""
         self._own_changes |= dict.fromkeys(names, 0)
 
-    def begin(self, at_ms: int) -> None:
-        """Start a poll made at that server time."""
+    def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
+        """Start a poll made at that server time; ``memory_limit`` is when the memory of the server will be full."""
+        self._memory_limit = memory_limit
         self._since_poll_ms = at_ms - self._at_ms
         self._at_ms = at_ms
         self._states = []
@@ -745,6 +770,7 @@ class Sampler:
                 keep(before)
                 continue
             tracker.own_change_ms = self._since_poll_ms if name in self._own_changes else 0
+            tracker.memory_limit = self._memory_limit
             state = tracker.update(row, at_ms, self._references)
             self._totals.replace(before, state)
             keep(state)
@@ -761,7 +787,7 @@ class Sampler:
             for tracker in self._trackers.values():
                 tracker.series.append(tracker.sample)
         totals = self._totals.totals(states)
-        self.trend.totals.append(
+        self.trend.add_totals(
             TotalsPoint(
                 self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
             )

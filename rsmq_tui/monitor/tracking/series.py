@@ -1,7 +1,7 @@
 """The last hour of every queue, stored compactly: 10,000 queues fit in 60 MB.
 
 Counters are stored every ``BUCKET_MS``; of what is older than ``BUCKETS`` of these, one bucket for each ``COARSE_MS``
-stays. Rates are computed on reading, over the measured interval.
+stays, with the highest counts of that time. Rates are computed on reading, over the measured interval.
 """
 
 from array import array
@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isnan
+from operator import sub
 from typing import Any, ClassVar, NamedTuple
 
 BUCKET_MS = 5_000
@@ -17,11 +18,14 @@ BUCKETS = 120
 COARSE_MS = 60_000
 COARSE_BUCKETS = 50
 BUCKETS_MS = BUCKET_MS * BUCKETS
+TREND_MS = 3_600_000
 # The counters of a day are stored at this distance.
 MARK_MS = 1_800_000
 MARKS = 49
 SUM_SPANS_MS = (60_000, 3_600_000, 86_400_000)
-TOTALS_KEPT = 900
+# So many sums are kept as they are; of older ones, the highest of each time of this length.
+TOTALS_FINE = 600
+TOTALS_COARSE_MS = 20_000
 _NAN = float("nan")
 
 
@@ -59,11 +63,15 @@ class FlightTimes(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """How many messages were sent to and received from a queue in the last ``span_ms``."""
+    """How many messages were sent to and received from a queue in the last ``span_ms``.
+
+    They are not ``whole`` if the counters are known for a shorter time than is asked for.
+    """
 
     span_ms: int
     sent: int
     received: int
+    whole: bool = True
 
 
 class Sample(NamedTuple):
@@ -115,7 +123,9 @@ class ListSample(Sample):
 class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
-    __slots__ = ("depth", "flights", "marks", "ready", "times_ms", "totalrecv", "totalsent")
+    __slots__ = (
+        "depth", "flights", "hidden_peaks", "marks", "ready", "ready_peaks", "times_ms", "totalrecv", "totalsent"
+    )  # fmt: skip
     sample: ClassVar[type[Sample]] = Sample
 
     def __init__(self, times_ms: list[int]) -> None:
@@ -125,7 +135,10 @@ class QueueSeries:
         self.ready = array("d", [_NAN]) * missed
         self.totalsent = array("d", [_NAN]) * missed
         self.totalrecv = array("d", [_NAN]) * missed
-        # Time, totalsent and totalrecv, every half hour.
+        # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves.
+        self.ready_peaks = array("d", [_NAN]) * (missed - BUCKETS)
+        self.hidden_peaks = array("d", [_NAN]) * (missed - BUCKETS)
+        # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist.
         self.marks = array("d")
         # None until the queue was sampled: most queues of many are rarely.
         self.flights: deque[FlightTimes] | None = None
@@ -141,19 +154,37 @@ class QueueSeries:
             del self.marks[: -3 * MARKS]
 
     def add_flights(self, times: FlightTimes) -> None:
-        """Store a sample of messages in flight for the chart."""
+        """Store a sample of messages in flight for the chart; of older ones, one a minute."""
         if self.flights is None:
-            self.flights = deque(maxlen=BUCKETS)
+            self.flights = deque()
         flights = self.flights
-        while flights and flights[0].at_ms < times.at_ms - BUCKETS_MS:
+        while flights and flights[0].at_ms < times.at_ms - TREND_MS:
             flights.popleft()
         if not flights or times.at_ms - flights[-1].at_ms >= BUCKET_MS:
             flights.append(times)
+        index = len(flights) - BUCKETS - 1
+        if index > 0 and flights[index].at_ms - flights[index - 1].at_ms < COARSE_MS:
+            merged = map(_higher, flights[index - 1][1:], flights[index][1:])
+            flights[index - 1] = FlightTimes(flights[index - 1].at_ms, *merged)  # type: ignore[arg-type]
+            del flights[index]
 
     def forget(self, buckets: slice) -> None:
-        """Drop these buckets."""
-        for values in (self.depth, self.ready, self.totalsent, self.totalrecv):
+        """Drop these buckets, the first ones."""
+        for values in (self.depth, self.ready, self.totalsent, self.totalrecv, self.ready_peaks, self.hidden_peaks):
             del values[buckets]
+
+    def coarsen(self, index: int, *, merge: bool) -> None:
+        """Let the bucket after those with peaks be one of them, or, to ``merge`` it, a part of the last of them."""
+        ready = self.ready[index]
+        hidden = self.depth[index] - ready
+        if not merge:
+            self.ready_peaks.append(ready)
+            self.hidden_peaks.append(hidden)
+            return
+        # If either is not known, the first one stays.
+        self.ready_peaks[-1] = max(self.ready_peaks[-1], ready)
+        self.hidden_peaks[-1] = max(self.hidden_peaks[-1], hidden)
+        del self.depth[index], self.ready[index], self.totalsent[index], self.totalrecv[index]
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
@@ -171,6 +202,9 @@ class QueueSeries:
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
         self.depth, self.ready, self.totalsent, self.totalrecv = counters
+        coarse = max(0, len(self.ready) - BUCKETS)
+        self.ready_peaks = self.ready[:coarse]
+        self.hidden_peaks = array("d", map(sub, self.depth[:coarse], self.ready_peaks))
 
 
 class ListSeries(QueueSeries):
@@ -190,10 +224,24 @@ class TotalsPoint(NamedTuple):
     deletes_s: float | None
     receives_s: float | None
 
+    def merged(self, later: "TotalsPoint") -> "TotalsPoint | None":
+        """Return the higher values of two polls of about the same time; None if one is a gap, or they are apart."""
+        is_near = self.at_ms // TOTALS_COARSE_MS == later.at_ms // TOTALS_COARSE_MS
+        if self.ready is None or later.ready is None or not is_near:
+            return None
+        return TotalsPoint(self.at_ms, *map(_higher, self[1:], later[1:]))  # type: ignore[arg-type]
+
+
+def _higher(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class QueuePoint:
-    """One queue in one bucket; None for unknown. ``net_s`` is the change of a list queue's depth per second."""
+    """One queue in one bucket; None for unknown. ``net_s`` is the change of a list queue's depth per second.
+
+    ``ready`` and ``hidden`` are the highest counts of the time that the bucket stands for.
+    """
 
     at_ms: int
     ready: float | None
@@ -239,13 +287,15 @@ class Moment:
 class Past:
     """What was kept until the moment ``last``: counters of ``names`` in each bucket, one column for each counter.
 
-    The last bucket is just after ``last`` and empty, so that charts show a gap.
+    The last bucket is just after ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
+    time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one.
     """
 
     last: Moment
     times_ms: list[int]
     names: list[str]
     columns: "list[array[float]]"
+    marks: "array[float]"
 
 
 class Trend:
@@ -253,9 +303,11 @@ class Trend:
 
     def __init__(self) -> None:
         self.times_ms: list[int] = []
-        self.totals: deque[TotalsPoint] = deque(maxlen=TOTALS_KEPT)
+        self.totals: deque[TotalsPoint] = deque()
         self.series: dict[str, QueueSeries] = {}
         self.gaps_ms: list[int] = []
+        # The counters of a day of queues that have no series yet.
+        self.marks: dict[str, array[float]] = {}
 
     def is_due(self, at_ms: int) -> bool:
         """Return whether a new bucket is due."""
@@ -270,13 +322,27 @@ class Trend:
         if index < 0:
             return
         is_coarse = index == 0 or times_ms[index] - times_ms[index - 1] >= COARSE_MS
-        if not is_coarse and not self._is_gap(times_ms[index], times_ms[index + 1]):
-            self.forget(slice(index, index + 1))
+        merge = not is_coarse and not self._is_gap(times_ms[index], times_ms[index + 1])
+        for series in self.series.values():
+            series.coarsen(index, merge=merge)
+        if merge:
+            del times_ms[index]
         elif len(times_ms) > BUCKETS + COARSE_BUCKETS:
             self.forget(slice(1))
 
+    def add_totals(self, point: TotalsPoint) -> None:
+        """Append the sums of a poll; those of an hour are kept."""
+        totals = self.totals
+        totals.append(point)
+        index = len(totals) - TOTALS_FINE - 1
+        if index > 0 and (merged := totals[index - 1].merged(totals[index])) is not None:
+            totals[index - 1] = merged
+            del totals[index]
+        while totals[0].at_ms < point.at_ms - TREND_MS:
+            totals.popleft()
+
     def forget(self, buckets: slice) -> None:
-        """Drop these buckets of all queues."""
+        """Drop these buckets of all queues, the first ones."""
         del self.times_ms[buckets]
         for series in self.series.values():
             series.forget(buckets)
@@ -284,6 +350,7 @@ class Trend:
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Add a new queue and return its series."""
         series = self.series[name] = kind(self.times_ms)
+        series.marks = self.marks.pop(name, series.marks)
         return series
 
     def remove_queue(self, name: str) -> None:
@@ -295,7 +362,7 @@ class Trend:
         oldest_ms = self.times_ms[0] if self.times_ms else at_ms
         self.gaps_ms = [*(gap_ms for gap_ms in self.gaps_ms if oldest_ms < gap_ms < at_ms), at_ms]
         if self.totals and self.totals[-1].ready is not None:
-            self.totals.append(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
+            self.add_totals(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
     def reference(self, at_ms: int, span_ms: int) -> Reference | None:
         """Return the bucket of about ``span_ms`` ago, or the oldest one after the last gap; None if there is none."""
@@ -318,18 +385,23 @@ class Trend:
         series = self.series.get(name)
         return [] if series is None or series.flights is None else list(series.flights)
 
-    def sums(self, name: str, at_ms: int, sent: int, received: int) -> list[Sums]:
+    def sums(self, name: str, at_ms: int, sent: int, received: int, created_ms: int | None = None) -> list[Sums]:
         """Return what was sent and received in about the last minute, hour and day, from the counters of now.
 
         A span is a little longer than that, or as long as the counters are known; spans that are the same are left
-        out. Counters that were lower than before belong to a queue that was created anew: nothing before that counts.
+        out. Nothing from before the queue was created counts: before ``created_ms``, or when counters were higher.
         """
         series = self.series.get(name)
         if series is None:
             return []
         stored = zip(series.marks[::3], series.marks[1::3], series.marks[2::3], strict=True)
         buckets = zip(self.times_ms, series.totalsent, series.totalrecv, strict=False)
-        known = [(int(at), int(one), int(other)) for at, one, other in sorted([*stored, *buckets]) if not isnan(one)]
+        begin_ms = 0 if created_ms is None or created_ms > at_ms else created_ms
+        known = [
+            (int(at), int(one), int(other))
+            for at, one, other in sorted([*stored, *buckets])
+            if not isnan(one) and at >= begin_ms
+        ]
         found: list[Sums] = []
         before = sent, received
         since: list[tuple[int, int, int]] = []
@@ -341,7 +413,7 @@ class Trend:
         for span_ms in SUM_SPANS_MS if since else ():
             at, one, other = next((each for each in since if each[0] <= at_ms - span_ms), since[-1])
             if at < at_ms and (not found or found[-1].span_ms != at_ms - at):
-                found.append(Sums(at_ms - at, sent - one, received - other))
+                found.append(Sums(at_ms - at, sent - one, received - other, at <= at_ms - span_ms))
         return found
 
     def queue(self, name: str, first: int = 0) -> Iterator[QueuePoint]:
@@ -359,8 +431,10 @@ class Trend:
                 rates = None if earlier is None else sample.rates_since(earlier)
                 net_s = None if earlier is None else sample.net_since(earlier)
                 arrivals_s, deletes_s, receives_s = rates or (None, None, None)
-                hidden = sample.depth - sample.ready
-                yield QueuePoint(at_ms, sample.ready, hidden, arrivals_s, deletes_s, receives_s, net_s)
+                ready, hidden = sample.ready, sample.depth - sample.ready
+                if index < len(series.ready_peaks):
+                    ready, hidden = int(series.ready_peaks[index]), int(series.hidden_peaks[index])
+                yield QueuePoint(at_ms, ready, hidden, arrivals_s, deletes_s, receives_s, net_s)
             before = sample
 
     def _is_gap(self, earlier_ms: int, later_ms: int) -> bool:

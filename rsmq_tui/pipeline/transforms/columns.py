@@ -32,6 +32,11 @@ def spark_type(kind: pa.DataType) -> str:
     return from_arrow_type(kind).simpleString()
 
 
+def joined(*parts: Column | str) -> Column:
+    """Return a sentence of columns and literal text; null if a part is null."""
+    return sf.concat(*(sf.lit(part) if isinstance(part, str) else part for part in parts))
+
+
 # As in monitor/text: 9,999 years.
 _CALENDAR_MS = 315_537_897_600_000
 
@@ -69,3 +74,8 @@ def duration(ms: Column) -> Column:
 
 def _whole(ms: Column, unit_ms: int) -> Column:
     return sf.floor(ms / unit_ms).cast("string")
+
+
+def rounded(value: Column) -> Column:
+    """Round to an integer; null if it does not fit."""
+    return sf.round(value).try_cast("bigint")

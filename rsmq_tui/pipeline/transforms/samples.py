@@ -80,7 +80,7 @@ GAP_MS = MINUTE_MS
 
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
-    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
+    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms"),
 )
 
 
@@ -328,6 +328,7 @@ def verdict_runs(told: DataFrame) -> DataFrame:
         .agg(
             sf.min("at_ms").alias("first_ms"),
             sf.max("at_ms").alias("last_ms"),
+            sf.min("since_ms").alias("since_ms"),
             sf.max(first).alias("first"),
             sf.count(sf.lit(1)).alias("samples"),
             sf.max_by("depth", "at_ms").alias("last_depth"),
@@ -375,3 +376,8 @@ def sample_tables(
         ROLLUP_1H: rollup_1h(minutes),
         VERDICT_RUNS: verdict_runs(told),
     }
+
+
+def last_known(name: str) -> Column:
+    """Return the aggregate for a column's value in the last hour of ``rollup_1h`` in which it is known."""
+    return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -85,7 +85,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self.query_one("#cancel", Button).label = Content("Cancel")
         self.query_one("#cancel").focus()
         self._say("scanning …")
-        self.run_worker(self._find_out(look), group="preview", exclusive=True)
+        self._find_out(look)
 
     def on_unmount(self) -> None:
         """Close the preview, unless it was confirmed."""
@@ -144,6 +144,7 @@ class ConfirmScreen(Dialog["Preview"]):
     def _words(self) -> ScrolledText:
         return self.query_one(".words", ScrolledText)
 
+    @work(group="preview", exclusive=True)
     async def _find_out(self, look: Look) -> None:
         try:
             preview = await look(self._tell_progress)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -288,7 +288,7 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
     def _submit(self) -> None:
-        self.run_worker(self._build(self._answers()), group="form", exclusive=True)
+        self._build(self._answers())
 
     def action_close(self) -> None:
         """Close; an edited text is discarded only on the second request."""
@@ -299,6 +299,7 @@ class FormScreen(Dialog[None], Generic[T]):
             return
         self.dismiss()
 
+    @work(group="form", exclusive=True)
     async def _build(self, answers: Answers) -> None:
         try:
             # In a thread: it may read a file.

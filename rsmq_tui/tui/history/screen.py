@@ -46,9 +46,9 @@ from rsmq_tui.tui.history.pages import (
 )
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import Dialog
+from rsmq_tui.tui.widgets.controls import Dialog, WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
-from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 
@@ -278,6 +278,9 @@ class HistoryScreen(DashboardScreen):
         self._page = PAGES[0]
         self._choice = PastChoice()
         self._listed: tuple[object, ...] = ()
+        self._filter = WordFilter(
+            "words in a queue's name; !word excludes", apply=self._filter_rows, target=lambda: self._page_view
+        )
         self._where = TextLine(id="where")
         self._title = TextLine(id="title")
         self._tabs = TextLine(id="tabs")
@@ -296,7 +299,7 @@ class HistoryScreen(DashboardScreen):
         yield self._title
         yield self.charts
         yield self._tabs
-        yield Input(placeholder="words in a queue's name; !word excludes", id="filter", compact=True)
+        yield self._filter
         yield from self.tables.values()
         yield self.heat
         yield self._told
@@ -349,36 +352,23 @@ class HistoryScreen(DashboardScreen):
             self._choice.narrow(ref, self._page)
             self._turn_to(next(page for page in PAGES if page.id == "episodes"))
 
-    @on(Input.Changed, "#filter")
-    def _filter_as_typed(self, event: Input.Changed) -> None:
-        self._choice.typed = event.value
+    def _filter_rows(self) -> None:
+        self._choice.typed = self._filter.value
         self._show_rows()
-
-    @on(Input.Submitted, "#filter")
-    def _keep_filter(self) -> None:
-        if not self._choice.typed:
-            self.query_one("#filter").display = False
-        self._focus_page()
 
     def action_filter(self) -> None:
         """Open the filter."""
-        entry = self.query_one("#filter")
-        entry.display = True
-        self.set_focus(entry)
+        self._filter.open()
 
     def action_clear(self) -> None:
         """Go back from the episodes of one queue; clear the marks, then the filter; then leave."""
-        entry = self.query_one("#filter", Input)
-        if not entry.has_focus and (page := self._choice.widen()) is not None:
+        is_typing = self._filter.has_focus
+        if not is_typing and (page := self._choice.widen()) is not None:
             self._turn_to(page)
-        elif self._choice.marked and not entry.has_focus:
+        elif self._choice.marked and not is_typing:
             self._choice.marked = {}
             self._marks_changed()
-        elif entry.display:
-            entry.value = ""
-            entry.display = False
-            self._focus_page()
-        elif len(self.app.screen_stack) > 1:
+        elif not self._filter.close() and len(self.app.screen_stack) > 1:
             # If this is the only screen, only q closes it: escape must not end the program.
             self.app.call_later(self.app.run_action, "leave")
 
@@ -447,13 +437,14 @@ class HistoryScreen(DashboardScreen):
         for name, table in self.tables.items():
             table.display = name == page.id
         self.heat.display = page.id == HEAT
-        self._focus_page()
+        self.set_focus(self._page_view)
         self._ask(is_heat=page.id == HEAT)
         self._show_rows()
         self._chart_cursor()
 
-    def _focus_page(self) -> None:
-        self.set_focus(self.heat if self._page.id == HEAT else self.tables[self._page.id])
+    @property
+    def _page_view(self) -> Painted:
+        return self.heat if self._page.id == HEAT else self.tables[self._page.id]
 
     def _marks_changed(self) -> None:
         self._listed = ()

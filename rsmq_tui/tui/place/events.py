@@ -10,13 +10,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.strip import Strip
-from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, count, duration, plural, printable
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.controls import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -82,7 +82,9 @@ class EventsScreen(DashboardScreen):
         self.table = RowTable(_COLUMNS, EventContext(), id="events", on_open=self._open)
         self._title = TextLine(id="title")
         self._why = TextLine(id="event")
-        self._filter = ""
+        self._filter = WordFilter(
+            "words in a queue, server or sentence; !word excludes", apply=self._show, target=lambda: self.table
+        )
         self._events: Sequence[Event] = ()
         self._shown: object = None
         self._problem: str | None = None
@@ -92,7 +94,7 @@ class EventsScreen(DashboardScreen):
         """Status, title, filter, events, the whole sentence of the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
-        yield Input(placeholder="words in a queue, server or sentence; !word excludes", id="filter", compact=True)
+        yield self._filter
         yield self.table
         yield self._why
         yield KeyHints("table", "events", "app")
@@ -147,7 +149,7 @@ class EventsScreen(DashboardScreen):
     def _show(self) -> None:
         if not self.is_mounted:
             return
-        rows = [event for event in self._events if event.matches(self._filter)]
+        rows = [event for event in self._events if event.matches(self._filter.value)]
         # Of events with equal times, the one that was recorded last is the newest.
         rows.sort(key=lambda event: event.at_ms)
         rows.reverse()
@@ -167,7 +169,7 @@ class EventsScreen(DashboardScreen):
     def _nothing(self) -> str:
         if self._is_reading:
             return "reading the history …"
-        return "No event matches." if self._filter and self._events else "Nothing has happened yet."
+        return "No event matches." if self._filter.value and self._events else "Nothing has happened yet."
 
     def _head(self, shown: int) -> list[Piece]:
         total = len(self._events)
@@ -236,31 +238,13 @@ class EventsScreen(DashboardScreen):
             self.dashboard.open_replay(history, event.at_ms, event.queue)
 
     def action_filter(self) -> None:
-        """Open the filter and focus it at once: what is typed next must not reach the table."""
-        entry = self.query_one("#filter")
-        entry.display = True
-        self.set_focus(entry)
+        """Open the filter."""
+        self._filter.open()
 
     def action_clear(self) -> None:
         """Clear the filter; if there is none, go back."""
-        entry = self.query_one("#filter", Input)
-        if entry.display:
-            entry.value = ""
-            entry.display = False
-            self.set_focus(self.table)
-        else:
+        if not self._filter.close():
             self.app.call_later(self.app.run_action, "leave")
-
-    @on(Input.Changed, "#filter")
-    def _filter_as_typed(self, event: Input.Changed) -> None:
-        self._filter = event.value
-        self._show()
-
-    @on(Input.Submitted, "#filter")
-    def _keep_filter(self) -> None:
-        self.set_focus(self.table)
-        if not self._filter:
-            self.query_one("#filter").display = False
 
 
 class LastEvents(Painted):

@@ -25,6 +25,7 @@ _SIGNS = {Level.OK: ("  ", ""), Level.WARN: ("▲ ", "verdict-growing"), Level.F
 # The second part of a finding's name -> its label, if it is another.
 _LABELS = {
     "kind": "server",
+    "memory_full": "memory full",
     "disk": "last save",
     "saved": "last save",
     "replica": "replicas",
@@ -153,7 +154,7 @@ class ServerScreen(DashboardScreen):
     def _lines_of(self, status: ServerStatus, earlier: ServerStatus | None) -> list[list[Piece]]:
         lines: list[list[Piece]] = []
         last = ""
-        for finding in status_findings(status, earlier):
+        for finding in status_findings(status, earlier, self.snapshot):
             name = finding.name.partition(".")[2]
             # Those of a kind are numbered: slow_0, slow_1.
             name = name.rpartition("_")[0] if name[-1].isdigit() else name

@@ -233,11 +233,19 @@ class MessageList(Vertical):
         self._begin()
 
     def apply(self, typed: Filter) -> None:
-        """Apply a filter; an empty one shows all."""
+        """Apply a filter; an empty one shows all, with the cursor on the message chosen among the results.
+
+        If the cursor was not moved there, the page and the cursor are those from before the filter.
+        """
         self.end_search()
+        back = None
+        if self.typed.is_empty:
+            self.table.hold_cursor()
+        elif typed.is_empty:
+            back = self._way_back()
         self.typed = typed
         self._hits.clear()
-        self._begin()
+        self._begin(back)
 
     def turn(self, step: int) -> None:
         """Show the next page or the one before; an open range continues there."""
@@ -268,16 +276,28 @@ class MessageList(Vertical):
         else:
             self._show_head()
 
-    def _begin(self) -> None:
-        """Load another tab or filter; individual marks stay, a mark on everything is removed."""
+    def _way_back(self) -> tuple[PageRequest, int | None] | None:
+        """Return which page to show without the filter, and where the cursor is on it if that must change."""
+        request, row = self._pager.request, self.table.cursor_row
+        if request.part != self._tab.part:
+            return None
+        known = () if self._pager.page is None else self._pager.page.rows
+        if row is None or self.table.is_held or any(row.id == each.id for each in known):
+            return request, None
+        return replace(request, where="at", anchor=row.anchor), 0
+
+    def _begin(self, back: tuple[PageRequest, int | None] | None = None) -> None:
+        """Load another tab or filter, or go ``back``; individual marks stay, a mark on everything is removed."""
         self.marks.end_range()
         if self.marks.is_all:
             self.marks.clear()
         if self._is_search and self._found is None:
             self._search()
         elif self._tab.part is not None and not self._is_search:
-            self._read(self._pager.of_part(self._tab.part), cursor=0)
+            self._read(*(back or (self._pager.of_part(self._tab.part), 0)))
         self.show()
+        if back is not None:
+            self.table.restore_cursor()
 
     def _forget_later(self, at_ms: int) -> None:
         """In a replay, forget everything that was read for a later moment."""

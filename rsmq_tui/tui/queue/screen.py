@@ -136,10 +136,10 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
         words.append(f"wait {duration(times.wait_p50_ms)}, p95 {duration(times.wait_p95_ms)}")
         words.append(f"work {duration(times.work_p50_ms)}, p95 {duration(times.work_p95_ms)}")
     if state.totalsent is not None and state.totalrecv is not None and kind_named(state.kind).counts_receives:
-        sums = snapshot.trend.sums(state.name, snapshot.at_ms, state.totalsent, state.totalrecv)
-        words += [
-            f"in {duration(each.span_ms)} {count(each.sent)} sent, {count(each.received)} received" for each in sums
-        ]
+        for sums in snapshot.trend.sums(state.name, snapshot.at_ms, state.totalsent, state.totalrecv, state.created_ms):
+            since = clock(snapshot.at_ms - sums.span_ms)[:5]
+            span = f"in {duration(sums.span_ms)}" if sums.whole else f"since {since}"
+            words.append(f"{span} {count(sums.sent)} sent, {count(sums.received)} received")
     return [(f" · {word}", "muted") for word in words]
 
 
@@ -173,15 +173,13 @@ class QueueScreen(ActingScreen):
         self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
-        self._depth = ChartPanel("Messages, 10 min", ("series-first", "series-third"), id="depth")
-        self._rates = ChartPanel(
-            "Messages a second, 10 min", ("series-first", "series-second", "series-third"), id="rates"
-        )
-        self._flights = ChartPanel("Wait and work, p95, 10 min", ("series-first", "series-third"), id="flights")
+        self._depth = ChartPanel("Messages", ("series-first", "series-third"), id="depth")
+        self._rates = ChartPanel("Messages a second", ("series-first", "series-second", "series-third"), id="rates")
+        self._flights = ChartPanel("Wait and work, p95", ("series-first", "series-third"), id="flights")
         self._due = BarPanel(self._kind.due_title)
         rates = ("arrivals/s", "deletes/s", "receives/s") if self._kind.counts_arrivals else ("fills/s", "drains/s")
         self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
-        self._charts_at = 0
+        self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
         self._known_facts: list[Piece] = []
@@ -373,15 +371,15 @@ class QueueScreen(ActingScreen):
         if snapshot.at_ms != self._due_for_ms and not self._is_counting:
             self._due_for_ms, self._is_counting = snapshot.at_ms, True
             self._count_due(snapshot.at_ms)
-        step = snapshot.at_ms // _CHART_STEP_MS
-        if step == self._charts_at:
+        at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
+        if (at_ms // _CHART_STEP_MS, window_ms) == self._charts_at:
             return
-        self._charts_at = step
+        self._charts_at = at_ms // _CHART_STEP_MS, window_ms
         counts, rates = past_series(snapshot.trend.queue(self.queue), counts_arrivals=self._kind.counts_arrivals)
-        self._depth.show(counts, snapshot.at_ms)
-        self._rates.show(rates, snapshot.at_ms)
-        self._flights.show(flight_series(snapshot.trend.flights(self.queue)), snapshot.at_ms, unit="s")
-        self._sparks.show((*counts, *rates), snapshot.at_ms)
+        self._depth.show_last(counts, at_ms, window_ms)
+        self._rates.show_last(rates, at_ms, window_ms)
+        self._flights.show_last(flight_series(snapshot.trend.flights(self.queue)), at_ms, window_ms, unit="s")
+        self._sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.reading import History, Span
     from rsmq_tui.history.replay.player import Player, ReplaySource
+    from rsmq_tui.monitor.incidents import Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,17 @@ def replaying_of(
     speed: float = 60.0,
     playing: bool = True,
     clock: Callable[[], float] = time.monotonic,
+    expected: "Mapping[str, Expected] | None" = None,
 ) -> ReplaySession:
-    """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
+    """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``.
+
+    Troubles that are ``expected``, by profile, are no incidents.
+    """
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
     from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
     from rsmq_tui.history.replay.replay import Replay  # noqa: PLC0415
 
-    replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
+    replay = Replay(history, from_ms=from_ms, to_ms=to_ms, expected=expected)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
     return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label)

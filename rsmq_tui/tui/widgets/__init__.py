@@ -1,7 +1,7 @@
 """The dashboard's widgets. Each paints lines, and only the cells that changed are sent again.
 
 charts       panels of charts, bars and sparklines
-controls     dialogs, and their buttons, check boxes, inputs and text areas; the input of a filter
+controls     dialogs, and their buttons, check boxes, inputs and text areas; the inputs of filters
 lines        the lines of every screen: status, text, key hints, progress of a change
 painted      the base: compares painted lines with those on the screen
 row_table    a table of any number of rows that paints only the visible ones

@@ -11,12 +11,11 @@ from rsmq_tui.monitor.text import compact, rate
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
-CHART_SPAN_MS = 600_000
 _LEAST_SPAN_MS = 60_000
 
 
 class ChartPanel(Painted):
-    """Shows series over a range of time, by default the last ten minutes; redrawn when they change.
+    """Shows series over a range of time; redrawn when they change.
 
     ``waiting`` is the text before the first data, ``nothing`` the one for fewer than ``least`` known points.
     """
@@ -37,21 +36,25 @@ class ChartPanel(Painted):
     ) -> None:
         super().__init__(id=id)
         self.border_title = Content(title)
+        self._title = title
         self._colors = colors
         self._waiting, self._nothing, self._least = waiting, nothing, least
         self._series: Sequence[Series] = ()
         self._span_ms: tuple[int, int] | None = None
         self._unit = ""
 
-    def show(
-        self, series: Sequence[Series], end_ms: int, *, start_ms: int | None = None, title: str = "", unit: str = ""
-    ) -> None:
-        """Show these series up to ``end_ms``; a new title must already be printable."""
+    def show(self, series: Sequence[Series], end_ms: int, *, start_ms: int, title: str = "", unit: str = "") -> None:
+        """Show these series from ``start_ms`` to ``end_ms``; a new title must already be printable."""
         if title:
             self.border_title = Content(title)
         self._series, self._unit = series, unit
-        self._span_ms = (first_shown_ms(series, end_ms) if start_ms is None else start_ms), end_ms
+        self._span_ms = start_ms, end_ms
         self.repaint()
+
+    def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int, *, unit: str = "") -> None:
+        """Show these series in a window of time before ``end_ms``, which the title tells."""
+        title = f"{self._title}, {window_words(window_ms)}"
+        self.show(series, end_ms, start_ms=first_shown_ms(series, end_ms, window_ms), title=title, unit=unit)
 
     def paint(self) -> list[Strip]:
         """Draw the chart; plotext is loaded only if there is something to draw."""
@@ -104,10 +107,15 @@ class BarPanel(Painted):
         return self.lines_of(bar_rows(self._rows, width=self.size.width, palette=self.palette(("series-first",))))
 
 
-def first_shown_ms(series: Iterable[Series], end_ms: int) -> int:
-    """Return the start of the time axis: at the first point, but one to ten minutes before ``end_ms``."""
+def window_words(window_ms: int) -> str:
+    """Format the length of a window."""
+    return f"{window_ms // 60_000} min"
+
+
+def first_shown_ms(series: Iterable[Series], end_ms: int, window_ms: int) -> int:
+    """Return the start of the time axis: at the first point, but a minute to ``window_ms`` before ``end_ms``."""
     first_ms = min(_known_ms(series), default=end_ms)
-    return max(end_ms - CHART_SPAN_MS, min(first_ms, end_ms - _LEAST_SPAN_MS))
+    return max(end_ms - window_ms, min(first_ms, end_ms - _LEAST_SPAN_MS))
 
 
 def _known_ms(series: Iterable[Series]) -> list[int]:
@@ -134,13 +142,13 @@ class SparkPanel(Painted):
         self._names = [name for group in groups for name in group]
         self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
         self._values: Mapping[str, float | None] = {}
-        self._end_ms = 0
+        self._start_ms = self._end_ms = 0
         self._drawn: tuple[int, list[str]] = (0, [])
         self.styles.height = len(self._names)
 
-    def show(self, series: Sequence[Series], end_ms: int) -> None:
-        """Show these series, in the order of the names, up to ``end_ms``."""
-        self._series, self._end_ms = series, end_ms
+    def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int) -> None:
+        """Show these series, in the order of the names, in a window of time before ``end_ms``."""
+        self._series, self._start_ms, self._end_ms = series, first_shown_ms(series, end_ms, window_ms), end_ms
         self._drawn = (0, [])
         self.repaint()
 
@@ -170,22 +178,20 @@ class SparkPanel(Painted):
 
     def _peaks(self) -> list[str]:
         """Return the highest value of each series, including the current one: the scale of its bars."""
-        start_ms = first_shown_ms(self._series, self._end_ms)
         peaks: list[str] = []
         for name, series in zip(self._names, self._series, strict=True):
             # The current value is updated more often than the series, and may be higher than all of it.
-            shown = [*(value for at_ms, value in series.points if at_ms >= start_ms), self._values.get(name)]
+            shown = [*(value for at_ms, value in series.points if at_ms >= self._start_ms), self._values.get(name)]
             highest = max((value for value in shown if value is not None), default=None)
             peaks.append("" if highest is None else f" max {_told(name, highest):<6}")
         return peaks
 
     def _sparks(self, width: int) -> list[str]:
         if self._drawn[0] != width or not self._drawn[1]:
-            start_ms = first_shown_ms(self._series, self._end_ms)
             series, lines = iter(self._series), list[str]()
             for group in self._groups:
                 own = list(islice(series, len(group)))
-                lines += sparklines(own, width=width, start_ms=start_ms, end_ms=self._end_ms)
+                lines += sparklines(own, width=width, start_ms=self._start_ms, end_ms=self._end_ms)
             self._drawn = (width, lines)
         return self._drawn[1]
 

@@ -1,7 +1,7 @@
-"""Dialogs and their controls: buttons, check boxes, inputs and text areas; and the input of a filter."""
+"""Dialogs and their controls: buttons, check boxes, inputs and text areas; and the inputs of filters."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
@@ -15,12 +15,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Input, TextArea
 
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, token_style
+from rsmq_tui.tui.widgets.row_table import RowTable
 
 T = TypeVar("T")
 
@@ -112,6 +114,54 @@ class ChoiceInput(Input):
         place = choices.index(self.value) + step if self.value in choices else 0 if step > 0 else -1
         self._chosen = self.value = choices[place % len(choices)]
         self.cursor_position = len(self.value)
+
+
+class WordFilter(Input):
+    """Filters rows by words while they are typed; hidden until it is opened.
+
+    ``apply`` shows the rows that match the ``value``. ``target`` returns the widget that gets the keys afterwards; if
+    it is a table, its cursor returns to its row when the filter is cleared, unless the user has moved it.
+    """
+
+    def __init__(self, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
+        super().__init__(placeholder=placeholder, id="filter", compact=True)
+        self._apply = apply
+        self._target = target
+
+    def open(self) -> None:
+        """Show and focus the input at once: what is typed next must not reach the table."""
+        table = self._target()
+        if not self.display and isinstance(table, RowTable):
+            table.hold_cursor()
+        self.display = True
+        self.screen.set_focus(self)
+
+    def close(self) -> bool:
+        """Clear the filter, and return whether it was open."""
+        if not self.display:
+            return False
+        target = self._target()
+        with self.prevent(Input.Changed):
+            self.value = ""
+        self._apply()
+        self.display = False
+        self.screen.set_focus(target)
+        if isinstance(target, RowTable):
+            target.restore_cursor()
+        return True
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        event.stop()
+        self._apply()
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.value:
+            self.screen.set_focus(self._target())
+        else:
+            self.close()
 
 
 _EDITABLE_BYTES = 200_000

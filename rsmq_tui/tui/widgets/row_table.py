@@ -89,6 +89,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self.empty_text: Sequence[Piece] = ()
         self._cursor = 0
         self._cursor_key: str | None = None
+        # The key, the index and the first visible row for ``restore_cursor``; None after the user moved the cursor.
+        self._held: tuple[str | None, int, int] | None = None
         self._top = 0
         # The widest text so far in each column that may grow, so that widths do not jump back and forth.
         self._widest: dict[str, int] = {}
@@ -128,10 +130,32 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def place_cursor(self, index: int) -> None:
         """Move the cursor to a row, as the user would."""
+        self._held = None
         self._cursor = max(0, min(index, len(self.keys) - 1))
         self._cursor_key = self.cursor_key
         self._scroll_into_view()
         self.repaint()
+
+    def hold_cursor(self) -> None:
+        """Remember where the cursor is, before other rows are shown for a while."""
+        self._held = self._cursor_key, self._cursor, self._top
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the cursor was not moved since ``hold_cursor``."""
+        return self._held is not None
+
+    def restore_cursor(self) -> None:
+        """Return to the row and the line of ``hold_cursor``, unless the user has moved the cursor since."""
+        if self._held is None:
+            return
+        (key, before, top), self._held = self._held, None
+        index = self.keys.index(key) if key in self.keys else before
+        self.place_cursor(index)
+        self._scroll_rows(top + index - before)
+        self._scroll_into_view()
+        if key is None:
+            self._cursor_key = None
 
     def paint(self) -> list[Strip]:
         """Paint the header and the visible rows, or why there are none."""

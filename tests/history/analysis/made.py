@@ -97,6 +97,27 @@ def roll_up(ref: QueueRef, table: str, from_ms: int, to_ms: int) -> list[dict[st
     ]
 
 
+def of_places(rows: Iterable[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    """The roll-up of places, from rows of a roll-up of queues."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in ("bucket_ms", "profile", "server", "ns")), []).append(row)
+    found = []
+    for (bucket_ms, profile, server, ns), queues in sorted(groups.items()):
+        place = {"bucket_ms": bucket_ms, "profile": profile, "server": server, "ns": ns, "queues": len(queues)}
+        place |= {"width_ms": schema.WIDTHS_MS[table]}
+        place |= {name: max(queue[name] for queue in queues) for name in ("samples", "covered_ms")}
+        names = [f"{metric}_{statistic}" for metric in schema.METRICS for statistic in schema.STATISTICS]
+        for name in ("arrivals", "deletes", "receives", "redeliveries", "ready_mean", "hidden_mean", *names):
+            known = [queue[name] for queue in queues if queue.get(name) is not None]
+            place[name] = (max(known) if name.startswith("oldest_") else sum(known)) if known else None
+        for metric in schema.METRICS:
+            known = [queue[f"{metric}_max"] for queue in queues if queue.get(f"{metric}_max") is not None]
+            place[f"{metric}_greatest"] = max(known, default=None)
+        found.append(place)
+    return found
+
+
 def metrics_of(ref: QueueRef, at_ms: int) -> dict[str, Any]:
     """What the script tells of a queue at a time."""
     return {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import METRICS, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
+from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
 from rsmq_tui.history.names import Place
 from tests.history.analysis.made import (
@@ -27,6 +27,8 @@ from tests.history.analysis.made import (
     line_of,
     metrics_of,
     named,
+    of_places,
+    scripted,
 )
 
 HOUR = TimeRange(END_MS - HOUR_MS, END_MS)
@@ -54,6 +56,33 @@ def test_the_roll_up_suits_the_width(analysis: Analysis, span: TimeRange, points
 def test_the_coarse_roll_up_stands_in_where_the_fine_one_lacks_days(analysis: Analysis) -> None:
     line = line_of(analysis, [ORDERS], "depth", ALL, points=1_000)
     assert (line.step_ms, line.points[0][0]) == (HOUR_MS, START_MS)
+
+
+def test_all_queues_together_are_read_from_the_roll_up_of_places(tmp_path: Path) -> None:
+    made = scripted(tmp_path)
+    asked = [("depth", "mean"), ("depth", "max"), (AGE, "max"), ("arrivals_s", "mean")]
+    spans = [(HOUR, 200), (DAY, 200), (ALL, 100)]
+    before = Analysis(tmp_path)
+    summed = [before.lines(None, asked, span, points=points) for span, points in spans]
+    most = [before.greatest(None, "depth", span, points=points) for span, points in spans]
+    for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H):
+        rows = [row for parts in made.rows[table].values() for part in parts for row in part.to_pylist()]
+        made.add(PLACES, *of_places(rows, table))
+    # What is of single queues is not read.
+    for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H):
+        for day, parts in made.rows[table].items():
+            made.rows[table][day] = [part.slice(0, 0) for part in parts]
+    made.publish("run-2")
+    analysis = Analysis(tmp_path)
+
+    for (span, points), lines, greatest in zip(spans, summed, most, strict=True):
+        found = analysis.lines(None, asked, span, points=points)
+        for line, expected in zip(found, lines, strict=True):
+            assert (line.metric, line.step_ms) == (expected.metric, expected.step_ms)
+            assert [at_ms for at_ms, _ in line.points] == [at_ms for at_ms, _ in expected.points]
+            assert _known(line) == pytest.approx(_known(expected))
+            assert _known(line)
+        assert analysis.greatest(None, "depth", span, points=points) == pytest.approx(greatest)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -61,7 +61,7 @@ def rows_of(df: DataFrame) -> list[Row]:
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """The rows by place, queue and time."""
-    keys = ("profile", "server", "ns", "queue", "bucket_ms", "first_ms", "start_ms", "verdict")
+    keys = ("profile", "server", "ns", "queue", "bucket_ms", "first_ms", "start_ms", "verdict", "end_ms")
     return sorted(rows, key=lambda row: [str(row.get(name)) for name in keys])
 
 
@@ -127,6 +127,7 @@ def _next(random: Random, state: Row) -> Row:
         state |= dict.fromkeys(("depth", "ready", "hidden", "oldest_ready_age_ms", "poison"))
     if random.random() < 0.25:
         state["verdict"] = random.choice(VERDICTS)
+        state["since_ms"] = random.choice([None, -5, MIDNIGHT_MS + random.randrange(-DAY_MS, DAY_MS)])
     if state["kind"] == "list":
         # Nothing counts what is pushed and taken.
         state |= dict.fromkeys(("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc"))

@@ -171,6 +171,7 @@ def run_of(run: list[Row]) -> Row:
         "day": day_of(first["at_ms"]),
         **{name: first[name] for name in ("profile", "server", "ns", "queue", "verdict", "continues")},
         "first_ms": first["at_ms"],
+        "since_ms": min((row["since_ms"] for row in run if row["since_ms"] is not None), default=None),
         "last_ms": last["at_ms"],
         "samples": len(run),
         "first_depth": first["depth"],
@@ -241,6 +242,7 @@ def outage_of(parts: list[Row], runs: list[Row], place_last_ms: int) -> Row:
 
 def summed(parts: list[Row]) -> Row:
     first = parts[0]
+    since_ms = min((run["since_ms"] for run in parts if run["since_ms"] is not None), default=first["first_ms"])
     peak_depth, peak_ready = (greatest(run[name] for run in parts) for name in ("peak_depth", "peak_ready"))
     affected = {
         "growing": minus(peak_depth, first["first_depth"]),
@@ -252,7 +254,7 @@ def summed(parts: list[Row]) -> Row:
     }
     return {
         **{name: first[name] for name in ("profile", "server", "ns", "queue", "verdict")},
-        "start_ms": first["first_ms"],
+        "start_ms": since_ms if 0 <= since_ms <= first["first_ms"] else first["first_ms"],
         "end_ms": parts[-1]["last_ms"],
         "recovered_ms": None,
         "peak_depth": peak_depth,

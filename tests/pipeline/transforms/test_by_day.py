@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.transforms.outlook import episodes_of
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.samples import is_within, sample_tables
 from tests.pipeline.transforms import reference
 from tests.pipeline.transforms.made import DAYS, HOURS, MIDNIGHT_MS, by_chance, frame, in_order, rows_of, sample

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import SCHEMAS, VERDICT_RUNS
-from rsmq_tui.pipeline.transforms.outlook import episodes_of
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from tests.pipeline.transforms.made import rows_of
 
 Row = dict[str, Any]
@@ -69,6 +69,15 @@ CASES: dict[str, list[Row]] = {
         run("stalled", 10, 9 * S, peak_ready=3, expired=1204, kind="list", queue="queue:b"),
         run("growing", 20, 9 * S, **depths(5, 9), kind="list", queue="queue:c"),
     ],
+    "announced late": [
+        run("ok", 0, 90 * S),
+        run("growing", 100 * S, 109 * S, since_ms=40 * S, arrivals=900, deletes=0, **depths(5, 9)),
+        run("stalled", 110 * S, 119 * S, since_ms=50 * S, peak_ready=2),
+        run("stalled", 120 * S, 129 * S, since_ms=50 * S, peak_ready=2),
+        run("aged", 130 * S, 139 * S, since_ms=-1),
+        run("poisoned", 140 * S, 149 * S, since_ms=141 * S),
+        run("ok", 150 * S, 160 * S),
+    ],
     "nothing known": [run(verdict, n * S, n * S) for n, verdict in enumerate(TROUBLES)],
 }  # fmt: skip
 
@@ -106,6 +115,10 @@ ENDS = ("verdict", "start_ms", "end_ms", "ended", "recovered_ms")
         ("down", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 140 * S, "over", 140 * S)]),
         ("down at last", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 75 * S, "open", None)]),
         ("down, and nobody looked", [("down", 0, 10 * S, "unknown", None)]),
+        ("announced late", [("growing", 40 * S, 110 * S, "over", 150 * S),
+                            ("stalled", 50 * S, 130 * S, "over", 150 * S),
+                            ("aged", 130 * S, 140 * S, "over", 150 * S),
+                            ("poisoned", 140 * S, 150 * S, "over", 150 * S)]),
     ],
 )  # fmt: skip
 def test_an_episode_ends_where_that_is_known(
@@ -132,6 +145,9 @@ def test_an_episode_ends_where_that_is_known(
         ("lists", ["3,020 items ready and none taken for 9 s",
                    "1,204 leases expired and not returned for 8 s",
                    "more was pushed than taken for 8 s: depth rose from 5 to 9"]),
+        ("announced late", ["arrivals exceeded deletes by 90/s for 1m 10s; depth rose from 5 to 9",
+                            "2 messages ready and none received for 1m 20s",
+                            "the first ready message was up to – old", "messages received too often"]),
         ("nothing known", ["arrivals exceeded deletes for 1 s", "0 messages ready and none received for 1 s",
                            "the first ready message was up to – old", "messages received too often",
                            "its keys disagree"]),

@@ -9,8 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEUES
 from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.outlook import anomalies, baseline, forecast, queues
+from rsmq_tui.pipeline.transforms.forecasts import forecast
+from rsmq_tui.pipeline.transforms.whole import queues
 from tests.pipeline.transforms.made_hours import (
     HOUR_MS,
     START_MS,

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS, WHOLE
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.outlook import whole_tables
+from rsmq_tui.pipeline.transforms.whole import whole_tables
 
 
 def test_nothing_gives_empty_tables(spark: SparkSession) -> None:

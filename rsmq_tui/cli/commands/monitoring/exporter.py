@@ -104,7 +104,7 @@ def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: flo
         for place in places_of(profile):
             target = Target(profile.name, place.server, place.ns, place.kind.name)
             # The same one twice would be the same series twice, which spoils a scrape.
-            watches.setdefault(target, Watch(target, place.poller(), interval_s=profile.interval_s))
+            watches.setdefault(target, Watch(target, place.watcher(), interval_s=profile.interval_s))
     return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 

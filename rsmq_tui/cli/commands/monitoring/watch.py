@@ -191,7 +191,7 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
 
 
 async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventRecorder) -> None:
-    async with aclosing(place.poller(name)) as poller, aclosing(poller.snapshots()) as snapshots:
+    async with aclosing(place.watcher(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             runner.take(snapshot, place.profile.thresholds, place.profile.name)
             recorder.take(snapshot, poller)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
-from rsmq_tui.cli.options import json_option
+from rsmq_tui.cli.options import config, json_option
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Options, folder, group, option, positive, span, whole
+from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError
@@ -42,7 +43,8 @@ _STATUSES = {
 }
 _RUN_NOTES = """\
 Each run reads the new files and recomputes the days that they belong to. The new tables become visible all at once;
-days that are no longer in the history stay in the tables. It needs pip install 'rsmq-tui[pipeline]', which installs
+days that are no longer in the history stay in the tables. Troubles that a profile in the configuration file expects,
+by `ignore` and `maintenance`, are no incidents. It needs pip install 'rsmq-tui[pipeline]', which installs
 Spark and, if it is missing, Java.
 
 With --master it runs on a cluster; DIR is then a folder or a URL that every machine of the cluster can read. The
@@ -96,6 +98,7 @@ def _setting(text: str) -> tuple[str, str]:
     span(1_000, 100_000 * DAY_MS),
     default="10m",
 )
+@config
 @option("--master URL", "the Spark master: local[*] (default), local[2], spark://HOST:7077, ...")
 @option("--remote URL", "a Spark Connect server to use instead: sc://HOST:15002")
 @option("--driver-memory SIZE", "memory of the Spark driver, which includes a local Spark: 2g", _memory)
@@ -121,7 +124,12 @@ def _run(options: Options) -> int:
     from rsmq_tui.pipeline.run import Job, PipelineRun  # noqa: PLC0415
     from rsmq_tui.pipeline.state import Progress  # noqa: PLC0415 - its packages are there
 
-    settings = Settings(poison_rc=options.poison_rc, depth_limit=options.depth_limit, age_limit_ms=options.age_limit)
+    settings = Settings(
+        poison_rc=options.poison_rc,
+        depth_limit=options.depth_limit,
+        age_limit_ms=options.age_limit,
+        expected={profile: expected.as_lists() for profile, expected in expected_of(options).items()},
+    )
     spark = SparkOptions(
         options.master, options.remote, options.driver_memory, tuple(options.spark_conf), options.spark_log
     )
@@ -226,7 +234,7 @@ class _Watched:
         outcome = self._outcome
         if outcome is None:
             raise RuntimeError("the run ended without a result")
-        for problem in outcome.problems:
+        for problem in filter(None, (outcome.note, *outcome.problems)):
             say(problem)
         self._print(outcome)
         return _EXIT_LEFT_OUT if outcome.problems else 0

@@ -147,7 +147,7 @@ def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
         for place in places_of(profile):
             recorded = Place(profile.name, place.server, place.ns)
             # The same one twice would be each row twice.
-            found.setdefault(recorded, Watched(recorded, place.poller(profile.name), place.inventory()))
+            found.setdefault(recorded, Watched(recorded, place.watcher(profile.name), place.inventory()))
     return list(found.values())
 
 

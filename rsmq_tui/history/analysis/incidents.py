@@ -1,0 +1,143 @@
+"""From episodes to incidents, and to the heads of those that happened together in one server.
+
+The rule for the episodes of one queue is ``rsmq_tui.monitor.incidents.grouped``.
+
+Places of one server, such as its namespaces and its list queues, go down together: that is one outage, and the head of
+the incidents that begin during it, or within ``TOGETHER_MS`` before or after it. Other incidents of several queues that
+begin within ``TOGETHER_MS`` of the first of them have a head too. A head lasts from the first begin to the last end of
+what it stands for.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident
+from rsmq_tui.history.names import Place, stored_name
+from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.incidents import TOGETHER_MS, Expected, grouped
+from rsmq_tui.monitor.text import count, plural
+
+_NOTHING = Expected()
+_WORST_FIRST = (DOWN, *(verdict.value for verdict in Verdict))
+_ID_DIGITS = 16
+
+
+def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] | None = None) -> tuple[Incident, ...]:
+    """Return the incidents of some episodes, the earliest first; ``expected`` is by profile."""
+    servers: dict[tuple[str, str], list[Episode]] = {}
+    for episode in episodes:
+        known = (expected or {}).get(episode.place.profile, _NOTHING)
+        if episode.queue is not None and known.holds(episode.queue):
+            continue
+        rest = known.rest(episode.start_ms, episode.end_ms)
+        if rest is not None:
+            start_ms, end_ms = rest
+            server = episode.place.profile, episode.place.server
+            servers.setdefault(server, []).append(replace(episode, start_ms=start_ms, end_ms=end_ms))
+    found = (incident for of_server in servers.values() for incident in _of_server(of_server))
+    return tuple(sorted(found, key=_order))
+
+
+def severity(verdict: str) -> int:
+    """Return the rank of a verdict, 0 for the worst; unknown words come last."""
+    return _WORST_FIRST.index(verdict) if verdict in _WORST_FIRST else len(_WORST_FIRST)
+
+
+def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
+    """Yield the incidents of one server: each with its head, if it has one, and the heads."""
+    queues: dict[tuple[Place, str], list[Episode]] = {}
+    downs: list[Episode] = []
+    # In an order that does not depend on that of files.
+    for episode in sorted(episodes, key=lambda one: (one.start_ms, one.end_ms, severity(one.verdict), one.place)):
+        if episode.queue is None:
+            downs.append(episode)
+        else:
+            queues.setdefault((episode.place, episode.queue), []).append(episode)
+    alone = sorted((_incident(group) for each in queues.values() for group in grouped(each)), key=_order)
+    for outage in map(_incident, grouped(downs)):
+        is_with = [outage.start_ms - TOGETHER_MS <= one.start_ms <= outage.end_ms + TOGETHER_MS for one in alone]
+        members = [one for one, belongs in zip(alone, is_with, strict=True) if belongs]
+        alone = [one for one, belongs in zip(alone, is_with, strict=True) if not belongs]
+        yield from _with_head(members, outage)
+    while alone:
+        last_ms = alone[0].start_ms + TOGETHER_MS
+        number = sum(one.start_ms <= last_ms for one in alone)
+        members, alone = alone[:number], alone[number:]
+        yield from members if len({one.ref for one in members}) == 1 else _with_head(members)
+
+
+def _incident(episodes: Sequence[Episode]) -> Incident:
+    """Return the incident of a queue that these episodes are, or an outage of their server."""
+    first, last = episodes[0], max(episodes, key=lambda one: one.end_ms)
+    worst = min(episodes, key=lambda one: (severity(one.verdict), -one.length_ms, one.start_ms))
+    place = first.place if first.queue is not None else Place(first.place.profile, first.place.server, "")
+    return Incident(
+        place=place,
+        queue=first.queue,
+        id=_id(place, first.queue, first.start_ms),
+        worst=worst.verdict,
+        verdicts=tuple(dict.fromkeys(one.verdict for one in episodes)),
+        start_ms=first.start_ms,
+        end_ms=last.end_ms,
+        ended=last.ended,
+        recovered_ms=last.recovered_ms,
+        peak_depth=_most(one.peak_depth for one in episodes),
+        affected=_most(one.affected for one in episodes),
+        episodes=len(episodes),
+        cause=worst.cause,
+    )
+
+
+def _with_head(members: Sequence[Incident], outage: Incident | None = None) -> Iterable[Incident]:
+    """Yield the head of some incidents, and these with it; the head is the ``outage``, if there is one."""
+    parts = [*members, outage] if outage is not None else [*members]
+    parts.sort(key=lambda one: one.start_ms)
+    place = Place(parts[0].place.profile, parts[0].place.server, "")
+    last = max(parts, key=lambda one: one.end_ms)
+    recovered = [one.recovered_ms for one in parts if one.recovered_ms is not None]
+    affected = [one.affected for one in members if one.affected is not None]
+    id = _id(place, None, parts[0].start_ms)
+    yield Incident(
+        place=place,
+        queue=None,
+        id=id,
+        worst=min((one.worst for one in parts), key=severity),
+        verdicts=tuple(dict.fromkeys(verdict for one in parts for verdict in one.verdicts)),
+        start_ms=parts[0].start_ms,
+        end_ms=last.end_ms,
+        ended=OPEN if any(one.ended == OPEN for one in parts) else last.ended,
+        recovered_ms=max(recovered) if len(recovered) == len(parts) else None,
+        peak_depth=_most(one.peak_depth for one in parts),
+        affected=sum(affected) if affected else None,
+        episodes=sum(one.episodes for one in parts),
+        cause="; ".join(filter(None, (outage.cause if outage is not None else "", _queues(members)))),
+    )
+    for one in members:
+        yield replace(one, head_id=id)
+
+
+def _queues(members: Sequence[Incident]) -> str:
+    """Say how many queues were in trouble together: 5 queues: stalled (3), growing (2)."""
+    if not members:
+        return ""
+    worst = Counter(one.worst for one in members)
+    told = (
+        f"{verdict} ({count(number)})" for verdict, number in sorted(worst.items(), key=lambda one: severity(one[0]))
+    )
+    return f"{plural(len({one.ref for one in members}), 'queue')} at the same time: {', '.join(told)}"
+
+
+def _id(place: Place, queue: str | None, start_ms: int) -> str:
+    names = (stored_name(place.profile), place.server, stored_name(place.ns), stored_name(queue or ""), str(start_ms))
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:_ID_DIGITS]
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _order(incident: Incident) -> tuple[int, str, str, str, str]:
+    # A head has no namespace, and so comes before what it stands for.
+    return (incident.start_ms, *incident.place, incident.queue or "")

@@ -1,0 +1,119 @@
+"""Incidents: the troubles of a queue that belong together, and the incidents of a server that begin together.
+
+The thresholds are those by which events and alerts tell the end of a trouble, and what flaps.
+"""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+HOLD_MS = 30_000
+"""A trouble is over when its queue has been ok for this long."""
+
+FLAPS, FLAP_SPAN_MS = 4, 60_000
+"""What changes so many times within this time is flapping."""
+
+QUEUE_FLAP_SPAN_MS = 600_000
+"""The same for verdicts of queues: small queues change theirs every few minutes."""
+
+TOGETHER_MS = 60_000
+"""Incidents of one server that begin within this time have one head."""
+
+
+class Period(Protocol):
+    """A time in which a queue was in trouble."""
+
+    @property
+    def start_ms(self) -> int:
+        """When it began."""
+
+    @property
+    def end_ms(self) -> int:
+        """When it ended, or the last known time of it."""
+
+    @property
+    def recovered_ms(self) -> int | None:
+        """When the queue was ok after it; None if that is not known."""
+
+
+T = TypeVar("T", bound=Period)
+
+
+def grouped(periods: Iterable[T]) -> list[list[T]]:
+    """Group the troubles of one queue into incidents, in the order of time.
+
+    Two troubles are of one incident if the queue was ok in between for ``HOLD_MS`` or less; if the changes between them
+    are two of ``FLAPS`` changes within ``QUEUE_FLAP_SPAN_MS``; or if it is not known whether the queue was ok, and the
+    time between them is not longer than that. Each gap is decided by what is near it, so that the result for a time
+    does not depend on how much is known before it.
+    """
+    blocks: list[list[T]] = []
+    for period in sorted(periods, key=lambda one: (one.start_ms, one.end_ms)):
+        if blocks and _is_short(_last(blocks[-1]), period):
+            blocks[-1].append(period)
+        else:
+            blocks.append([period])
+    changes = [at_ms for block in blocks for at_ms in (block[0].start_ms, _last(block).end_ms)]
+    if blocks and _last(blocks[-1]).recovered_ms is None:
+        # What the history ends in has not changed yet.
+        changes.pop()
+    found: list[list[T]] = []
+    for number, block in enumerate(blocks):
+        if number and _is_flapping(changes, 2 * number - 1):
+            found[-1] += block
+        else:
+            found.append(block)
+    return found
+
+
+def _last(periods: Sequence[T]) -> T:
+    return max(periods, key=lambda one: one.end_ms)
+
+
+def _is_short(one: Period, following: Period) -> bool:
+    """Return whether the time between two troubles is too short to end an incident."""
+    if one.recovered_ms is None:
+        return following.start_ms - one.end_ms <= QUEUE_FLAP_SPAN_MS
+    return following.start_ms - one.recovered_ms <= HOLD_MS
+
+
+def _is_flapping(changes: Sequence[int], end: int) -> bool:
+    """Return whether the end of a trouble and the next start are among ``FLAPS`` changes within the span."""
+    firsts = range(max(0, end + 2 - FLAPS), min(end, len(changes) - FLAPS) + 1)
+    return any(changes[first + FLAPS - 1] - changes[first] <= QUEUE_FLAP_SPAN_MS for first in firsts)
+
+
+class Expected(NamedTuple):
+    """Troubles that are expected, and no incidents: those of some ``queues``, and those in some spans of time.
+
+    ``queues`` are names and patterns; ``spans`` are pairs of a beginning and an end in ms.
+    """
+
+    queues: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def as_lists(self) -> list[list[Any]]:
+        """Return what ``of_lists`` takes, for JSON."""
+        return [list(self.queues), [list(span) for span in self.spans]]
+
+    @classmethod
+    def of_lists(cls, queues: Sequence[str], spans: Sequence[Sequence[int]]) -> "Expected":
+        """Return what gave these lists."""
+        return cls(tuple(queues), tuple((from_ms, to_ms) for from_ms, to_ms in spans))
+
+    def holds(self, queue: str) -> bool:
+        """Return whether every trouble of a queue is expected."""
+        return any(fnmatchcase(queue, pattern) for pattern in self.queues)
+
+    def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
+        """Return what of a trouble is not in the expected spans: its beginning and its end; None for nothing.
+
+        A trouble that goes on after such a span begins with the end of the span.
+        """
+        for from_ms, to_ms in sorted(self.spans):
+            if from_ms <= start_ms < to_ms:
+                start_ms = to_ms
+        for from_ms, to_ms in sorted(self.spans, reverse=True):
+            if from_ms < end_ms <= to_ms:
+                end_ms = from_ms
+        return (start_ms, end_ms) if start_ms <= end_ms else None

@@ -1,0 +1,237 @@
+"""The files of a history: which of them are new, what their footers say, and which cannot be read.
+
+A file is new if the table ``sources`` of the last run does not name it. Only days whose folder has changed since are
+listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not new if all of them are known.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
+from rsmq_tui.history.analysis.schema import SOURCES
+from rsmq_tui.history.analysis.tables import Manifest
+from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.history.schema import MESSAGES, REPLACES_KEY, SAMPLES, SCHEMAS
+from rsmq_tui.history.store import Store, is_day
+from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.state import PipelineError
+
+HISTORY_TABLES = (SAMPLES, MESSAGES)
+_AT_ONCE = 8
+_SAID_MAX = 200
+_NAMED = re.compile(r"reading file (\S+\.parquet)")
+
+
+def day_in(name: str) -> str | None:
+    """Return the day of a file of a history, by its name; None if it is not a file of a history."""
+    parts = name.split("/")
+    if len(parts) != 3 or not parts[1].startswith("day=") or parts[2].startswith(("_", ".")):
+        return None
+    day = parts[1].removeprefix("day=")
+    return day if is_day(day) else None
+
+
+class Source(NamedTuple):
+    """What the footer of a file says: the times of its rows, and the files that it replaces.
+
+    The times are None if the footer does not have them, or cannot be read; ``why`` is then the reason.
+    """
+
+    name: str
+    first_ms: int | None = None
+    last_ms: int | None = None
+    rows: int | None = None
+    run: str = ""
+    replaces: tuple[str, ...] = ()
+    why: str | None = None
+
+    def hours(self) -> set[int]:
+        """Return the hours since 1970 in which it may have rows; empty if they are unknown."""
+        if self.first_ms is None or self.last_ms is None:
+            return set()
+        return set(range(self.first_ms // HOUR_MS, self.last_ms // HOUR_MS + 1))
+
+
+class Sources:
+    """The files of a history, next to those that the manifest ``before`` knows.
+
+    A day is listed when its files are needed, and then once. Raises ``PipelineError`` if the history cannot be listed.
+    """
+
+    def __init__(self, history: Folder, out: Folder, before: Manifest | None) -> None:
+        self._history, self._out, self._before = history, out, before
+        self._names: dict[tuple[str, str], set[str]] = {}
+        self._known: dict[str, dict[str, Source]] = {}
+        self._looked: dict[str, Source] = {}
+        try:
+            self.days = {
+                table: {day: stamp for day, stamp in history.store.days(table).items() if is_day(day)}
+                for table in HISTORY_TABLES
+            }
+        except Exception as error:
+            raise PipelineError(_cannot_be_read(history, error)) from error
+
+    def names(self, table: str, day: str) -> set[str]:
+        """Return the names of the files of a day."""
+        if (table, day) not in self._names:
+            self._names[table, day] = self.names_now(table, day)
+        return self._names[table, day]
+
+    def names_now(self, table: str, day: str) -> set[str]:
+        """Return the names of the files of a day, listed anew."""
+        try:
+            return {file.name for file in self._history.store.files(table, [day]) if day_in(file.name) is not None}
+        except Exception as error:
+            raise PipelineError(_cannot_be_read(self._history, error)) from error
+
+    def known(self, day: str) -> dict[str, Source]:
+        """Return the files of a day that earlier runs have read, by name."""
+        if day not in self._known:
+            found = {}
+            for file in () if self._before is None else self._before.files(SOURCES, day, day):
+                with self._out.open(file) as opened:
+                    for row in pq.read_table(opened, schema=TABLES[SOURCES]).to_pylist():
+                        found[row["name"]] = Source(
+                            row["name"], row["first_ms"], row["last_ms"], row["rows"], row["run"] or ""
+                        )
+            self._known[day] = found
+        return self._known[day]
+
+    def new(self, table: str, *, is_anew: bool) -> set[str]:
+        """Return the files that no run has read, or all of them; their footers are read."""
+        listed = {} if self._before is None or is_anew else self._before.listed.get(table, {})
+        found = set()
+        for day, stamp in self.days[table].items():
+            if not stamp or listed.get(day) != stamp:
+                found |= self.names(table, day) - (set() if is_anew else self.known(day).keys())
+        return {name for name in self.look(found) if is_anew or not self._is_copy(name)}
+
+    def look(self, names: Iterable[str]) -> dict[str, Source]:
+        """Return what the footers of files say, by name; a file that has vanished is left out."""
+        names = sorted(names)
+        missing = [name for name in names if name not in self._looked]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            self._looked |= {source.name: source for source in pool.map(self._look, missing) if source is not None}
+        return {name: self._looked[name] for name in names if name in self._looked}
+
+    def of_day(self, table: str, day: str) -> dict[str, Source]:
+        """Return all files of a day, with what is known of them."""
+        known = self.known(day)
+        return {name: self._looked.get(name) or known.get(name) or Source(name) for name in self.names(table, day)}
+
+    def stamps(self) -> dict[str, dict[str, str]]:
+        """Return the stamps of the days, of those whose next change is certain to change it."""
+        return {table: {day: stamp for day, stamp in days.items() if stamp} for table, days in self.days.items()}
+
+    def _look(self, name: str) -> Source | None:
+        try:
+            return look_at(self._history.store, name)
+        except FileNotFoundError:
+            # Its day was deleted meanwhile.
+            return None
+        except Exception as error:
+            # A bad file must not stop the others.
+            return Source(name, why=_said(error))
+
+    def _is_copy(self, name: str) -> bool:
+        replaced = self._looked[name].replaces
+        return bool(replaced) and self.known(day_in(name) or "").keys() >= set(replaced)
+
+
+def _cannot_be_read(history: Folder, error: Exception) -> str:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{history.label} cannot be read: {said}"
+
+
+def look_at(store: Store, name: str) -> Source:
+    """Return what the footer of a file says; raises if it cannot be read."""
+    with pq.ParquetFile(store.open(name)) as file:
+        why = odd_column(name, {field.name: field.type for field in file.schema_arrow})
+        told = file.metadata.metadata or {}
+        spans: list[tuple[int, int]] = []
+        # Without the times of its rows, the whole day is computed.
+        with suppress(ValueError, StopIteration):
+            spans = spans_in(file.metadata, "at_ms")
+        replaces = tuple(map(str, json.loads(told.get(REPLACES_KEY.encode(), b"[]"))))
+        first_ms = min((first for first, _ in spans), default=None)
+        last_ms = max((last for _, last in spans), default=None)
+        return Source(name, first_ms, last_ms, file.metadata.num_rows, "", replaces, why)
+
+
+def spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
+    """Return the first and last time of each row group; raises if one has no statistics."""
+    place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    told = [group.column(place).statistics for group in groups if group.num_rows]
+    if not all(one is not None and one.has_min_max for one in told):
+        raise ValueError("not all is told")
+    return [(int(one.min), int(one.max)) for one in told]
+
+
+def named_in(error: BaseException, names: Iterable[str]) -> str | None:
+    """Return which of some files Spark could not read, by its message; None if it names none of them."""
+    # Spark quotes the URL of the file; its last parts identify it.
+    found = _NAMED.search(str(error))
+    if found is None:
+        return None
+    ends = "/".join(unquote(found[1]).rsplit("/", 3)[1:])
+    return ends if ends in set(names) else None
+
+
+def damage_in(store: Store, names: Collection[str], look: Callable[[Store, str], str | None]) -> dict[str, str]:
+    """Return what is wrong with files of a history, by name, as ``footer_problem`` or ``read_whole`` tells."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        told = pool.map(lambda name: _told(store, name, look), names)
+        return {name: why for name, why in zip(names, told, strict=True) if why is not None}
+
+
+def _told(store: Store, name: str, look: Callable[[Store, str], str | None]) -> str | None:
+    try:
+        return look(store, name)
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        return _said(error)
+
+
+def _said(error: Exception) -> str:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
+
+
+def footer_problem(store: Store, name: str) -> str | None:
+    """Return why a file cannot be used, by its Parquet footer; None if it can."""
+    return look_at(store, name).why
+
+
+def read_whole(store: Store, name: str) -> None:
+    """Read all of a file; raises if that is not possible."""
+    with pq.ParquetFile(store.open(name)) as file:
+        for number in range(file.metadata.num_row_groups):
+            file.read_row_group(number)
+
+
+def odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:
+    """Describe the first column whose type differs from the schema; missing and additional columns are accepted."""
+    for column in SCHEMAS[name.partition("/")[0]]:
+        found = types.get(column.name, column.type)
+        if _plain(found) != _plain(column.type):
+            return f"its column {column.name} is {found}, not {column.type}"
+    return None
+
+
+def _plain(kind: pa.DataType) -> str:
+    """Return the name of a type, without names and widths that do not matter."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list of {_plain(kind.value_type)}"
+    return "string" if pa.types.is_large_string(kind) else "int64" if pa.types.is_int32(kind) else str(kind)

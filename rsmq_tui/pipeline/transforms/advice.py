@@ -1,0 +1,87 @@
+"""Advice: the visibility timeout that covers the holding times of messages.
+
+A holding time is from the first receive until the delete. For a message that became visible again it includes the wait
+for the next receive, so the advice is rather too long.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import ADVICE
+from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, plural, rounded
+from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
+
+KNOWN_MIN = 20
+"""The minimum number of holding times for an advice."""
+
+_COVERED = 0.99
+_EXPIRED_MAX = 0.01
+
+
+def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
+    """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories.
+
+    If hardly any message became visible again, the current vt is enough: holding times from inventories hours apart are
+    less precise than that.
+    """
+    attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
+    found = (
+        lifecycle.groupBy(*QUEUE)
+        .agg(
+            sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
+            sf.sum("final_expired").alias("expired"),
+            sf.count("holding_ms_sketch").alias("sketches"),
+            sf.kll_merge_agg_double("holding_ms_sketch").alias("sketch"),
+        )
+        .join(attributes, on=list(QUEUE), how="left")
+    )
+    is_known = sf.col("sketches") > 0
+    known = found.withColumns(
+        {
+            "known": sf.coalesce(sf.when(is_known, sf.kll_sketch_get_n_double("sketch")), sf.lit(0)),
+            "holding_ms_p99": sf.when(is_known, sf.kll_sketch_get_quantile_double("sketch", sf.lit(_COVERED))),
+            "expired_share": sf.when(sf.col("received") > 0, sf.col("expired") / sf.col("received")),
+        }
+    )
+    enough = sf.col("known") >= KNOWN_MIN
+    covering_s = sf.ceil(sf.col("holding_ms_p99") / 1000).cast("double")
+    # A holding time has an error of up to half the time between two inventories, and is never less than that.
+    advised_s = sf.when(_is_enough(), sf.least(covering_s, sf.col("vt_s"))).otherwise(covering_s)
+    advised = known.withColumn("advised_vt_s", sf.when(enough, advised_s))
+    return conform(advised.withColumn("told", _advice_text()), ADVICE)
+
+
+def _advice_text() -> Column:
+    vt_s, advised_s, expired = sf.col("vt_s"), sf.col("advised_vt_s"), sf.coalesce("expired_share", sf.lit(0.0))
+    came_back = joined(share(expired), " of ", plural(sf.col("received"), "received message"), " became visible again")
+    covers = joined("vt ", seconds(vt_s), " covers 99 % of the holding times")
+    now = sf.coalesce(joined(" (now ", seconds(vt_s), ")"), sf.lit(""))
+    would_cover = joined("; a vt of ", seconds(advised_s), now, " would cover 99 %")
+    is_covered = sf.col("holding_ms_p99") <= vt_s * 1000
+    is_enough = joined("vt ", seconds(vt_s), " is enough: ", came_back)
+    return (
+        sf.when(advised_s.isNull(), joined("not enough data (", count(sf.col("known")), " completed)"))
+        .when(is_covered & (expired > 0), joined(covers, ", but ", came_back))
+        .when(is_covered, covers)
+        .when(_is_enough(), is_enough)
+        .otherwise(joined(came_back, " before they were deleted", would_cover))
+    )
+
+
+def _is_enough() -> Column:
+    return sf.coalesce((sf.col("expired_share") <= _EXPIRED_MAX) & sf.col("vt_s").isNotNull(), sf.lit(False))
+
+
+def share(value: Column) -> Column:
+    """Format a share: 12 %, less than 1 %, none."""
+    return (
+        sf.when(value <= 0, "none").when(value < 0.01, "less than 1 %").otherwise(joined(count(value * 100), " %"))
+    )  # fmt: skip
+
+
+def seconds(value: Column) -> Column:
+    """Format a setting in seconds: 30 s, 15.5 s, 2h 0m."""
+    number = sf.when(value == sf.floor(value), sf.floor(value).cast("string")).otherwise(
+        sf.round(value, 3).cast("string")
+    )  # fmt: skip
+    return sf.when(value < 600, joined(number, " s")).when(value >= 600, duration(rounded(value * 1000)))

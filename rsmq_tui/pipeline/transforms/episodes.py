@@ -1,0 +1,199 @@
+"""Episodes: each period in which a queue had one verdict of trouble, and its cause."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import EPISODES
+from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, plural, rate
+from rsmq_tui.pipeline.transforms.samples import GAP_MS, PLACE, QUEUE
+from rsmq_tui.protocol.kinds import KINDS
+
+# The kinds of queues that do not count arrivals.
+_UNCOUNTED = [kind.name for kind in KINDS.values() if not kind.counts_arrivals]
+
+
+def cause() -> Column:
+    """Return the sentence for an episode, from its columns and ``span_ms``, its known duration.
+
+    It does not name the queue. Reasons for a failed poll or a broken queue may contain untrusted text from the server;
+    the caller must make it printable.
+    """
+    verdict, is_uncounted = sf.col("verdict"), sf.col("kind").isin(_UNCOUNTED)
+    return (
+        sf.when((verdict == "stalled") & is_uncounted, _stalled_list())
+        .when(verdict == "leaking", _leaking())
+        .when((verdict == "growing") & is_uncounted, _growing_list())
+        .when(verdict == "growing", _growing())
+        .when(
+            verdict == "stalled",
+            joined(plural(_known("peak_ready"), "message"), " ready and none received", _span()),
+        )
+        .when(
+            verdict == "aged",
+            joined("the first ready message was up to ", duration(sf.col("peak_age_ms")), " old"),
+        )
+        .when(verdict == "poisoned", _poisoned())
+        .when(verdict == "broken", sf.coalesce("told", sf.lit("its keys disagree")))
+        .when(verdict == "down", joined(sf.coalesce("told", sf.lit("no poll succeeded")), _span()))
+        .otherwise(verdict)
+    )
+
+
+def _growing() -> Column:
+    # Counters are of the samples of the episode, which begin when the verdict was told.
+    seen_ms = sf.col("end_ms") - sf.col("first_ms")
+    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), seen_ms / 1000)
+    by = _if(net_s > 0, " by ", rate(net_s), "/s")
+    first, peak = sf.col("first_depth"), sf.col("peak_depth")
+    rose = _if(peak > first, "; depth rose from ", count(first), " to ", count(peak))
+    return joined("arrivals exceeded deletes", by, _span(), rose)
+
+
+def _growing_list() -> Column:
+    """Return the cause for a list, which does not count arrivals and deletes."""
+    first, peak = sf.col("first_depth"), sf.col("peak_depth")
+    rose = _if(peak > first, ": depth rose from ", count(first), " to ", count(peak))
+    return joined("more was pushed than taken", _span(), rose)
+
+
+def _stalled_list() -> Column:
+    """Return that no item was taken, or that leases expired: older histories have the same verdict for both."""
+    items = joined(plural(_known("peak_ready"), "item"), " ready and none taken", _span())
+    return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(items)
+
+
+def _leaking() -> Column:
+    return joined(plural(_known("expired"), "lease"), " expired and not returned", _span())
+
+
+def _poisoned() -> Column:
+    highest = sf.col("highest_rc")
+    return joined(
+        sf.when(sf.col("poison") > 0, plural(sf.col("poison"), "message")).otherwise("messages"),
+        " received too often",
+        _if(highest.isNotNull(), " (up to ", plural(_known("highest_rc"), "time"), ")"),
+    )
+
+
+def _span() -> Column:
+    """Return " for " and the duration; empty if the episode has one sample only."""
+    return _if(sf.col("span_ms") > 0, " for ", duration(sf.col("span_ms")))
+
+
+def _if(condition: Column, *words: Column | str) -> Column:
+    return sf.when(condition, joined(*words)).otherwise("")
+
+
+def _known(name: str) -> Column:
+    return sf.coalesce(name, sf.lit(0))
+
+
+OVER, UNKNOWN, OPEN = "over", "unknown", "open"
+
+_SUMS = ("samples", "arrivals", "deletes", "receives")
+# A queue has only one kind, so max() returns it.
+_PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind")
+
+
+def episodes_of(runs: DataFrame) -> DataFrame:
+    """Return the episodes, from the runs of all hours.
+
+    Consecutive runs of one verdict are one episode. It begins when the condition of the verdict began, as the recorder
+    knew it, and so it may overlap with the one before. It is ``over`` if another run of the queue follows directly,
+    whose first sample is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place
+    after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when
+    the queue was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
+
+    A place that was down recovered with the next sample of any of its queues, if that is within a minute of the last
+    failed poll.
+
+    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample to
+    the peak. For a stalled, leaking or aged one: the maximum of ready messages or expired leases. For a poisoned one:
+    the maximum of poison messages. For a broken one: the maximum depth. Null for a place that was down.
+    """
+    followed = _followed(_joined(runs))
+    is_down = sf.col("verdict") == "down"
+    is_up_soon = sf.col("up_ms") - sf.col("last_ms") <= GAP_MS
+    is_over = sf.when(is_down, is_up_soon).otherwise(sf.col("next_continues"))
+    next_ms = sf.when(is_down, sf.col("up_ms")).otherwise(sf.col("next_ms"))
+    is_open = next_ms.isNull() & (sf.col("last_ms") == sf.col("place_last_ms"))
+    troubles = followed.where(~sf.col("verdict").isin("ok", "watching")).withColumns(
+        {
+            "ended": sf.when(is_over, OVER).when(is_open, OPEN).otherwise(UNKNOWN),
+            "end_ms": sf.when(is_over, next_ms).otherwise(sf.col("last_ms")),
+            "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(sf.col("ok_ms")),
+            "affected": _affected(),
+            # Any number may be recorded.
+            "start_ms": sf.when(sf.col("since_ms").between(0, sf.col("first_ms")), sf.col("since_ms")).otherwise(
+                sf.col("first_ms")
+            ),
+        }
+    )
+    told = troubles.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
+    return conform(told, EPISODES)
+
+
+def _joined(runs: DataFrame) -> DataFrame:
+    """Join consecutive runs of one verdict across hours."""
+    by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
+    is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
+    at_peak = sf.when(sf.col("peak_depth").isNotNull(), sf.struct("peak_depth", -sf.col("peak_ms")))
+    return (
+        runs.repartition(*QUEUE)
+        .withColumn("is_start", sf.when(is_same, 0).otherwise(1))
+        .withColumn("run", sf.sum("is_start").over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)))
+        .groupBy(*QUEUE, "run", "verdict")
+        .agg(
+            sf.min("first_ms").alias("first_ms"),
+            sf.min("since_ms").alias("since_ms"),
+            sf.max("last_ms").alias("last_ms"),
+            sf.min_by(sf.struct("continues", "first_depth", "told"), "first_ms").alias("first"),
+            sf.max_by("peak_ms", at_peak).alias("peak_ms"),
+            *(sf.try_sum(name).alias(name) for name in _SUMS),
+            *(sf.max(name).alias(name) for name in _PEAKS),
+        )
+        .withColumns({name: sf.col("first")[name] for name in ("continues", "first_depth", "told")})
+    )
+
+
+def _followed(runs: DataFrame) -> DataFrame:
+    """Return the runs with what follows each: of its queue, and in its place."""
+    # The latest first: a window frame that begins at an end takes one pass.
+    by_queue = Window.partitionBy(*QUEUE).orderBy(sf.desc("first_ms"))
+    later = by_queue.rowsBetween(Window.unboundedPreceding, -1)
+    in_chain = Window.partitionBy(*QUEUE, "chain").orderBy(sf.desc("first_ms"))
+    in_place = Window.partitionBy(*PLACE).orderBy(sf.desc("first_ms"))
+    breaks = sf.sum(sf.when(sf.col("continues"), 0).otherwise(1)).over(later)
+    is_ok, is_queue = sf.col("verdict") == "ok", sf.col("queue").isNotNull()
+    followed = runs.withColumns(
+        {
+            "next_ms": sf.lag("first_ms").over(by_queue),
+            "next_continues": sf.lag("continues").over(by_queue),
+            "chain": sf.coalesce(breaks, sf.lit(0)),
+        }
+    ).withColumn(
+        "ok_ms",
+        sf.min(sf.when(is_ok, sf.col("first_ms"))).over(in_chain.rowsBetween(Window.unboundedPreceding, -1)),
+    )
+    # For a place, only when it was up and its last sample are needed: one pass computes both.
+    return followed.withColumns(
+        {
+            "up_ms": sf.min(sf.when(is_queue, sf.col("first_ms"))).over(
+                in_place.rangeBetween(Window.unboundedPreceding, -1)
+            ),
+            "place_last_ms": sf.max("last_ms").over(Window.partitionBy(*PLACE)),
+        }
+    )
+
+
+def _affected() -> Column:
+    verdict = sf.col("verdict")
+    gained = sf.col("peak_depth") - sf.col("first_depth")
+    return (
+        sf.when(verdict == "growing", gained)
+        .when(verdict == "stalled", sf.greatest("peak_ready", "expired"))
+        .when(verdict == "leaking", sf.col("expired"))
+        .when(verdict == "aged", sf.col("peak_ready"))
+        .when(verdict == "poisoned", sf.col("poison"))
+        .when(verdict == "broken", sf.col("peak_depth"))
+    )

@@ -1,0 +1,67 @@
+"""All tables over all days, from the tables by day."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rsmq_tui.history.analysis.schema import (
+    ADVICE,
+    ANOMALIES,
+    BASELINE,
+    EPISODES,
+    FORECAST,
+    INCIDENTS,
+    LIFECYCLE,
+    POISON,
+    POISON_DAYS,
+    QUEUES,
+    ROLLUP_1H,
+    VERDICT_RUNS,
+)
+from rsmq_tui.monitor.incidents import Expected
+from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.transforms.advice import advice
+from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
+from rsmq_tui.pipeline.transforms.columns import conform
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
+from rsmq_tui.pipeline.transforms.forecasts import forecast
+from rsmq_tui.pipeline.transforms.incidents import incidents
+from rsmq_tui.pipeline.transforms.inventories import poison
+from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
+
+WHOLE_SOURCES = (ROLLUP_1H, VERDICT_RUNS, LIFECYCLE, POISON_DAYS)
+"""The tables by day that those over all days are computed from."""
+
+
+def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
+    """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days."""
+    hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
+    expected = {profile: Expected.of_lists(*lists) for profile, lists in settings.expected.items()}
+    episodes = episodes_of(tables[VERDICT_RUNS])
+    return {
+        QUEUES: queues(hours),
+        EPISODES: episodes,
+        INCIDENTS: incidents(episodes, expected),
+        BASELINE: baseline(hours),
+        ANOMALIES: anomalies(hours, settings.anomaly_score),
+        FORECAST: forecast(hours, settings),
+        POISON: poison(tables[POISON_DAYS], lifecycle),
+        ADVICE: advice(lifecycle, hours),
+    }
+
+
+def queues(hours: DataFrame) -> DataFrame:
+    """Return the table ``queues``, from ``rollup_1h`` of all days."""
+    return conform(
+        hours.where(sf.col("queue").isNotNull())
+        .groupBy(*QUEUE)
+        .agg(
+            sf.min("bucket_ms").alias("first_ms"),
+            sf.max("last_ms").alias("last_ms"),
+            sf.sum("samples").alias("samples"),
+            sf.max("depth_max").alias("peak_depth"),
+            *(last_known(name) for name in ("kind", "last_depth")),
+        ),
+        QUEUES,
+    )

@@ -1,0 +1,124 @@
+"""What this program changes, in another process, does not look like the work of a consumer or a producer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.cli.places import OwnChanges, Place, place_of
+from rsmq_tui.monitor import QueueState
+from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol import Address, Rsmq
+from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.triage.change import Change
+from tests.cli.running import run
+
+
+@pytest.fixture
+def places(redis_url: str, client: Redis, state: Path) -> tuple[Place, Place]:
+    """RSMQ queues and lists of one server, with messages in both."""
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    for number in range(20):
+        queues.send_message("orders", f"{number}")
+    client.lpush("mail", *range(20))
+    profile = Profile("", Address(redis_url), ("rsmq",), interval_s=1.0, lists=("mail",))
+    return place_of(profile), place_of(profile, kind=LIST)
+
+
+@pytest.fixture
+async def watched(places: tuple[Place, Place]) -> AsyncIterator[tuple[Any, Any]]:
+    """Their pollers, after two polls each."""
+    async with AsyncExitStack() as stack:
+        pollers = [await stack.enter_async_context(aclosing(place.watcher())) for place in places]
+        for poller in pollers:
+            await poller.poll()
+            await poller.poll()
+        yield pollers[0], pollers[1]
+
+
+async def _change(redis_url: str, *arguments: str) -> None:
+    done = await asyncio.to_thread(run, "messages", *arguments, "-r", redis_url, "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+async def _poll(poller: Any) -> QueueState:
+    state: QueueState
+    (state,) = (await poller.poll()).queues
+    return state
+
+
+async def test_a_delete_is_in_no_rate(watched: tuple[Any, Any], redis_url: str, client: Redis) -> None:
+    orders, _ = watched
+    assert (await _poll(orders)).deletes_s == 0
+    await _change(redis_url, "delete", "orders", "--all", "--limit", "7")
+    changed = await _poll(orders)
+    assert (changed.depth, changed.deletes_s, changed.arrivals_s) == (13, None, None)
+    for _ in range(3):
+        later = await _poll(orders)
+    assert (later.deletes_s, later.arrivals_s, later.receives_s) == (0, 0, 0)
+    # What a consumer deletes afterwards counts.
+    Rsmq(client).pop_message("orders")
+    assert ((await _poll(orders)).deletes_s or 0) > 0
+
+
+async def test_a_delete_from_a_list_is_no_take(watched: tuple[Any, Any], redis_url: str, client: Redis) -> None:
+    _, mail = watched
+    await _change(redis_url, "delete", "list:mail", "--all", "--limit", "7")
+    changed = await _poll(mail)
+    at_ms = mail._last.at_ms
+    assert (changed.depth, changed.net_s) == (13, None)
+    assert changed.idle_since_ms is not None
+    assert changed.idle_since_ms < at_ms
+    for _ in range(3):
+        later = await _poll(mail)
+    assert later.net_s == 0
+    client.rpop("mail")
+    state = await _poll(mail)
+    assert state.idle_since_ms == mail._last.at_ms
+
+
+async def test_a_move_is_told_to_the_place_of_its_target(watched: tuple[Any, Any], redis_url: str) -> None:
+    orders, mail = watched
+    await _change(redis_url, "move", "orders", "--all", "--limit", "7", "--to", "list:mail")
+    left, arrived = await _poll(orders), await _poll(mail)
+    assert (left.depth, left.deletes_s) == (13, None)
+    assert (arrived.depth, arrived.net_s) == (27, None)
+
+
+async def test_the_journal_is_read_only_if_it_has_changed(
+    redis_url: str, places: tuple[Place, Place], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+
+    def read(path: Path) -> list[Change]:
+        reads.append(path)
+        return []
+
+    monkeypatch.setattr("rsmq_tui.triage.journal.last_changes", read)
+    server, path = places[0].server, state / "rsmq-tui" / "journal.sqlite"
+    own = OwnChanges(path)
+    assert await own.since_last(server, "rsmq") == set()
+    await _change(redis_url, "delete", "orders", "--all", "--limit", "1")
+    assert reads == []
+    for _ in range(3):
+        await own.since_last(server, "rsmq")
+    assert reads == [path]
+
+
+async def test_only_queues_of_that_server_and_namespace(
+    redis_url: str, places: tuple[Place, Place], state: Path
+) -> None:
+    path, server = state / "rsmq-tui" / "journal.sqlite", places[0].server
+    asked = {name: OwnChanges(path) for name in ("rsmq", "other", LISTS_NS)}
+    elsewhere = OwnChanges(path)
+    await _change(redis_url, "copy", "orders", "--all", "--to", "list:mail")
+    assert {ns: await own.since_last(server, ns) for ns, own in asked.items()} == {
+        "rsmq": {"orders"}, "other": set(), LISTS_NS: {"mail"},
+    }  # fmt: skip
+    assert await elsewhere.since_last("redis://elsewhere:6379/0", "rsmq") == set()

@@ -1,0 +1,137 @@
+"""From episodes to incidents: what an incident says of them, and what happens together in one server."""
+
+from typing import Any
+
+from rsmq_tui.history.analysis.incidents import incidents_of
+from rsmq_tui.history.analysis.values import Episode, Incident
+from rsmq_tui.history.names import Place
+from rsmq_tui.monitor.incidents import Expected
+
+S, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+ONE, LISTS, OTHER = Place("prod", "db1", "rsmq"), Place("prod", "db1", "(lists)"), Place("prod", "db2", "rsmq")
+
+
+def episode(
+    verdict: str, start_ms: int, end_ms: int, queue: str | None = "q", place: Place = ONE, **more: Any
+) -> Episode:
+    usual: dict[str, Any] = {
+        "ended": "over", "recovered_ms": end_ms, "peak_depth": None, "peak_ready": None, "peak_ms": None,
+        "peak_age_ms": None, "affected": None, "cause": f"was {verdict}",
+    }  # fmt: skip
+    return Episode(place, queue, verdict, start_ms, end_ms, **(usual | more))
+
+
+def told(incidents: tuple[Incident, ...]) -> list[tuple[Any, ...]]:
+    return [(one.queue, one.worst, one.start_ms, one.end_ms, one.episodes) for one in incidents]
+
+
+def test_an_incident_says_what_its_episodes_were() -> None:
+    (found,) = incidents_of(
+        [
+            episode("growing", 0, 10 * MINUTE, peak_depth=80, affected=70),
+            episode("aged", 10 * MINUTE, 20 * MINUTE, peak_depth=90, affected=40),
+            episode("stalled", 15 * MINUTE, 16 * MINUTE, cause="short"),
+            episode("stalled", 20 * MINUTE, 30 * MINUTE, cause="long", ended="open", recovered_ms=None),
+            episode("growing", 20 * MINUTE, 21 * MINUTE, affected=3),
+        ]
+    )
+
+    assert told((found,)) == [("q", "stalled", 0, 30 * MINUTE, 5)]
+    assert found.verdicts == ("growing", "aged", "stalled")
+    assert (found.cause, found.ended, found.recovered_ms) == ("long", "open", None)
+    assert (found.peak_depth, found.affected, found.head_id) == (90, 70, None)
+    assert found.ref == (*ONE, "q")
+
+
+def test_one_stall_in_three_rows_is_one_incident() -> None:
+    stalls = [episode("stalled", start * MINUTE, (start + 7) * MINUTE + 40 * S) for start in (0, 8, 16)]
+
+    assert told(incidents_of(stalls)) == [("q", "stalled", 0, 23 * MINUTE + 40 * S, 3)]
+
+
+def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> None:
+    found = incidents_of(
+        [
+            episode("stalled", 0, 5 * MINUTE, "before"),
+            episode("down", 30 * MINUTE, 32 * MINUTE, None, cause="refused"),
+            episode("down", 30 * MINUTE + S, 32 * MINUTE + S, None, LISTS, cause="refused for 2m"),
+            episode("stalled", 33 * MINUTE, 50 * MINUTE, "during", affected=7),
+            episode("growing", 32 * MINUTE, 40 * MINUTE, "queue:x", LISTS, affected=5),
+            episode("stalled", 31 * MINUTE, 33 * MINUTE, "elsewhere", OTHER),
+            episode("stalled", 34 * MINUTE, 50 * MINUTE, "after"),
+        ]
+    )
+
+    assert told(found) == [
+        ("before", "stalled", 0, 5 * MINUTE, 1),
+        (None, "down", 30 * MINUTE, 50 * MINUTE, 4),
+        ("elsewhere", "stalled", 31 * MINUTE, 33 * MINUTE, 1),
+        ("queue:x", "growing", 32 * MINUTE, 40 * MINUTE, 1),
+        ("during", "stalled", 33 * MINUTE, 50 * MINUTE, 1),
+        ("after", "stalled", 34 * MINUTE, 50 * MINUTE, 1),
+    ]
+    head = found[1]
+    assert head.place == Place("prod", "db1", "")
+    assert head.cause == "refused; 2 queues at the same time: stalled (1), growing (1)"
+    assert (head.verdicts, head.affected) == (("down", "growing", "stalled"), 12)
+    assert (head.ended, head.recovered_ms, head.head_id) == ("over", 50 * MINUTE, None)
+    assert [one.queue for one in found if one.head_id == head.id] == ["queue:x", "during"]
+    assert [one.queue for one in found if one.head_id is None] == ["before", None, "elsewhere", "after"]
+
+
+def test_an_outage_alone_is_a_head_of_nothing() -> None:
+    (found,) = incidents_of([episode("down", 0, MINUTE, None, cause="refused")])
+
+    assert told((found,)) == [(None, "down", 0, MINUTE, 1)]
+    assert found.cause == "refused"
+
+
+def test_queues_of_one_server_that_begin_together_have_a_head() -> None:
+    found = incidents_of(
+        [
+            episode("stalled", 0, HOUR, "a", ended="open", recovered_ms=None),
+            episode("stalled", 50 * S, HOUR, "b"),
+            episode("stalled", 70 * S, HOUR, "c"),
+            episode("aged", 20 * S, HOUR, "d", OTHER),
+        ]
+    )
+
+    heads = [one for one in found if one.queue is None]
+    assert told(tuple(heads)) == [(None, "stalled", 0, HOUR, 2)]
+    assert (heads[0].ended, heads[0].recovered_ms) == ("open", None)
+    assert heads[0].cause == "2 queues at the same time: stalled (2)"
+    assert {one.queue: one.head_id for one in found if one.queue} == {
+        "a": heads[0].id, "b": heads[0].id, "c": None, "d": None,
+    }  # fmt: skip
+
+
+def test_two_incidents_of_one_queue_are_not_together() -> None:
+    found = incidents_of([episode("aged", 0, 5 * S), episode("stalled", 45 * S, HOUR)])
+
+    assert told(found) == [("q", "aged", 0, 5 * S, 1), ("q", "stalled", 45 * S, HOUR, 1)]
+
+
+def test_expected_troubles_are_no_incidents() -> None:
+    night = Expected(("dead-*",), ((HOUR, 2 * HOUR),))
+    episodes = [
+        episode("growing", 0, 9 * HOUR, "dead-letters"),
+        episode("stalled", HOUR + MINUTE, 2 * HOUR - MINUTE),
+        episode("down", HOUR + MINUTE, HOUR + 2 * MINUTE, None),
+        episode("stalled", HOUR + MINUTE, 3 * HOUR, "late"),
+        episode("aged", HOUR, 2 * HOUR, "elsewhere", Place("", "db1", "rsmq")),
+    ]
+
+    assert told(incidents_of(episodes, {"prod": night})) == [
+        ("elsewhere", "aged", HOUR, 2 * HOUR, 1),
+        ("late", "stalled", 2 * HOUR, 3 * HOUR, 1),
+    ]
+
+
+def test_ids_differ_and_stay() -> None:
+    episodes = [episode("stalled", start * HOUR, start * HOUR + MINUTE, queue, place)
+                for start in range(3) for queue in ("a", "b\udcff", None) for place in (ONE, LISTS, OTHER)]  # fmt: skip
+
+    ids = [one.id for one in incidents_of(episodes)]
+
+    assert len(set(ids)) == len(ids) == 24
+    assert ids == [one.id for one in incidents_of(episodes[::-1])]

@@ -1,0 +1,57 @@
+"""What a run leaves about itself: its sources, and what it read, covered and wrote."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rsmq_tui import __version__
+from rsmq_tui.history.analysis.schema import PLACES, RUNS, SCHEMAS, SOURCES
+from rsmq_tui.history.analysis.tables import Tables
+from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
+from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.tables import coverage
+from tests.history.made import NOON_MS
+from tests.pipeline.running import Desk
+
+
+def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) -> None:
+    (first,) = desk.record(NOON_MS, NOON_MS + 5_000)
+    earlier = desk.run()
+    (second,) = desk.record(NOON_MS + 60_000)
+    (spoilt,) = desk.record(NOON_MS + 70_000)
+    spoilt.write_bytes(b"no file of a history")
+    later = desk.run()
+
+    tables = Tables(desk.out, desk.state)
+    sources = {row["name"]: row for row in tables.read(SOURCES, SCHEMAS[SOURCES].names).to_pylist()}
+    names = [path.relative_to(desk.history).as_posix() for path in (first, second, spoilt)]
+    assert {name: row["run"] for name, row in sources.items()} == dict(
+        zip(names, (earlier.run, later.run, later.run), strict=True)
+    )
+    assert (sources[names[0]]["first_ms"], sources[names[0]]["last_ms"]) == (NOON_MS, NOON_MS + 5_000)
+    assert (sources[names[1]]["rows"], sources[names[2]]["rows"]) == (3, None)
+    one, other = tables.read(RUNS, SCHEMAS[RUNS].names).to_pylist()
+    assert [row["run"] for row in (one, other)] == [earlier.run, later.run]
+    assert (one["sources"], one["rows_in"], one["left_out"], one["hours"]) == (1, 6, 0, 24)
+    assert (other["sources"], other["rows_in"], other["left_out"]) == (2, 3, 1)
+    assert (other["from_ms"], other["to_ms"], other["rows_out"]) == (
+        NOON_MS + 60_000, NOON_MS + 60_000, sum(later.rows.values()),
+    )  # fmt: skip
+    assert (one["version"], one["history"]) == (__version__, str(desk.history))
+
+
+def test_minutes_that_are_missing_are_gaps(tmp_path: Path) -> None:
+    names = {"profile": "p", "server": "s", "ns": "n"}
+    rows = [
+        names | {"width_ms": width_ms, "bucket_ms": NOON_MS + minute * MINUTE_MS}
+        for width_ms, minutes in ((MINUTE_MS, (0, 1, 2, 9, 10, 61)), (HOUR_MS, (0,)))
+        for minute in minutes
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[PLACES]), tmp_path / "a")
+    folder = Folder(str(tmp_path), tmp_path)
+
+    # The last minute is in an hour that was not computed.
+    assert coverage(folder, ["a"], {NOON_MS // HOUR_MS}) == (5 * MINUTE_MS, 1, 6 * MINUTE_MS)
+    assert coverage(folder, ["a"], set()) == (0, 0, 0)
+    assert coverage(folder, [], {NOON_MS // HOUR_MS}) == (0, 0, 0)

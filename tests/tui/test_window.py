@@ -1,0 +1,122 @@
+"""The window of time of the charts: one, ten or sixty minutes, which the next start shows again."""
+
+import re
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from rsmq_tui.history.reading import History
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.replay.session import replaying_of
+from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
+from tests.tui.driving import app_of, lines_of, opened, play_rows, press, settled, text_of, until
+from tests.tui.scripted import START_MS, ScriptedSource, row_of
+
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+BRAILLE = "[\u2801-\u28ff]"
+
+
+def _chart(pilot: Pilot[None], id: str) -> str:
+    panel = pilot.app.screen.query_one(f"#{id}", ChartPanel)
+    return "\n".join([str(panel.border_title), *lines_of(panel)])
+
+
+async def _after_an_hour(pilot: Pilot[None], source: ScriptedSource) -> None:
+    """Show a queue that holds 20 messages, and 700 of them for ten seconds 45 minutes ago; polls failed 30 min ago."""
+    for at_ms in range(START_MS - HOUR_MS, START_MS, 5_000):
+        minutes = (START_MS - at_ms) / MINUTE_MS
+        if 25 < minutes <= 30:
+            continue
+        if minutes == 25:
+            source.sampler.resume(at_ms)
+        source.snapshot_of({"orders": row_of(depth=700 if 45 <= minutes < 45.2 else 20, sent=100)}, at_ms)
+    await play_rows(pilot, {"orders": row_of(depth=20, sent=100)})
+
+
+async def test_the_hour_has_its_peak_and_its_gap(source: ScriptedSource) -> None:
+    async with opened(source, size=(160, 50), notifications=True) as pilot:
+        await _after_an_hour(pilot, source)
+        assert "Messages a second, 10 min" in _chart(pilot, "throughput")
+        await press(pilot, "enter")
+        assert _chart(pilot, "depth").startswith("Messages, 10 min\n")
+        assert "700" not in _chart(pilot, "depth")
+        ten_min = re.findall(r"\d\d:\d\d", _chart(pilot, "depth"))
+
+        await press(pilot, "z")
+        await until(pilot, lambda: "charts show the last 60 min" in text_of(app_of(pilot)), "it says so")
+        hour = _chart(pilot, "depth")
+        assert hour.startswith("Messages, 60 min\n")
+        assert "Messages a second, 60 min" in _chart(pilot, "rates")
+        # The axis has times of the whole hour, and reaches to the peak; the outage is a gap in the line of 20.
+        times = re.findall(r"\d\d:\d\d", hour)
+        assert _minutes(times) > 4 * _minutes(ten_min)
+        highest = max(int(number) for number in re.findall(r"^ *(\d+)", hour, re.MULTILINE))
+        assert highest >= 700
+        assert re.search(rf"{BRAILLE}{{10,}} {{2,}}{BRAILLE}{{10,}}", hour)
+
+        await press(pilot, "z")
+        assert _chart(pilot, "depth").startswith("Messages, 1 min\n")
+        assert re.search(r"\d\d:\d\d:\d\d", _chart(pilot, "depth"))
+        await press(pilot, "escape")
+        assert "Messages a second, 1 min" in _chart(pilot, "throughput")
+
+
+def _minutes(times: list[str]) -> int:
+    first, last = (int(time[:2]) * 60 + int(time[3:]) for time in (times[0], times[-1]))
+    return (last - first) % 1440
+
+
+async def test_sparklines_have_the_same_window(source: ScriptedSource) -> None:
+    async with opened(source, size=(90, 28)) as pilot:
+        await _after_an_hour(pilot, source)
+        await press(pilot, "enter")
+        assert "max 700" not in lines_of(pilot.app.screen.query_one(SparkPanel))[0]
+        await press(pilot, "z")
+        assert "max 700" in lines_of(pilot.app.screen.query_one(SparkPanel))[0]
+
+
+async def test_the_next_start_has_the_same_window(tmp_path: Path) -> None:
+    choices = tmp_path / "state" / "dashboard.json"
+    for key_presses, shown in ((0, "10"), (1, "60"), (0, "60"), (1, "1"), (0, "1"), (1, "10"), (0, "10")):
+        source = ScriptedSource()
+        async with opened(source, choices=choices) as pilot:
+            await play_rows(pilot, {"orders": row_of(depth=20)})
+            await press(pilot, *("z" * key_presses))
+            assert f"Messages a second, {shown} min" in _chart(pilot, "throughput")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"window_ms": 7}', '{"window_ms": [1]}', "null", "[" * 100_000])
+async def test_a_file_that_says_nothing_is_no_choice(source: ScriptedSource, tmp_path: Path, text: str) -> None:
+    (tmp_path / "dashboard.json").write_text(text)
+    async with opened(source, choices=tmp_path / "dashboard.json") as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=20)})
+        assert "Messages a second, 10 min" in _chart(pilot, "throughput")
+        await press(pilot, "z")
+    assert (tmp_path / "dashboard.json").read_text() == '{"window_ms": 3600000}'
+
+
+async def test_a_choice_that_cannot_be_kept_is_said(source: ScriptedSource, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with opened(source, choices=tmp_path / "file" / "dashboard.json", notifications=True) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=20)})
+        await pilot.press("z")
+        await until(pilot, lambda: "the choice cannot be kept in" in text_of(app_of(pilot)), "it is said")
+        assert "Messages a second, 60 min" in _chart(pilot, "throughput")
+
+
+async def test_a_replay_shows_ten_minutes_at_most(tmp_path: Path) -> None:
+    tape = Tape(tmp_path / "history")
+    for poll in range(30):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll, ready=poll, hidden=0))
+    tape.seal()
+    (tmp_path / "dashboard.json").write_text('{"window_ms": 3600000}')
+    replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 29 * STEP_MS, playing=False)
+    app = RsmqApp(replaying.sites, replay=replaying, choices=tmp_path / "dashboard.json")
+    async with app.run_test(size=(132, 36)) as pilot:
+        await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")
+        await settled(pilot)
+        for shown in ("10", "1", "10"):
+            assert f"Messages a second, {shown} min" in _chart(pilot, "throughput")
+            await press(pilot, "z")
