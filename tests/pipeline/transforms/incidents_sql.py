@@ -71,7 +71,7 @@ blocked as (
 ),
 blocks as (
     select profile, server, whose, queue, block, min(start_ms) as start_ms, max(end_ms) as end_ms,
-        arg_max(stops, end_ms).ok as recovered_ms, arg_max(ended, end_ms) as ended, count(*) as episodes,
+        arg_max(stops, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended, count(*) as episodes,
         list(verdict) as verdicts
     from blocked group by all
 ),
@@ -90,7 +90,7 @@ grouped as (
 ),
 alone as (
     select profile, server, whose, queue, min(start_ms) as start_ms, max(end_ms) as end_ms,
-        arg_max({'ok': recovered_ms}, end_ms).ok as recovered_ms, arg_max(ended, end_ms) as ended,
+        arg_max({'ok': recovered_ms}, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended,
         sum(episodes)::bigint as episodes,
         list_distinct(flatten(list(verdicts))) as verdicts
     from grouped group by profile, server, whose, queue, number
@@ -132,7 +132,7 @@ parts as (
 heads as (
     select profile, server, head, min(start_ms) as start_ms, max(end_ms) as end_ms, sum(episodes)::bigint as episodes,
         case when count(recovered_ms) = count(*) then max(recovered_ms) end as recovered_ms,
-        case when bool_or(ended = 'open') then 'open' else arg_max(ended, end_ms) end as ended,
+        case when bool_or(ended = 'open') then 'open' else arg_max(ended, ending(end_ms, ended)) end as ended,
         flatten(list(verdicts)) as verdicts
     from parts where head is not null group by all
 )
@@ -149,7 +149,11 @@ def incidents_by_sql(verdict_runs: pa.Table) -> list[Row]:
     """Return the incidents of some runs: what they are, but for causes and messages."""
     with duckdb.connect() as connection:
         connection.register("verdict_runs", verdict_runs)
-        rows: list[Row] = connection.execute(_QUERY).to_arrow_table().to_pylist()
+        # Of what ended at the same time, what is open tells, then what is unknown.
+        connection.execute(
+            "create macro ending(at_ms, how) as {'at': at_ms, 'rank': list_position(['over', 'unknown', 'open'], how)}"
+        )
+        rows: list[Row] = connection.sql(_QUERY).to_arrow_table().to_pylist()
     for row in rows:
         verdicts = set(row.pop("verdicts"))
         row |= {"verdicts": sorted(verdicts), "worst": min(verdicts, key=_WORST_FIRST.index)}
