@@ -42,6 +42,7 @@ _TYPES = {
     "bytes": pa.binary(),
     "texts": pa.list_(pa.string()),
     "wholes": pa.list_(pa.int64()),
+    "floats": pa.list_(pa.float64()),
 }
 
 

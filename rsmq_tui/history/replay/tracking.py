@@ -12,6 +12,7 @@ from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Limit, limit_of
 from rsmq_tui.monitor.tracking.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
 from rsmq_tui.monitor.tracking.series import (
     BUCKET_MS,
@@ -259,11 +260,37 @@ class PlaceTrack:
         states = tuple(
             sorted((state_of(row, poll, self.label) for row in rows.to_pylist()), key=lambda state: state.name)
         )
+        states = tuple(state._replace(limit=self._limit_at(state, poll)) for state in states)
         totals = RunningTotals()
         totals.begin()
         for state in states:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)
+
+    def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
+        """Return the limit that a queue reaches first, as it was live; that of the memory was not recorded."""
+        trend, limits, at_ms = self._trend, poll.thresholds, poll.at_ms
+        series = trend.series.get(state.name)
+        # How old the items of a list were in the minutes before is not kept.
+        age_ms = state.waiting_ms(at_ms) if kind_named(state.kind).counts_arrivals else None
+        is_waiting = age_ms is not None and age_ms >= WAITING_SHARE * limits.aged_ms
+        if series is None or state.depth is None or not (limits.depth_limit or is_waiting):
+            return None
+        reference = trend.reference(at_ms, DRAIN_SPAN_MS)
+        then = None if reference is None else series.at(reference.bucket)
+        counts = state.depth, state.totalsent or 0, state.totalrecv or 0
+        # Clients may write any time of creation.
+        created_ms = 0 if state.created_ms is None or state.created_ms > at_ms else state.created_ms
+        return limit_of(
+            series,
+            at_ms,
+            max(*trend.times_ms[:1], *trend.gaps_ms[-1:], created_ms),
+            depth=state.depth,
+            depth_limit=limits.depth_limit,
+            age_ms=age_ms,
+            age_limit_ms=limits.aged_ms,
+            is_still=then is not None and (then.depth, then.totalsent, then.totalrecv) == counts,
+        )
 
     def _rates(self, span_ms: int) -> dict[str, pa.ChunkedArray]:
         """Return the rates over the last ``span_ms``, or since the oldest poll after a gap."""
