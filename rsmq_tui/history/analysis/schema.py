@@ -219,7 +219,7 @@ value: float: its mean in that hour
 slope_s: float: growth per second
 hours: whole: number of hours of the trend
 limit: float: the limit
-reaches_ms: whole: when it reaches the limit; at_ms if it already has; null if it does not grow
+reaches_ms: whole: when it reaches the limit; if it is over it, the hour since which it is; null if it does not grow
 told: text: the same in one sentence
 """,
     POISON: f"{_POISON}is_there: flag: whether the last whole inventory of its queue still held it\n",

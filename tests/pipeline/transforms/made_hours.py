@@ -211,7 +211,7 @@ def _forecast(hours: list[Row], metric: str, limit: int) -> Row | None:
         since_ms = min(
             one["bucket_ms"] for one in hours if one["bucket_ms"] > below_ms and one[f"{metric}_mean"] is not None
         )
-        return row | {"reaches_ms": at_ms, "told": f"over the limit of {amount} since {_minute(since_ms)}"}
+        return row | {"reaches_ms": since_ms, "told": f"over the limit of {amount} since {_minute(since_ms)}"}
     if slope < GROWTH_MIN_H[metric] or not _is_straight(x, y):
         return row | {"reaches_ms": None, "told": "does not grow"}
     rate = f"at +{duration(slope) if metric != 'depth' else count(slope) if slope >= 10 else f'{slope:,.1f}'}/h it"
