@@ -306,7 +306,7 @@ def read_config(path: Path) -> Config:
         _refuse_passwords(content, mistakes)
     mistakes.tell()
     alerts = read_alerts(content, Mistakes(path, lines), others_may_read=others_may)
-    return replace(config, alerts=alerts)
+    return replace(config, alerts=replace(alerts, expected=config.expected))
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:

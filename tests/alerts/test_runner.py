@@ -13,6 +13,7 @@ from rsmq_tui.alerts.message import Affected, Message, State
 from rsmq_tui.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
 from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.profiles.alerts import Alerts, Channel, Rule, read_condition
 from tests.alerts.made import message
 from tests.events.made import polled, state
@@ -162,8 +163,8 @@ def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
         runner.close(_PATIENCE_S)
 
 
-def take(runner: AlertRunner, *names: str) -> None:
-    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), "")
+def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
+    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
 
 
 def test_messages_go_to_the_channels_of_their_rule() -> None:
@@ -265,3 +266,18 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
             clock.now_s += 1
     assert written == ["\a", "\a"]
     assert len(got.read_text().splitlines()) == 1
+
+
+def test_nothing_is_sent_for_what_is_expected() -> None:
+    now_s = [1_000.0]
+    expected = {"prod": Expected(("*-dead",), ((1_000_000, 2_000_000),))}
+    told: list[Message] = []
+    rules = alerts(Channel("bell", "bell"), expected=expected)
+    with running(rules, write=lambda text: None, told=told.append, wall_s=lambda: now_s[0]) as runner:
+        take(runner, "orders", profile="prod")
+        take(runner, "mail-dead", profile="test")
+        now_s[0] = 2_000.0
+        take(runner, "mail-dead", profile="prod")
+        take(runner, "orders", profile="prod")
+
+    assert [(one.profile, one.queues[0].queue) for one in told] == [("test", "mail-dead"), ("prod", "orders")]
