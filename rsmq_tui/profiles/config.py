@@ -252,6 +252,7 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
     "memory": values.flag,
+    "zone": values.zone,
     "ignore": values.patterns,
     "maintenance": values.spans_of_time,
 }
@@ -358,6 +359,7 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "lists": given.get("lists"),
         "list_age": given.get("lists_age"),
         "memory": given.get("memory"),
+        "zone": given.get("zone"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
     expected = {"queues": given.get("ignore"), "spans": given.get("maintenance")}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.alerts.channels import ChannelError
-from rsmq_tui.alerts.message import Message
+from rsmq_tui.alerts.message import Affected, Message, State
 from rsmq_tui.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
 from rsmq_tui.monitor import Thresholds, Verdict
 from rsmq_tui.monitor.incidents import Expected
@@ -27,15 +27,17 @@ class Service:
         self.got: list[Message] = []
         self.tries: list[float] = []
         self.fails = False
+        # The queue whose messages are refused.
+        self.refuses = ""
 
     def send(self, one: Message) -> None:
         self.tries.append(self.now_s)
-        if self.fails:
+        if self.fails or any(part.queues[0].queue == self.refuses for part in one.parts or (one,)):
             raise ChannelError("it is ill")
         self.got.append(one)
 
     def outbox(self) -> Outbox:
-        return Outbox("pager", self.send, lambda: self.now_s)
+        return Outbox(self.send, lambda: self.now_s, lambda: self.now_s)
 
 
 def test_messages_are_sent_in_order() -> None:
@@ -47,7 +49,7 @@ def test_messages_are_sent_in_order() -> None:
         outbox.add(one)
 
     assert outbox.turn() is None
-    assert (service.got, len(outbox), outbox.problem) == (messages, 0, None)
+    assert (service.got, outbox.unsent, outbox.problem) == (messages, [], None)
 
 
 def test_what_fails_is_tried_again_with_growing_waits_until_it_is_too_old() -> None:
@@ -60,19 +62,20 @@ def test_what_fails_is_tried_again_with_growing_waits_until_it_is_too_old() -> N
         service.now_s += wait_s
 
     waits = [later - earlier for earlier, later in zip(service.tries, service.tries[1:], strict=False)]
-    assert waits[:4] == [5, 10, 20, 40]
+    assert waits[:5] == [5, 10, 20, 40, RETRY_MAX_S]
     assert max(waits) == RETRY_MAX_S
     assert service.tries[-1] - service.tries[0] <= GIVE_UP_S
-    assert (len(outbox), outbox.lost) == (0, 1)
+    assert (outbox.unsent, outbox.lost) == ([], 1)
 
 
-def test_after_an_outage_everything_is_sent() -> None:
+def test_after_an_outage_one_message_sums_up_the_others() -> None:
     service = Service()
     outbox = service.outbox()
     service.fails = True
-    outbox.add(message(1))
+    outbox.add(message(0))
     outbox.turn()
-    outbox.add(message(2))
+    for number in range(1, 8):
+        outbox.add(message(number, state=State.RESOLVED if number == 7 else State.FIRING))
     # No attempt before its time.
     assert outbox.turn() == 5
     assert len(service.tries) == 1
@@ -80,7 +83,40 @@ def test_after_an_outage_everything_is_sent() -> None:
     service.now_s += 5
 
     assert outbox.turn() is None
-    assert (service.got, outbox.problem) == ([message(1), message(2)], None)
+    (one,) = service.got
+    assert (outbox.unsent, outbox.problem, outbox.lost) == ([], None, 0)
+    assert (one.state, one.title) == ("summary", "rsmq-tui: summary of 8 messages")
+    assert one.text.startswith("3 before; stalled: prod rsmq: q3: stalled: 3 messages ready, for 1m 5s; stalled: prod")
+    assert one.text.endswith("; resolved: stalled: prod rsmq: q7: over, after 1m 5s")
+    assert [part["queues"][0]["queue"] for part in one.as_json()["messages"]] == [f"q{number}" for number in range(8)]
+    # From now on each is sent as it is.
+    outbox.add(message(9))
+    outbox.turn()
+    assert service.got[-1] == message(9)
+
+
+def test_a_summary_of_hostile_names_is_printable_and_short() -> None:
+    parts = [message(queues=(Affected("\x1b]0;x\x07\n" + "a" * 500, "stalled", 3, "\x9c" * 500),)) for _ in range(100)]
+    summary = Message.summing_up(parts, 0)
+
+    assert summary.text.isprintable()
+    assert len(summary.text) < 1_200
+
+
+def test_a_message_that_is_refused_for_itself_does_not_hold_back_the_others() -> None:
+    service = Service()
+    service.refuses = "q0"
+    outbox = service.outbox()
+    outbox.add(message(0))
+    for number in range(1, 5):
+        outbox.turn()
+        service.now_s += RETRY_MAX_S
+        outbox.add(message(number))
+    outbox.turn()
+
+    assert [one.queues[0].queue for one in service.got] == ["q1", "q2", "q3", "q4"]
+    # What is refused while others are sent is lost after the third time.
+    assert (outbox.unsent, outbox.lost, outbox.problem) == ([], 1, None)
 
 
 def test_beyond_the_bound_the_oldest_are_lost() -> None:
@@ -90,19 +126,20 @@ def test_beyond_the_bound_the_oldest_are_lost() -> None:
     for number in range(UNSENT_MAX + 20):
         outbox.add(message(number))
         outbox.turn()
-    assert (len(outbox), outbox.lost) == (UNSENT_MAX, 20)
+    assert (len(outbox.unsent), outbox.lost) == (UNSENT_MAX, 20)
     service.fails = False
     service.now_s += RETRY_MAX_S
     outbox.turn()
 
-    assert service.got == [message(number) for number in range(20, UNSENT_MAX + 20)]
+    (one,) = service.got
+    assert list(one.parts) == [message(number) for number in range(20, UNSENT_MAX + 20)]
 
 
 def test_a_defect_in_a_channel_is_a_problem_of_it() -> None:
     def send(_: Message) -> None:
         raise KeyError("\x1b[31m")
 
-    outbox = Outbox("pager", send)
+    outbox = Outbox(send)
     outbox.add(message())
     outbox.turn()
     assert outbox.problem == "KeyError: '\\x1b[31m'"

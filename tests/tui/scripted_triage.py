@@ -73,6 +73,17 @@ class ScriptedTriage:
         self.runs.append(ScriptedRun(self, preview))
         return self.runs[-1]
 
+    @property
+    def journal_version(self) -> tuple[int, ...] | None:
+        """It has a journal with one change since the first run, which can be undone as long as it is not."""
+        return (len(self.runs), self.runs[-1].report is not None) if self.runs else None
+
+    async def last_undoable(self, queue: str | None = None) -> Change | None:
+        last = self.runs[-1]
+        if last.report is None or isinstance(last.preview.action, Undo):
+            return None
+        return change_of(change=last.report.change or 0, done=last.report.tally.done, state=State.DONE)
+
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))
         for step in range(1, self.steps + 1):
