@@ -233,10 +233,11 @@ class _Followed:
         if repeat_ms is not None and not found and now.ms - self._firing_told_ms >= repeat_ms:
             still = [name for name, known in self._conditions.items() if known.told and known.value]
             if still := [name for name in still if name not in muted]:
-                lasts_ms = max(now.ms - self._conditions[name].changed_ms for name in still)
+                lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in still}
+                since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
                 store = self._store
-                news = still if store is None else store.repeat(self._topic, still, repeat_ms, now.wall_ms)
-                found.append(_Due(State.REPEATED, still, news, lasts_ms))
+                news = still if store is None else store.repeat(self._topic, since_ms, repeat_ms, now.wall_ms)
+                found.append(_Due(State.REPEATED, still, news, max(lasted_ms.values())))
                 self._told_ms = self._firing_told_ms = now.ms
         return found
 
