@@ -14,6 +14,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.profiles.config import Config
 
 
@@ -76,6 +77,19 @@ def config_of(options: Options) -> "Config | None":
         return read_config(path)
     except ConfigError as error:
         raise UsageError(printable(str(error))) from error
+
+
+def expected_of(options: Options) -> "dict[str, Expected]":
+    """Return the troubles that are no incidents, by the name of their profile; raises ``UsageError``."""
+    config = config_of(options)
+    return {} if config is None else config.expected
+
+
+def zones_of(options: Options) -> dict[str, str]:
+    """Return the time zones of the profiles that have one, by name; raises ``UsageError``."""
+    config = config_of(options)
+    profiles = [] if config is None else [config.watched, *config.profiles.values()]
+    return {profile.name: profile.zone for profile in profiles if profile.zone is not None}
 
 
 def _names(options: Options) -> tuple[str, ...]:

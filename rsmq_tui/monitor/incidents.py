@@ -5,7 +5,7 @@ The thresholds are those by which events and alerts tell the end of a trouble, a
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 HOLD_MS = 30_000
 """A trouble is over when its queue has been ok for this long."""
@@ -92,9 +92,22 @@ class Expected(NamedTuple):
     queues: tuple[str, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
 
+    def as_lists(self) -> list[list[Any]]:
+        """Return what ``of_lists`` takes, for JSON."""
+        return [list(self.queues), [list(span) for span in self.spans]]
+
+    @classmethod
+    def of_lists(cls, queues: Sequence[str], spans: Sequence[Sequence[int]]) -> "Expected":
+        """Return what gave these lists."""
+        return cls(tuple(queues), tuple((from_ms, to_ms) for from_ms, to_ms in spans))
+
     def holds(self, queue: str) -> bool:
         """Return whether every trouble of a queue is expected."""
         return any(fnmatchcase(queue, pattern) for pattern in self.queues)
+
+    def covers(self, at_ms: float) -> bool:
+        """Return whether every trouble at a time is expected."""
+        return any(from_ms <= at_ms < to_ms for from_ms, to_ms in self.spans)
 
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """Return what of a trouble is not in the expected spans: its beginning and its end; None for nothing.

@@ -9,6 +9,7 @@ values        reads single values and tables of the file; reports the line of ea
 
 from dataclasses import dataclass, field
 
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -20,7 +21,9 @@ class Profile:
 
     ``namespaces`` has at least one; ``colour`` is the accent of its screens and dialogs, if any. ``lists`` are names
     and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
-    time in an item. With ``memory``, the dashboard keeps the last hour across restarts.
+    time in an item. With ``memory``, the dashboard keeps the last hour across restarts. ``zone`` is the time zone in
+    which an analysis of its history says what is usual at an hour of the week; None for UTC.
+    Troubles that are ``expected`` are no incidents.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Profile:
     list_names: ListNames = field(default_factory=ListNames)
     list_age: str | None = None
     memory: bool = True
+    zone: str | None = None
+    expected: Expected = field(default_factory=Expected)
 
     @property
     def ns(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile, values
 from rsmq_tui.profiles.alerts import Alerts, read_alerts
@@ -251,6 +252,9 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
     "memory": values.flag,
+    "zone": values.zone,
+    "ignore": values.patterns,
+    "maintenance": values.spans_of_time,
 }
 # The keys about the keys of lists -> the fields of ``ListNames``.
 _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
@@ -269,6 +273,12 @@ class Config:
     watched: Profile = _UNNAMED
     naming_ns: frozenset[str] = frozenset()
     alerts: Alerts = field(default_factory=Alerts)
+
+    @property
+    def expected(self) -> dict[str, Expected]:
+        """The troubles that are no incidents, by the name of their profile, "" for ``watched``."""
+        of_profiles = {name: profile.expected for name, profile in ({"": self.watched} | {**self.profiles}).items()}
+        return {name: expected for name, expected in of_profiles.items() if any(expected)}
 
 
 def read_config(path: Path) -> Config:
@@ -296,7 +306,7 @@ def read_config(path: Path) -> Config:
         _refuse_passwords(content, mistakes)
     mistakes.tell()
     alerts = read_alerts(content, Mistakes(path, lines), others_may_read=others_may)
-    return replace(config, alerts=alerts)
+    return replace(config, alerts=replace(alerts, expected=config.expected))
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
@@ -349,8 +359,12 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "lists": given.get("lists"),
         "list_age": given.get("lists_age"),
         "memory": given.get("memory"),
+        "zone": given.get("zone"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
+    expected = {"queues": given.get("ignore"), "spans": given.get("maintenance")}
+    told = {name: value.value for name, value in expected.items() if value is not None}
+    profile = replace(profile, expected=profile.expected._replace(**told))
     profile = replace(profile, list_names=_list_names(profile.list_names, profile.lists, given, mistakes))
     if "thresholds" in given:
         raw = given["thresholds"]

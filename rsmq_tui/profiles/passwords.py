@@ -33,6 +33,9 @@ _NAMED_SECRET = re.compile(
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 _RANDOM = re.compile(r"(?<![\w/.-])(?=[^\s/]*\d)(?=[^\s/]*[A-Za-z])[\w+=~.-]{20,}(?![\w/])")
 _running: set["subprocess.Popen[bytes]"] = set()
+# Held while a command starts: a program that ends meanwhile must know it.
+_starting = threading.Lock()
+_START_MAX_S = 2.0
 
 
 def from_variable(name: str) -> Password:
@@ -108,19 +111,20 @@ def _output(command: Sequence[str], timeout_s: float) -> bytes:
     named = f"the password command {command[0]}"
     hint = "run it yourself: it must print the password without a terminal"
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            # Without a terminal, it cannot prompt in the middle of the dashboard.
-            start_new_session=True,
-        )
+        with _starting:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                # Without a terminal, it cannot prompt in the middle of the dashboard.
+                start_new_session=True,
+            )
+            _running.add(process)
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else "it contains an invalid character"
         _fail(f"{named} cannot be run: {words}", hint)
-    _running.add(process)
     try:
         output, errors = _printed(process, timeout_s)
     except TimeoutError:
@@ -205,7 +209,8 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 @atexit.register
 def _kill_running() -> None:
-    """Kill the commands that are still running when the program ends."""
+    """Kill the commands that are still running when the program ends; no other is started then."""
+    _starting.acquire(timeout=_START_MAX_S)
     for process in tuple(_running):
         _kill(process)
 

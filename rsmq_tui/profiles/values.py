@@ -11,6 +11,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ _INTERVAL_S = 0.1, 1e6
 _HOST = re.compile(r"[^\s/?#@\[\],\\]+")
 _DB_MAX = 1_000_000
 _SPAN_MAX_MS = 366 * 86_400_000
+_SPAN_EXAMPLE = "{ from = 2031-05-17T02:00:00, to = 2031-05-17T04:00:00 }"
 
 
 def anything(value: Any) -> Any:
@@ -161,6 +163,33 @@ def lists(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
+def patterns(value: Any) -> tuple[str, ...]:
+    """Read names and patterns of queues."""
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise ValueError('must be a list of names and patterns of queues such as ["*-dead", "dlq"]')
+    return tuple(dict.fromkeys(value))
+
+
+def spans_of_time(value: Any) -> tuple[tuple[int, int], ...]:
+    """Read times of maintenance, in ms: tables with ``from`` and ``to``, which are TOML's times, UTC without offset."""
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list of times such as [{_SPAN_EXAMPLE}]")
+    return tuple(sorted(_span_of_time(each, number) for number, each in enumerate(value)))
+
+
+def _span_of_time(value: Any, number: int) -> tuple[int, int]:
+    if not isinstance(value, dict) or value.keys() != {"from", "to"}:
+        raise ElementError(f"must be a list of times such as {_SPAN_EXAMPLE}", number)
+    ends = []
+    for at in value["from"], value["to"]:
+        if not isinstance(at, datetime):
+            raise ElementError(f"has a time that is not one: write it without quotes, as in {_SPAN_EXAMPLE}", number)
+        ends.append(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000))
+    if ends[0] >= ends[1]:
+        raise ElementError("has a time that ends before it begins", number)
+    return ends[0], ends[1]
+
+
 def list_template(field: str) -> Read:
     """Return a reader of the template for names of keys; ``field`` is a field of ``ListNames``."""
 
@@ -201,6 +230,21 @@ def interval_s(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise ValueError('must be seconds, 0.1 or more, or a duration such as "2s" or "500ms"')
     return float(value)
+
+
+def zone(value: Any) -> str:
+    """Read the name of a time zone."""
+    return str(zone_of(text(value)))
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name; raises ValueError."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few files name one
+
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        raise ValueError(f"has a time zone that is not known here: {name}") from None
 
 
 def span_ms(value: Any) -> int:

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -245,6 +246,7 @@ class RsmqApp(App[None]):
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
         choices: Path | None = None,
+        expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -264,11 +266,13 @@ class RsmqApp(App[None]):
             replay=replay,
             recording=recording,
             past=past,
+            expected=expected or {},
             clock=clock,
             choices=choices,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
+        self._is_watching = False
         self._event_problem: str | None = None
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
@@ -342,7 +346,7 @@ class RsmqApp(App[None]):
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
         sites, replay = self.dashboard.sites, self.dashboard.replay
         if replay is not None:
-            self.run_worker(self.dashboard.follow_replay(replay), group="poll")
+            self._follow_replay(replay)
         else:
             for site in sites:
                 self._poll(site, is_alone=len(sites) == 1)
@@ -496,7 +500,6 @@ class RsmqApp(App[None]):
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
-        # Not a coroutine: that is never awaited if the app ends before the worker starts.
         self._quitting = self.run_worker(partial(self._quit_after_change, return_code), group="quit")
 
     async def _quit_after_change(self, return_code: int) -> None:
@@ -511,24 +514,47 @@ class RsmqApp(App[None]):
         self.panic(Text("\n".join(map(printable, lines))))
 
     @work(group="poll")
+    async def _follow_replay(self, replay: "ReplaySession") -> None:
+        await self.dashboard.follow_replay(replay)
+
+    @work(group="poll")
     async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
         is_recovered = False
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            if not self._is_watching:
+                self._is_watching = True
+                self._start_watching()
             self._record_events(snapshot, site)
             self._apply_alerts(snapshot, site)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
 
+    @work(group="watching")
+    async def _start_watching(self) -> None:
+        """Start the events and the alerts, which take the snapshots from then on."""
+        if self._start_events is not None:
+            self.dashboard.events = await asyncio.to_thread(self._start_events)
+        if self._start_alerts is not None:
+            loop, driver = asyncio.get_running_loop(), self._driver
+
+            def write(text: str) -> None:
+                # From the thread of a channel; sequences must not be written into one of the screen's.
+                if driver is not None:
+                    loop.call_soon_threadsafe(driver.write, text)
+
+            self._alerts = await asyncio.to_thread(self._start_alerts, write, self._muted)
+
+    def _muted(self, snapshot: Snapshot) -> set[str]:
+        events = self.dashboard.events
+        return set() if events is None else events.muted(snapshot)
+
     def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
-        events, start = self.dashboard.events, self._start_events
-        if start is not None:
-            self._start_events = None
-            self.run_worker(self._load_events(start), group="events")
-        elif events is not None:
+        events = self.dashboard.events
+        if events is not None:
             events.take(snapshot, site.source)
             problem = events.problem or events.known_problem
             if problem != self._event_problem:
@@ -536,32 +562,12 @@ class RsmqApp(App[None]):
                 if problem is not None:
                     self.notify(problem, severity="warning", markup=False)
 
-    async def _load_events(self, start: "Callable[[], EventRecorder]") -> None:
-        self.dashboard.events = await asyncio.to_thread(start)
-
     def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
-        alerts, start = self._alerts, self._start_alerts
-        if start is not None:
-            self._start_alerts = None
-            self.run_worker(self._load_alerts(start), group="alerts")
-        elif alerts is not None:
+        alerts = self._alerts
+        if alerts is not None:
             alerts.take(snapshot, site.source.thresholds, site.name)
             problems = alerts.problems
             for name, problem in problems.items():
                 if self._alert_problems.get(name) != problem:
                     self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
             self._alert_problems = problems
-
-    async def _load_alerts(self, start: "StartAlerts") -> None:
-        loop, driver = asyncio.get_running_loop(), self._driver
-
-        def write(text: str) -> None:
-            # From the thread of a channel; sequences must not be written into one of the screen's.
-            if driver is not None:
-                loop.call_soon_threadsafe(driver.write, text)
-
-        def muted(snapshot: Snapshot) -> set[str]:
-            events = self.dashboard.events
-            return set() if events is None else events.muted(snapshot)
-
-        self._alerts = await asyncio.to_thread(start, write, muted)

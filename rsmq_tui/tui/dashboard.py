@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
@@ -97,7 +99,7 @@ class Dashboard:
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is a file for what the user has chosen, if it is
-    kept.
+    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
     """
 
     def __init__(
@@ -110,10 +112,12 @@ class Dashboard:
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         past: "Past | None",
+        expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
     ) -> None:
         self._app = app
+        self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
@@ -189,12 +193,16 @@ class Dashboard:
         self._app.copy_to_clipboard(encoded.decode())
         self._app.notify(f"copied {what}", timeout=2, markup=False)
 
-    def open_replay(self, history: str, at_ms: int, queue: str | None = None) -> Worker[None]:
+    def open_replay(
+        self, history: str, at_ms: int, queue: str | None = None, otherwise: Callable[[], None] | None = None
+    ) -> Worker[None]:
         """Open a paused replay of a history at a moment, on the screen of ``queue`` if given.
 
-        It returns at once. If the history cannot be read, a toast says why.
+        It returns at once. If the history cannot be read, a toast says why. With ``otherwise``, that is called if
+        nothing was recorded at that moment, or nothing can be read of it.
         """
-        return self._app.run_worker(self._open_replay(history, at_ms, queue), group="replay", exclusive=True)
+        opening = partial(self._open_replay, history, at_ms, queue, otherwise)
+        return self._app.run_worker(opening, group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
         """Show what was there before a replay was opened, and return whether there was anything."""
@@ -225,26 +233,33 @@ class Dashboard:
         self.snapshot = snapshot
         self._show(snapshot)
 
-    async def _open_replay(self, history: str, at_ms: int, queue: str | None) -> None:
+    async def _open_replay(
+        self, history: str, at_ms: int, queue: str | None, otherwise: Callable[[], None] | None
+    ) -> None:
         from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - live screens need none of it
         from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(History(history), from_ms=at_ms, playing=False)
+            return replaying_of(History(history), from_ms=at_ms, playing=False, expected=self._expected)
 
         try:
             replay = await asyncio.to_thread(opened)
+            if otherwise is None or replay.shows(at_ms):
+                self._enter_replay(replay, queue)
+                return
+            replay.player.close()
         except ImportError:
             self._warn("to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'")
         except HistoryError as error:
-            self._warn(str(error))
+            if otherwise is None:
+                self._warn(str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
             self._warn(f"this history cannot be replayed: {str(error) or type(error).__name__}")
-        else:
-            self._enter_replay(replay, queue)
+        if otherwise is not None:
+            otherwise()
 
     def _enter_replay(self, replay: "ReplaySession", queue: str | None) -> None:
         """Show a replay above the current screens."""
@@ -259,7 +274,7 @@ class Dashboard:
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
-        self._app.run_worker(self.follow_replay(replay, queue), group="poll")
+        _: Worker[None] = self._app.run_worker(partial(self.follow_replay, replay, queue), group="poll")
 
     def _show_sites(self, replay: "ReplaySession") -> None:
         self.sites = replay.sites

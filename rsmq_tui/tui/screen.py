@@ -9,7 +9,7 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import Usable, Where, can_be_used
+from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted
@@ -64,6 +64,27 @@ class DashboardScreen(Screen[None]):
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""
         return action != "history" or self.dashboard.past is not None
+
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line, empty if its action has no effect here."""
+        if key.action != "undo":
+            return key.hint if self.leads_somewhere(key.action) else ""
+        scope = self.undo_scope
+        return "" if scope is None else self.dashboard.changes.undo_words(*scope)
+
+    @property
+    def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
+        """The server, and the queue if it shows one, whose last change is undone; None if that is not known."""
+        place = self.chosen_place
+        return None if place is None else (self.dashboard.site(place), None)
+
+    def action_undo(self) -> None:
+        """Preview the undo of the last change."""
+        scope = self.undo_scope
+        if scope is None:
+            self.notify(NO_SERVER, severity="warning", markup=False)
+        else:
+            self.dashboard.changes.undo(*scope)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a new snapshot."""
@@ -140,6 +161,9 @@ class DashboardScreen(Screen[None]):
         if snapshot is not None:
             self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
             self.show_snapshot(snapshot)
+            scope = self.undo_scope
+            if scope is not None:
+                self.dashboard.changes.follow_undo(*scope)
 
     def tell_change(self, told: ChangeTold | None) -> None:
         """Show the progress or outcome of a change; None removes it."""

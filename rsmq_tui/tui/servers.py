@@ -72,6 +72,11 @@ class WatchedServer:
                 self._triage.watch(self._ns)
         return self._triage
 
+    @property
+    def triage_in_use(self) -> "ChangeService | None":
+        """The service that changes its queues, None before its first use."""
+        return self._triage
+
     def switch(self, ns: str) -> None:
         """Switch to another namespace."""
         self._ns = ns

@@ -3,6 +3,8 @@
 import asyncio
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +16,24 @@ from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
-from tests.bench.queues import NS, filled
+from tests.bench.queues import NS, Backlog, filled
 from tests.bench.row import Measured, Row, Run, Sense
 
 _CHANGED_SHARE = 0.10
 # With a poll a second, the polls between two writes.
 _POLLS = memory.EVERY_MS // 1000
+
+
+@contextmanager
+def _served(run: Run) -> Iterator[tuple[str, Backlog, asyncio.Runner, Path]]:
+    """Start a server with many queues, an event loop, and a folder."""
+    with (
+        EmbeddedServer() as server,
+        redis.Redis.from_url(server.url) as client,
+        asyncio.Runner() as loop,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        yield server.url, filled(run, client, run.size(10_000, 20)), loop, Path(folder)
 
 
 async def _first_poll(url: str, kept: Memory | None) -> float:
@@ -35,18 +49,11 @@ async def _first_poll(url: str, kept: Memory | None) -> float:
 
 
 def _restart(run: Run) -> Measured:
-    with (
-        EmbeddedServer() as server,
-        redis.Redis.from_url(server.url) as client,
-        asyncio.Runner() as loop,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        filled(run, client, run.size(10_000, 20))
-        path = Path(folder)
+    with _served(run) as (url, _, loop, path):
 
         async def hour() -> None:
             """Write an hour, of buckets that all have the same counters."""
-            poller = LivePoller(QueueReader(server.url, NS), memory_of=lambda _: Memory(path))
+            poller = LivePoller(QueueReader(url, NS), memory_of=lambda _: Memory(path))
             snapshot = await poller.poll()
             moment = poller._sampler.moment()
             kept = Memory(path)
@@ -58,26 +65,20 @@ def _restart(run: Run) -> Measured:
         loop.run(hour())
 
         def ours() -> Sample:
-            return lambda: loop.run(_first_poll(server.url, Memory(path)))
+            return lambda: loop.run(_first_poll(url, Memory(path)))
 
         def other() -> Sample:
-            return lambda: loop.run(_first_poll(server.url, None))
+            return lambda: loop.run(_first_poll(url, None))
 
         return interleave(run, ours, other, pairs=8, warm_up=1, limit_s=25)
 
 
 def _polls(run: Run) -> Measured:
-    with (
-        EmbeddedServer() as server,
-        redis.Redis.from_url(server.url) as client,
-        asyncio.Runner() as loop,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        backlog = filled(run, client, run.size(10_000, 20))
-        kept = Memory(Path(folder))
+    with _served(run) as (url, backlog, loop, path):
+        kept = Memory(path)
 
         async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
+            return LivePoller(QueueReader(url, NS))
 
         poller = loop.run(start())
 

@@ -12,8 +12,8 @@ from redis import Redis
 
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import state_of, status_of
-from tests.protocol.keyspace import plant
+from tests.cli.running import status_of
+from tests.protocol.keyspace import everything, plant
 
 
 @pytest.fixture
@@ -28,17 +28,37 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return home
 
 
+def write(path: Path, text: str) -> None:
+    """Add to a configuration that only its user can read."""
+    with path.open("a") as file:
+        file.write(text)
+    path.chmod(0o600)
+
+
+@pytest.fixture
+def config(tmp_path: Path, redis_url: str, client: Redis) -> Path:
+    """A configuration to which a test adds rules, or more about its server, and a queue of two messages there."""
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders")
+    rsmq.send_messages("orders", ["one", "two"])
+    path = tmp_path / "config.toml"
+    write(
+        path, f'default = "shop"\n[profiles.dead]\nurl = "redis://127.0.0.1:1"\n[profiles.shop]\nurl = "{redis_url}"\n'
+    )
+    return path
+
+
 @pytest.fixture
 def live_and_dead(redis_url: str, client: Redis, tmp_path: Path) -> Path:
     """A configuration with a server, of which it has the namespaces jobs and mails, and one that does not answer."""
     for ns in ("jobs", "mails"):
         Rsmq(client, ns=ns).create_queue("orders")
     config = tmp_path / "config.toml"
-    config.write_text(
+    write(
+        config,
         f'[profiles.live]\nurl = "{redis_url}"\nnamespaces = ["jobs", "mails"]\n'
-        '[profiles.dead]\nurl = "redis://user:hunter2@127.0.0.1:1/0"\n'
+        '[profiles.dead]\nurl = "redis://user:hunter2@127.0.0.1:1/0"\n',
     )
-    config.chmod(0o600)
     return config
 
 
@@ -111,7 +131,7 @@ def orders(client: Redis) -> Rsmq:
 @pytest.fixture
 def keys(client: Redis) -> Callable[[], Mapping[bytes, object]]:
     """What all keys hold."""
-    return lambda: state_of(client)
+    return lambda: everything(client)
 
 
 @pytest.fixture(autouse=True)

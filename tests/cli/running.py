@@ -10,7 +10,6 @@ from typing import IO, TypeAlias
 from unittest.mock import patch
 
 import click
-from redis import Redis
 
 from rsmq_tui.cli import commands, parsing
 
@@ -101,19 +100,3 @@ def parsed(*arguments: str, program: click.Group = commands.command) -> parsing.
         except _StopError as found:
             return found.options
     raise AssertionError(arguments)
-
-
-def state_of(client: Redis) -> dict[bytes, object]:
-    """What all keys hold, in values that are equal when they hold the same."""
-    return {key: _value(client, key) for key in sorted(client.scan_iter())}
-
-
-def _value(client: Redis, key: bytes) -> object:
-    match client.type(key):
-        case b"hash":
-            return client.hgetall(key)
-        case b"zset":
-            return client.zrange(key, 0, -1, withscores=True)
-        case b"set":
-            return client.smembers(key)
-    return client.dump(key)

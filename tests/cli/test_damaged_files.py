@@ -139,8 +139,8 @@ def use(folder: Path) -> tuple[str, int]:
             replay.step(1)
             replay.step(-2)
         replay.play(600_000)
-        replay.go_to_change(1)
-        replay.go_to_change(-1)
+        replay.go_to_incident(1)
+        replay.go_to_incident(-1)
     places = replay.timeline.places
 
     async def look() -> None:

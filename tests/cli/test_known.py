@@ -7,31 +7,25 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.events.store import EventStore
-from rsmq_tui.protocol import Rsmq
-from tests.cli.conftest import Command
-from tests.cli.running import state_of
+from tests.cli.conftest import Command, write
+from tests.protocol.keyspace import everything
 
 
 @pytest.fixture
-def config(tmp_path: Path, redis_url: str, client: Redis) -> Path:
-    """A configuration with one rule, on which one queue alerts."""
-    rsmq = Rsmq(client)
-    rsmq.create_queue("orders")
-    rsmq.send_messages("orders", ["one", "two"])
-    path = tmp_path / "config.toml"
-    path.write_text(
-        f'default = "shop"\n[profiles.shop]\nurl = "{redis_url}"\nread_only = true\n'
-        '[[alerts]]\nwhen = "depth > 1"\n[channels.pager]\ncommand = ["true"]\n'
+def alerting(config: Path) -> Path:
+    """A configuration of a read-only server, with one rule, on which one queue alerts."""
+    write(
+        config,
+        'read_only = true\n[[alerts]]\nwhen = "depth > 1"\n[channels.pager]\ncommand = ["true"]\n',
     )
-    path.chmod(0o600)
-    return path
+    return config
 
 
 def test_what_is_known_is_listed_sends_nothing_and_ends(
-    anywhere: Command, config: Path, state: Path, client: Redis
+    anywhere: Command, alerting: Path, state: Path, client: Redis
 ) -> None:
-    options = ("--config", str(config))
-    before = state_of(client)
+    options = ("--config", str(alerting))
+    before = everything(client)
     assert anywhere("known").out == b""
     assert len(anywhere(*options, "watch", "--once").lines) == 1
 
@@ -55,18 +49,18 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
         texts = [stored.event.text for stored in store.last(10)]
     assert len(texts) == 2
     assert texts[1] == "its trouble is not known any more: somebody ended it"
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
-def test_lists_are_named_by_their_kind(anywhere: Command, config: Path) -> None:
-    assert anywhere("--config", str(config), "known", "add", "list:queue:mail").status == 0
+def test_lists_are_named_by_their_kind(anywhere: Command, alerting: Path) -> None:
+    assert anywhere("--config", str(alerting), "known", "add", "list:queue:mail").status == 0
 
     (known,) = anywhere("known").lines
     assert (known["queue"], known["until_ms"], known["note"]) == ("list:queue:mail", None, "")
 
 
-def test_what_cannot_be(anywhere: Command, config: Path, state: Path) -> None:
-    options = ("--config", str(config))
+def test_what_cannot_be(anywhere: Command, alerting: Path, state: Path) -> None:
+    options = ("--config", str(alerting))
     assert "is not a time such as 06:00" in anywhere(*options, "known", "add", "orders", "--until", "soon").err
     assert "more than 300 characters" in anywhere(*options, "known", "add", "orders", "--note", "x" * 301).err
     (state / "rsmq-tui").mkdir()

@@ -12,7 +12,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import state_of
+from tests.protocol.keyspace import everything
 
 RAW = bytes(range(256)) + b"\r\n\x00\xff tail"
 
@@ -56,7 +56,7 @@ def test_export_and_import_keep_every_byte_and_field(
 ) -> None:
     orders.send_messages("orders", [RAW, "x" * 1_500_000, "\u2028 \x1b]0;title\x07"])
     client.hset("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0] + b":rc", "odd \xff")
-    before = state_of(client)
+    before = everything(client)
     path = tmp_path / "out.jsonl"
     told = command("messages", "export", "orders", "-o", str(path))
     assert (told.status, told.out, told.err) == (0, b"", f"rsmq-tui: 9 messages of orders in {path}\n")
@@ -64,11 +64,11 @@ def test_export_and_import_keep_every_byte_and_field(
     piped = command("messages", "export", "orders")
     assert sorted(piped.text.splitlines()) == sorted(path.read_text().splitlines())
     assert len(piped.lines) == 9
-    assert state_of(client) == before
+    assert everything(client) == before
     client.delete("rsmq:orders", "rsmq:orders:Q")
     client.hset("rsmq:orders:Q", mapping={"vt": 30, "delay": 0, "maxsize": -1})
     assert command("messages", "import", "orders", str(path), "--yes").lines[0]["done"] == 9
-    after = state_of(client)
+    after = everything(client)
     assert after[b"rsmq:orders"] == before[b"rsmq:orders"]
     kept, was = after[b"rsmq:orders:Q"], before[b"rsmq:orders:Q"]
     assert isinstance(kept, dict)
@@ -123,12 +123,12 @@ def test_an_import_of_something_else_says_where(
 ) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text(content)
-    before = state_of(client)
+    before = everything(client)
     done = command("messages", "import", "orders", str(path), "--yes")
     assert (done.status, done.out) == (2, b"")
     assert words in done.err
     assert "\x1b" not in done.err
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_what_has_any_id_is_exported_imported_deleted_and_undone(
@@ -138,7 +138,7 @@ def test_what_has_any_id_is_exported_imported_deleted_and_undone(
     for number, id in enumerate(ids):
         client.zadd("rsmq:spare", {id: 1_700_000_000_000 + number})
     client.hset("rsmq:spare:Q", mapping={id: b"body of " + id for id in ids[:-1]})
-    before, path = state_of(client), tmp_path / "spare.jsonl"
+    before, path = everything(client), tmp_path / "spare.jsonl"
     assert command("messages", "export", "spare", "-o", str(path)).status == 0
 
     for change in ("delete", "move"):
@@ -147,12 +147,12 @@ def test_what_has_any_id_is_exported_imported_deleted_and_undone(
         assert client.exists("rsmq:spare") == 0
         assert client.hlen("rsmq:spare:Q") == 5
         assert command("undo", "--yes").lines[0]["done"] == len(ids)
-        assert state_of(client) == before
+        assert everything(client) == before
 
     client.delete("rsmq:spare")
     client.hdel("rsmq:spare:Q", *ids[:-1])
     assert command("messages", "import", "spare", str(path), "--yes").lines[0]["done"] == len(ids)
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_what_list_and_journal_show_print_can_be_imported(command: Command, orders: Rsmq, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from redis import Redis
 
 from tests.cli.conftest import Command
 from tests.earlier import FOLDER
-from tests.triage.keyspace import contents
+from tests.protocol.keyspace import everything
 
 CHANGES = 22
 # The action, the namespace, the queue and how many messages or items it changed.
@@ -31,7 +31,7 @@ LISTED = [
 
 
 def keys_of(when: str) -> dict[bytes, Any]:
-    """The server's keys before the first change, or after the last, as ``contents`` returns them."""
+    """The server's keys before the first change, or after the last, as ``everything`` returns them."""
 
     def value_of(kind: str, value: Any) -> Any:
         match kind:
@@ -107,17 +107,17 @@ def test_what_it_deleted_is_shown(anywhere: Command, journal: Path, change: int,
 
 
 def test_undoing_every_change_leaves_the_server_as_it_was(command: Command, client: Redis, journal: Path) -> None:
-    assert contents(client) == keys_of("after")
+    assert everything(client) == keys_of("after")
     for change, (_, _, _, count) in reversed([*enumerate(LISTED, 1)]):
         done = command("undo", str(change), "--yes")
         assert (done.status, done.lines[0]["done"], done.lines[0]["skipped"]) == (0, count, 0), (change, done)
-    assert comparable(contents(client)) == comparable(keys_of("before"))
+    assert comparable(everything(client)) == comparable(keys_of("before"))
 
 
 def test_messages_received_since_are_left_as_they_are(command: Command, client: Redis, journal: Path) -> None:
     hidden = [member for member, _ in keys_of("after")[b"rsmq:orders"][-2:]]
     client.zadd("rsmq:orders", dict.fromkeys(hidden, 1_000))
-    found = contents(client)
+    found = everything(client)
     done = command("undo", "2", "--yes")
     assert (done.status, done.lines[0]["done"], done.lines[0]["skipped"]) == (0, 0, 2)
-    assert contents(client) == found
+    assert everything(client) == found

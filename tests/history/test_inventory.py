@@ -8,8 +8,8 @@ from redis import Redis
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Inventory, Recorder
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
-from tests.cli.running import state_of
 from tests.history.made import NOON_MS, rows_of
+from tests.protocol.keyspace import everything
 
 
 async def inventory(out: Path, url: str, *queues: str, **settings: Any) -> tuple[list[dict[str, Any]], str | None]:
@@ -34,7 +34,7 @@ async def test_every_message_and_then_the_end(redis_url: str, client: Redis, tmp
     ids = queues.send_messages("deep", [f"body {number:04d}" for number in range(1_500)])
     received = queues.receive_message("deep")
     assert received is not None
-    before = state_of(client)
+    before = everything(client)
     rows, problem = await inventory(tmp_path, redis_url, "deep", "empty")
 
     assert problem is None
@@ -50,7 +50,7 @@ async def test_every_message_and_then_the_end(redis_url: str, client: Redis, tmp
     assert set(ends) == {"deep", "empty"}
     assert {row["inventory_ms"] for row in messages} == {ends["deep"]["inventory_ms"]}
     assert ends["deep"]["at_ms"] == max(row["at_ms"] for row in messages)
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 async def test_bodies_only_when_they_are_asked_for(redis_url: str, client: Redis, tmp_path: Path) -> None:

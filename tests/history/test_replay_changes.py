@@ -1,4 +1,4 @@
-"""Going from one change of a verdict to the next and back, in any history."""
+"""Going from one change of a queue's verdict to the next and back, and from incident to incident, in any history."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.replay.polls import Change
 from rsmq_tui.history.replay.replay import Replay
+from rsmq_tui.monitor.incidents import Expected
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
 
 pytestmark = pytest.mark.slow
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.slow
 HOUR_MS = 3_600_000
 
 
-def walk(replay: Replay, direction: int, queue: tuple[Place, str] | None = None) -> list[Change]:
+def walk(replay: Replay, direction: int, name: str = "orders", place: Place = PLACE) -> list[Change]:
     found = []
-    while changes := replay.go_to_change(direction, queue):
+    while changes := replay.go_to_change(direction, (place, name)):
         found += changes
         assert {change.at_ms for change in changes} == {replay.position_ms}
     return found
@@ -49,7 +50,7 @@ def test_changes_of_verdicts_and_outages_are_gone_to(tmp_path: Path) -> None:
     assert walk(replay, -1) == expected[-2::-1]
     # Of one queue, only what concerns it: its own, and whether its server answers.
     replay.seek(NOON_MS)
-    assert walk(replay, 1, (PLACE, "calm")) == expected[3:]
+    assert walk(replay, 1, "calm") == expected[3:]
 
 
 def test_a_new_queue_is_a_change_where_it_is_in_trouble(tmp_path: Path) -> None:
@@ -59,7 +60,10 @@ def test_a_new_queue_is_a_change_where_it_is_in_trouble(tmp_path: Path) -> None:
     tape.poll(NOON_MS + 2 * STEP_MS, said("stalled", "old"), said("aged", "late"))
     tape.seal()
 
-    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1) == [Change(NOON_MS + 2 * STEP_MS, PLACE, "late", None, "aged")]
+    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1, "late") == [
+        Change(NOON_MS + 2 * STEP_MS, PLACE, "late", None, "aged")
+    ]
+    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1, "fine") == []
 
 
 def test_changes_are_found_across_hours_days_and_gaps(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ def test_a_search_says_where_it_is_and_can_be_ended(tmp_path: Path) -> None:
         looked.append(at_ms)
         return len(looked) < 3
 
-    assert replay.go_to_change(1, None, told) == []
+    assert replay.go_to_change(1, (PLACE, "orders"), told) == []
     assert looked == [NOON_MS, NOON_MS + HOUR_MS, NOON_MS + 2 * HOUR_MS]
     assert replay.position_ms == NOON_MS
 
@@ -152,10 +156,13 @@ def test_every_change_is_found_both_ways(
         before |= now
     tape.seal()
     replay = replay_of(tape.out, from_ms=0)
-    forth = [(change.at_ms, change.queue, change.after) for change in walk(replay, 1)]
-    replay.seek(replay.span.to_ms + 1)
-    last = {change for change in forth if change[0] == replay.position_ms}
-    back = [(change.at_ms, change.queue, change.after) for change in walk(replay, -1)]
+    forth, back, last = [], [], set()
+    for name in "ab":
+        replay.seek(0)
+        forth += [(change.at_ms, change.queue, change.after) for change in walk(replay, 1, name)]
+        replay.seek(replay.span.to_ms + 1)
+        last |= {change for change in forth if change[0] == replay.position_ms}
+        back += [(change.at_ms, change.queue, change.after) for change in walk(replay, -1, name)]
 
     assert sorted(forth) == sorted({*back, *last})
     if at_ms // HOUR_MS - (NOON_MS + polls[0][0]) // HOUR_MS <= 1 and replay.timeline.pace.gap_ms == 60_000:
@@ -170,7 +177,7 @@ def test_what_is_there_as_a_place_begins_did_not_change(tmp_path: Path) -> None:
             second.poll(NOON_MS + poll * STEP_MS + 100, said("stalled", "emails"))
     first.seal()
     second.seal()
-    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1) == []
+    assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1, "emails", second.place) == []
 
 
 def test_only_what_is_news_is_kept_of_an_hour(tmp_path: Path) -> None:
@@ -182,3 +189,58 @@ def test_only_what_is_news_is_kept_of_an_hour(tmp_path: Path) -> None:
     assert [change.queue for change in walk(replay, 1)] == ["orders"]
     # The place, two queues, and one change.
     assert len(replay._changes._marks(NOON_MS // HOUR_MS)) == 4
+
+
+def turns(replay: Replay, direction: int = 1) -> list[tuple[int, str | None, str, bool]]:
+    """Go from incident to incident: when, whose, its first verdict, and whether it ends there."""
+    found = []
+    while here := replay.go_to_incident(direction):
+        found += [(one.at_ms - NOON_MS, one.incident.queue, one.incident.verdicts[0], one.is_end) for one in here]
+        assert {one.at_ms for one in here} == {replay.position_ms}
+    return found
+
+
+def test_incidents_begin_when_their_condition_began_and_short_times_without_trouble_are_bridged(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, polls_a_file=7)
+    for poll in range(60):
+        at_ms = NOON_MS + poll * STEP_MS
+        # Growing and then stalled for some seconds, ok for 20 s, stalled again.
+        verdict = "growing" if 20 <= poll < 24 else "stalled" if poll in (24, 25) or 30 <= poll < 40 else "ok"
+        tape.poll(at_ms, said(verdict, since_ms=NOON_MS + 51_500 if verdict == "growing" else None))
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    expected = [(51_500, "orders", "growing", False), (40 * STEP_MS, "orders", "growing", True)]
+
+    assert turns(replay) == expected
+    replay.seek(replay.span.to_ms)
+    assert turns(replay, -1) == expected[::-1]
+
+
+def test_an_outage_of_a_server_is_one_and_the_head_of_what_follows(tmp_path: Path) -> None:
+    tapes = [Tape(tmp_path, letter * 12, PLACE._replace(ns=ns)) for letter, ns in (("b", "rsmq"), ("c", "(lists)"))]
+    for poll in range(120):
+        for number, tape in enumerate(tapes):
+            at_ms = NOON_MS + poll * STEP_MS + number * 700
+            if 50 <= poll < 60:
+                tape.fail(at_ms)
+            else:
+                tape.poll(at_ms, said("stalled" if 61 <= poll < 80 + number else "ok", f"q{number}"))
+    for tape in tapes:
+        tape.seal()
+
+    assert turns(replay_of(tmp_path, from_ms=NOON_MS)) == [
+        (50 * STEP_MS, None, "down", False),
+        (81 * STEP_MS + 700, None, "down", True),
+    ]
+
+
+def test_expected_troubles_are_passed_over(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in range(60):
+        verdict = "stalled" if 20 <= poll < 40 else "ok"
+        tape.poll(NOON_MS + poll * STEP_MS, said(verdict), said("aged" if poll > 50 else "ok", "mail-dead"))
+    tape.seal()
+    known = {PLACE.profile: Expected(("*-dead",), ((NOON_MS, NOON_MS + 30 * STEP_MS),))}
+    replay = replay_of(tmp_path, from_ms=NOON_MS, expected=known)
+
+    assert turns(replay) == [(30 * STEP_MS, "orders", "stalled", False), (40 * STEP_MS, "orders", "stalled", True)]

@@ -73,7 +73,7 @@ def test_its_changes_of_verdict_are_found_before_it_is_known(later: Path) -> Non
         tape.poll(NOON_MS + DAY_MS + (32 + poll) * STEP_MS, said(verdict, "mail"))
     tape.seal()
     replay.refresh()
-    (change,) = replay.go_to_change(1)
+    (change,) = replay.go_to_change(1, (STAGE, "mail"))
     assert (change.place, change.queue, change.after) == (STAGE, "mail", "stalled")
     assert ("stage", "mail") in places(replay)
 

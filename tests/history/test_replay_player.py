@@ -9,7 +9,7 @@ import pytest
 from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.replay.player import SPEEDS, Player
 from rsmq_tui.history.replay.replay import Replay
-from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
 from tests.tui.scripted import FakeClock
 
 
@@ -100,29 +100,36 @@ async def test_it_follows_what_is_recorded_until_nothing_more_comes(replay: Repl
 
 async def test_a_change_is_told_until_something_else_is_done(replay: Replay) -> None:
     player = Player(replay, clock=FakeClock())
-    player.go_to_change(1)
+    player.go_to_change(1, (PLACE, "orders"))
     await player.move()
     (change,) = player.told.changes
     assert (player.position_ms, change.before, change.after) == (NOON_MS + 150 * STEP_MS, "ok", "aged")
-    player.go_to_change(1)
+    player.go_to_change(1, (PLACE, "orders"))
     await player.move()
-    assert (player.told.changes, player.told.sought) == ((), 1)
+    assert (player.told.changes, player.told.sought, player.told.is_queue) == ((), 1, True)
     player.step(-1)
     await player.move()
     assert (player.told.changes, player.told.sought) == ((), 0)
+    player.go_to_change(-1)
+    await player.move()
+    assert (player.told.turns, player.told.sought, player.told.is_queue) == ((), -1, False)
+    player.go_to_change(1)
+    await player.move()
+    (turn,) = player.told.turns
+    assert (turn.incident.queue, turn.incident.worst, turn.is_end) == ("orders", "aged", False)
 
 
 async def test_asking_again_ends_a_search(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
     player = Player(replay, clock=FakeClock())
 
-    def looks_long(direction: int, queue: object, told: Callable[[int], bool]) -> list[object]:
+    def looks_long(direction: int, told: Callable[[int], bool]) -> list[object]:
         assert told(NOON_MS)
         assert player.told.looking_ms == NOON_MS
         player.go_to_change(1)
         assert not told(NOON_MS)
         return []
 
-    monkeypatch.setattr(replay, "go_to_change", looks_long)
+    monkeypatch.setattr(replay, "go_to_incident", looks_long)
     player.go_to_change(1)
     await player.move()
     assert (player.told.looking_ms, player.told.sought, player.is_busy) == (None, 0, False)

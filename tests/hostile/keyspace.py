@@ -1,36 +1,27 @@
 """Proof that looking changes nothing: every key as it was, and no command called that could do otherwise."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from redis import Redis
 
-_READ: dict[bytes, Callable[[Redis, bytes], Any]] = {
-    b"hash": lambda admin, key: admin.hgetall(key),
-    b"set": lambda admin, key: admin.smembers(key),
-    b"zset": lambda admin, key: admin.zrange(key, 0, -1, withscores=True),
-}
+from tests.protocol.keyspace import everything
 
 
 @contextmanager
 def untouched(admin: Redis) -> Iterator[None]:
     """What happens inside leaves every key as it is, and calls no command that is able to do otherwise."""
-    before = everything(admin)
+    before = _state(admin)
     admin.config_resetstat()
     yield
     assert writes(admin) == {}
-    assert everything(admin) == before, "keys were changed"
+    assert _state(admin) == before, "keys were changed"
 
 
-def everything(admin: Redis) -> dict[bytes, tuple[Any, ...]]:
-    """Every key with its type, encoding, value and time to live; a DUMP of a large hash differs from call to call."""
-    found = {}
-    for key in admin.scan_iter():
-        kind = admin.type(key)
-        value = _READ.get(kind, Redis.dump)(admin, key)
-        found[key] = kind, admin.object("encoding", key), value, admin.pttl(key)
-    return found
+def _state(admin: Redis) -> dict[bytes, tuple[Any, ...]]:
+    """Every key with its value, encoding and time to live."""
+    return {key: (value, admin.object("encoding", key), admin.pttl(key)) for key, value in everything(admin).items()}
 
 
 def writes(admin: Redis) -> dict[str, int]:

@@ -96,7 +96,12 @@ class Proxy:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-        await self._close_connections()
+        # What was accepted just now becomes a connection by tasks that know nothing of this.
+        own = asyncio.current_task()
+        while tasks := asyncio.all_tasks() - {own}:
+            for client in self._open.values():
+                client.close()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _close_connections(self) -> None:
         # One that was accepted just now is closed too.

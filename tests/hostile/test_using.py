@@ -69,7 +69,7 @@ async def test_a_narrow_terminal(orders: Redis, redis_url: str) -> None:
 
 async def test_a_server_that_refuses_each_step(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
-        async with dashboard(proxy.url, timeout_s=1.0, interval_s=0.03) as pilot:
+        async with dashboard(proxy.url, interval_s=0.03) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             await use_marks(pilot)

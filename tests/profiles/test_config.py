@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.profiles.config import Config, _Said, example, read_config
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Value
@@ -422,3 +423,51 @@ def test_what_is_read_does_not_show_its_values() -> None:
 
     assert "hunter2" not in f"{value!r} {said!r} {[value]}"
     assert "password" in repr(value)
+
+
+def test_expected_troubles(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        """
+        [defaults]
+        ignore = ["*-dead", "dlq", "dlq"]
+        [profiles.a]
+        maintenance = [
+            { from = 2031-05-18T00:00:00, to = 2031-05-18T00:00:01 },
+            { from = 2031-05-17T02:00:00+02:00, to = 2031-05-17T00:00:30.5Z },
+        ]
+        [profiles.b]
+        ignore = []
+        """,
+    )
+    begin_ms = 1_936_742_400_000
+
+    assert config.expected == {
+        "": Expected(("*-dead", "dlq")),
+        "a": Expected(
+            ("*-dead", "dlq"), ((begin_ms, begin_ms + 30_500), (begin_ms + 86_400_000, begin_ms + 86_401_000))
+        ),
+    }
+    assert config.profiles["a"].expected == config.expected["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ('ignore = "dlq"', '2: ignore must be a list of names and patterns of queues such as ["*-dead", "dlq"]'),
+        ("ignore = [7]", "2: ignore must be a list of names"),
+        ("maintenance = 7", "2: maintenance must be a list of times such as [{ from = 2031-05-17T02:00:00"),
+        ("maintenance = [\n{ from = 2031-05-17T02:00:00 }]", "3: maintenance must be a list of times such as { from"),
+        (
+            "maintenance = [{ from = '1', to = 2031-05-17T02:00:00 }]",
+            "2: maintenance has a time that is not one: write",
+        ),
+        ("maintenance = [{ from = 2031-05-17, to = 2031-05-18 }]", "2: maintenance has a time that is not one: write"),
+        (
+            "maintenance = [{ from = 2031-05-17T02:00:00, to = 2031-05-17T02:00:00 }]",
+            "2: maintenance has a time that ends before it begins",
+        ),
+    ],
+)
+def test_mistakes_in_expected_troubles(tmp_path: Path, text: str, mistake: str) -> None:
+    assert refusal(tmp_path, f"[profiles.a]\n{text}").startswith(mistake)

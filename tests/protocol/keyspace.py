@@ -1,12 +1,20 @@
 """What lies in the server, read with plain commands and shown as redis-cli prints it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redis import Redis
 
 from rsmq_tui.protocol import make_id
+
+_READ: dict[bytes, Callable[[Redis, bytes], Any]] = {
+    b"hash": Redis.hgetall,
+    b"set": Redis.smembers,
+    b"string": Redis.get,
+    b"list": lambda client, key: client.lrange(key, 0, -1),
+    b"zset": lambda client, key: client.zrange(key, 0, -1, withscores=True),
+}
 
 
 def now_ms(client: Redis) -> int:
@@ -14,9 +22,15 @@ def now_ms(client: Redis) -> int:
     return seconds * 1000 + microseconds // 1000
 
 
-def everything(client: Redis) -> dict[bytes, bytes]:
-    """Every key with its serialised value."""
-    return {key: client.dump(key) for key in client.scan_iter()}
+def everything(client: Redis) -> dict[bytes, Any]:
+    """Every key with its value; no encodings, which nobody can put back."""
+    keys = list(client.scan_iter())
+    with client.pipeline(transaction=False) as asked:
+        for key in keys:
+            asked.type(key)
+        for key, kind in zip(keys, asked.execute(), strict=True):
+            _READ.get(kind, Redis.dump)(asked, key)
+        return dict(zip(keys, asked.execute(), strict=True))
 
 
 def scripts_run(client: Redis) -> int:

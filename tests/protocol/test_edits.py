@@ -10,7 +10,8 @@ from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.protocol.edited import applied, applied_without
-from tests.triage.keyspace import ODD, contents, lay, markers, message
+from tests.protocol.keyspace import everything
+from tests.triage.keyspace import ODD, lay, markers, message
 
 pytestmark = pytest.mark.slow
 
@@ -45,33 +46,33 @@ def batch(kind: EditKind, *messages: RawMessage, sent: int = 0, must_exist: bool
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_inverse_puts_every_byte_back(editor: QueueEditor, client: Redis, kind: EditKind, odd: str) -> None:
     lay(client, "a", THREE, *([] if kind is EditKind.PUT else [ODD[odd]]))
-    before = contents(client)
+    before = everything(client)
     edits = batch(kind, ODD[odd])
 
     assert await applied(editor, edits) == "d"
-    changed = contents(client)
+    changed = everything(client)
     assert changed != before
     inverse = edits.inverse("d")
     assert inverse is not None
     assert await applied(editor, inverse) == "d"
-    assert contents(client) == before
+    assert everything(client) == before
     again = inverse.inverse("d")
     assert again is not None
     assert await applied(editor, again) == "d"
-    assert contents(client) == changed
+    assert everything(client) == changed
 
 
 @pytest.mark.parametrize("odd", ODD)
 async def test_a_move_takes_everything_along(editor: QueueEditor, client: Redis, odd: str) -> None:
     lay(client, "a", ODD[odd])
-    there = contents(client)
+    there = everything(client)
     client.delete("rsmq:a")
     attributes = client.hgetall("rsmq:b:Q")
     lay(client, "a", ODD[odd])
 
     await applied(editor, batch(EditKind.MOVE, ODD[odd]))
 
-    assert contents(client)[b"rsmq:b"] == there[b"rsmq:a"]
+    assert everything(client)[b"rsmq:b"] == there[b"rsmq:a"]
     fields = {name: value for name, value in there[b"rsmq:a:Q"].items() if name not in attributes}
     assert client.hgetall("rsmq:b:Q") == attributes | fields
     assert not client.exists("rsmq:a")
@@ -114,9 +115,9 @@ async def test_an_id_that_is_in_use_there_is_left_alone(editor: QueueEditor, cli
 
     assert client.hget(f"rsmq:{to}:Q", "known") == b"other"
     assert client.hget(f"rsmq:{to}:Q", "bodied") == b"other"
-    assert {id for id, _ in contents(client)[f"rsmq:{to}".encode()]} == {b"known", b"free"}
+    assert {id for id, _ in everything(client)[f"rsmq:{to}".encode()]} == {b"known", b"free"}
     if kind is EditKind.MOVE:
-        assert {id for id, _ in contents(client)[b"rsmq:a"]} == {b"known", b"bodied"}
+        assert {id for id, _ in everything(client)[b"rsmq:a"]} == {b"known", b"bodied"}
 
 
 async def test_two_messages_do_not_move_to_one_id(editor: QueueEditor, client: Redis) -> None:
@@ -125,13 +126,13 @@ async def test_two_messages_do_not_move_to_one_id(editor: QueueEditor, client: R
 
     assert await applied(editor, MessageBatch(EditKind.MOVE, "a", edits, "b")) == "dt"
 
-    assert contents(client)[b"rsmq:a"] == [(b"two", 1000.0)]
-    assert contents(client)[b"rsmq:b"] == [(b"same", 1000.0)]
+    assert everything(client)[b"rsmq:a"] == [(b"two", 1000.0)]
+    assert everything(client)[b"rsmq:b"] == [(b"same", 1000.0)]
 
 
 async def test_the_inverse_is_of_what_was_done_only(editor: QueueEditor, client: Redis) -> None:
     lay(client, "a", ONE, TWO._replace(rc=b"9"))
-    before = contents(client)
+    before = everything(client)
     edits = batch(EditKind.REMOVE, ONE, TWO, THREE)
     outcome = await applied(editor, edits)
 
@@ -141,7 +142,7 @@ async def test_the_inverse_is_of_what_was_done_only(editor: QueueEditor, client:
     assert inverse == MessageBatch(EditKind.PUT, "a", (Edit(None, ONE),))
     assert edits.inverse("cgt") is None
     assert await applied(editor, inverse) == "d"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,12 +150,12 @@ async def test_a_call_is_carried_out_once(editor: QueueEditor, client: Redis, ki
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     token = editor.new_token()
     outcome = await editor.apply(batch(kind, ONE, TWO), token)
-    done = contents(client)
+    done = everything(client)
 
     with pytest.raises(VoidedError):
         await editor.apply(batch(kind, ONE, TWO), token)
 
-    assert contents(client) == done
+    assert everything(client) == done
     assert await editor.settle(token) == outcome
     await editor.forget([token])
     assert markers(client) == {}
@@ -163,7 +164,7 @@ async def test_a_call_is_carried_out_once(editor: QueueEditor, client: Redis, ki
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_call_that_was_given_up_never_is(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
-    before = contents(client)
+    before = everything(client)
     token = editor.new_token()
 
     assert await editor.settle(token) is None
@@ -172,7 +173,7 @@ async def test_a_call_that_was_given_up_never_is(editor: QueueEditor, client: Re
 
     assert await editor.settle(token) is None
     await editor.forget([token])
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,7 +181,7 @@ async def test_a_call_that_was_announced_and_left_no_marker_was_not_carried_out(
     editor: QueueEditor, client: Redis, kind: EditKind
 ) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
-    before = contents(client)
+    before = everything(client)
     lost, known = editor.new_token(), editor.new_token()
     await editor.announce([lost, known])
 
@@ -189,7 +190,7 @@ async def test_a_call_that_was_announced_and_left_no_marker_was_not_carried_out(
     with pytest.raises(VoidedError):
         await editor.apply(batch(kind, ONE), lost)
     await editor.forget([lost])
-    assert {key: value for key, value in contents(client).items() if b":rsmq-tui:" not in key} == before
+    assert {key: value for key, value in everything(client).items() if b":rsmq-tui:" not in key} == before
     assert await editor.apply(batch(kind, ONE), known) == "d"
     assert await editor.settle(known) == "d"
     await editor.forget([known])
@@ -210,15 +211,15 @@ async def test_a_queue_that_is_none_gets_nothing(editor: QueueEditor, client: Re
     to = "b" if kind is EditKind.MOVE else "a"
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     client.hdel(f"rsmq:{to}:Q", "vt")
-    before = contents(client)
+    before = everything(client)
 
     with pytest.raises(RsmqError) as refused:
         await editor.apply(batch(kind, ONE), editor.new_token())
     assert refused.value.code == "queueNotFound"
-    assert contents(client) == before
+    assert everything(client) == before
 
     assert await applied(editor, batch(kind, ONE, must_exist=False)) == "d"
-    assert contents(client) != before
+    assert everything(client) != before
 
 
 @pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q", "rsmq:b", "rsmq:b:Q"])
@@ -229,7 +230,7 @@ async def test_a_key_of_another_type_changes_nothing(
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     client.delete(key)
     client.set(key, "a string")
-    before = contents(client)
+    before = everything(client)
 
     if kind is not EditKind.MOVE and key.startswith("rsmq:b"):
         assert await applied(editor, batch(kind, ONE)) == "d"
@@ -237,7 +238,7 @@ async def test_a_key_of_another_type_changes_nothing(
     with pytest.raises(RsmqError) as refused:
         await editor.apply(batch(kind, ONE), editor.new_token())
     assert refused.value.code == "wrongType"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("score", [b" 12", b"12 ", b"0x1G", b"1_0", b"nan", b"", b"one", b"1e", b"\xd9\xa1"])
@@ -246,7 +247,7 @@ async def test_a_score_that_is_none_changes_nothing(
     editor: QueueEditor, client: Redis, kind: EditKind, score: bytes
 ) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE, TWO]))
-    before = contents(client)
+    before = everything(client)
     after = [ONE, TWO._replace(score=score)]
     edits = tuple(
         Edit(None if kind is EditKind.PUT else found, now) for found, now in zip([ONE, TWO], after, strict=True)
@@ -256,7 +257,7 @@ async def test_a_score_that_is_none_changes_nothing(
     with pytest.raises(ResponseError):
         await editor.apply(MessageBatch(kind, "a", edits, target), editor.new_token())
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("name", ["vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv"])
@@ -269,14 +270,14 @@ async def test_a_message_called_as_an_attribute_leaves_the_attribute_alone(
     attributes = {queue: client.hgetall(f"rsmq:{queue}:Q") for queue in ("a", "b")}
     odd = message(name.encode(), body=client.hget("rsmq:a:Q", name))
     client.execute_command("ZADD", "rsmq:a", *([1, "other"] if kind is EditKind.PUT else [odd.score, odd.id]))
-    before = contents(client)
+    before = everything(client)
 
     assert await applied(editor, batch(kind, odd)) == "d"
     assert {queue: client.hgetall(f"rsmq:{queue}:Q") for queue in ("a", "b")} == attributes
     inverse = batch(kind, odd).inverse("d")
     assert inverse is not None
     assert await applied(editor, inverse) == "d"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -311,7 +312,7 @@ async def test_nothing_sent_counts_nothing(editor: QueueEditor, client: Redis) -
 async def test_a_batch_may_be_large(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
     many = [message(b"%032d" % number, rc=b"1", fr=b"5") for number in range(500)]
     lay(client, "a", *([] if kind is EditKind.PUT else many))
-    before = contents(client)
+    before = everything(client)
     edits = batch(kind, *many)
 
     assert await applied(editor, edits) == "d" * 500
@@ -319,15 +320,15 @@ async def test_a_batch_may_be_large(editor: QueueEditor, client: Redis, kind: Ed
     inverse = edits.inverse("d" * 500)
     assert inverse is not None
     assert await applied(editor, inverse) == "d" * 500
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_an_empty_batch_does_nothing(editor: QueueEditor, client: Redis) -> None:
-    before = contents(client)
+    before = everything(client)
 
     for kind in EditKind:
         assert await applied(editor, batch(kind)) == ""
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_an_edit_of_nothing_is_refused(editor: QueueEditor) -> None:
@@ -349,16 +350,16 @@ async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
     # The first has no fields: whoever writes it before being refused has begun.
     messages = [message(b"bare", body=None), ONE, TWO]
     lay(client, "a", *([] if kind is EditKind.PUT else messages))
-    before = contents(client)
+    before = everything(client)
     edits = batch(kind, *messages, sent=1 if kind is EditKind.PUT else 0)
 
     outcome = await applied_without(denied, editor, edits, client, redis_url)
 
     if outcome is None:
-        assert contents(client) == before
+        assert everything(client) == before
     else:
         assert outcome == "ddd"
-        done = contents(client)
+        done = everything(client)
         inverse = edits.inverse(outcome)
         assert inverse is not None
         await applied(editor, inverse)
@@ -366,7 +367,7 @@ async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
         total = client.hget("rsmq:a:Q", "totalsent")
         assert total == (None if kind is not EditKind.PUT else b"-3" if denied == "hincrby" else b"0")
         client.hdel("rsmq:a:Q", "totalsent")
-        assert contents(client) == before
+        assert everything(client) == before
         assert done != before
 
 
@@ -379,19 +380,19 @@ async def test_removing_works_on_a_server_that_is_out_of_memory() -> None:
         await editor.fields("a")
         # The server knows the script: only what the script does is refused.
         assert await applied(editor, batch(EditKind.REMOVE, THREE)) == "g"
-        before = contents(admin)
+        before = everything(admin)
         admin.config_set("maxmemory", "1")
         try:
             for kind, edited in ((EditKind.PUT, THREE), (EditKind.RESCORE, ONE)):
                 with pytest.raises(OutOfMemoryError):
                     await editor.apply(batch(kind, edited), editor.new_token())
-            assert contents(admin) == before
+            assert everything(admin) == before
 
             token = editor.new_token()
             assert await editor.apply(batch(EditKind.REMOVE, ONE), token) == "d"
             assert await editor.settle(token) == "d"
             await editor.forget([token])
-            assert contents(admin)[b"rsmq:a"] == [(b"two", 1000.0)]
+            assert everything(admin)[b"rsmq:a"] == [(b"two", 1000.0)]
         finally:
             admin.config_set("maxmemory", "0")
             await editor.aclose()

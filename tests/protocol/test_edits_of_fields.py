@@ -11,7 +11,8 @@ from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit
 from tests.protocol.edited import applied, applied_without
-from tests.triage.keyspace import contents, lay, message
+from tests.protocol.keyspace import everything
+from tests.triage.keyspace import lay, message
 
 CREATION = FieldBatch(
     "new",
@@ -23,7 +24,7 @@ ODD_VALUES = [b"30", b"", b"\xff\x00", b"=30", b" 007", b"x" * 100_000]
 
 
 async def test_a_queue_is_made_and_taken_away_again(editor: QueueEditor, client: Redis) -> None:
-    before = contents(client)
+    before = everything(client)
 
     assert await applied(editor, CREATION) == "d"
     assert Rsmq(client).get_queue_attributes("new").vt == 30
@@ -32,7 +33,7 @@ async def test_a_queue_is_made_and_taken_away_again(editor: QueueEditor, client:
     assert inverse is not None
     assert await applied(editor, inverse) == "d"
 
-    assert contents(client) == before
+    assert everything(client) == before
     assert CREATION.inverse("c") is None
 
 
@@ -42,7 +43,7 @@ async def test_values_are_raw(editor: QueueEditor, client: Redis, before: bytes 
     client.hset("rsmq:new:Q", "kept", "x")
     if before is not None:
         client.hset("rsmq:new:Q", b"na\xffme", before)
-    was = contents(client)
+    was = everything(client)
     edits = FieldBatch("new", (FieldEdit(b"na\xffme", before, after),), listed_before=False, listed_after=False)
 
     assert await applied(editor, edits) == "d"
@@ -50,7 +51,7 @@ async def test_values_are_raw(editor: QueueEditor, client: Redis, before: bytes 
     inverse = edits.inverse("d")
     assert inverse is not None
     assert await applied(editor, inverse) == "d"
-    assert contents(client) == was
+    assert everything(client) == was
 
 
 def _somebody_lists_it(client: Redis) -> Any:
@@ -64,23 +65,23 @@ def _somebody_sets_a_field(client: Redis) -> Any:
 @pytest.mark.parametrize("meddle", [_somebody_lists_it, _somebody_sets_a_field])
 async def test_nothing_changes_where_anything_has(editor: QueueEditor, client: Redis, meddle: Any) -> None:
     meddle(client)
-    before = contents(client)
+    before = everything(client)
 
     assert await applied(editor, CREATION) == "c"
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_queue_with_messages_is_not_taken_away(editor: QueueEditor, client: Redis) -> None:
     await applied(editor, CREATION)
     lay(client, "new", message())
-    before = contents(client)
+    before = everything(client)
     inverse = CREATION.inverse("d")
     assert inverse is not None
 
     assert inverse.empty
     assert await applied(editor, inverse) == "c"
-    assert contents(client) == before
+    assert everything(client) == before
     assert await applied(editor, replace(inverse, empty=False)) == "d"
 
 
@@ -101,13 +102,13 @@ async def test_it_is_carried_out_once(editor: QueueEditor, client: Redis) -> Non
 @pytest.mark.parametrize("key", ["rsmq:new", "rsmq:new:Q", "rsmq:QUEUES"])
 async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client: Redis, key: str) -> None:
     client.set(key, "a string")
-    before = contents(client)
+    before = everything(client)
 
     with pytest.raises(RsmqError) as refused:
         await editor.apply(CREATION, editor.new_token())
 
     assert refused.value.code == "wrongType"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 MIXED = FieldBatch(
@@ -132,15 +133,15 @@ async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
         inverse = MIXED.inverse("d")
         assert inverse is not None
         edits = inverse
-    before = contents(client)
+    before = everything(client)
     outcome = await applied_without(denied, editor, edits, client, redis_url)
 
     if outcome is None:
-        assert contents(client) == before
+        assert everything(client) == before
     else:
         assert outcome == "d"
-        assert contents(client) != before
+        assert everything(client) != before
         again = edits.inverse("d")
         assert again is not None
         assert await applied(editor, again) == "d"
-        assert contents(client) == before
+        assert everything(client) == before

@@ -9,7 +9,8 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.protocol.edited import applied
-from tests.triage.keyspace import contents, lay, message
+from tests.protocol.keyspace import everything
+from tests.triage.keyspace import lay, message
 
 SUFFIXES = [b":rc", b":fr"]
 
@@ -36,13 +37,13 @@ async def test_what_is_there_is_not_written_over(
         client.hset(f"rsmq:{to}:Q", b"one" + suffix, "3")
     if kind is EditKind.MOVE:
         lay(client, "a", seen)
-    before = contents(client)
+    before = everything(client)
     edit = Edit(None, seen) if kind is EditKind.PUT else Edit(seen, seen)
 
     outcome = await applied(editor, MessageBatch(kind, "a", (edit,), None if kind is EditKind.PUT else "b"))
 
     assert outcome == "t"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -51,7 +52,7 @@ async def test_the_body_of_another_message_stays(
     editor: QueueEditor, client: Redis, kind: EditKind, suffix: bytes
 ) -> None:
     lay(client, "a", message(b"one"), message(b"one" + suffix, body=b"other"))
-    before = contents(client)
+    before = everything(client)
     shared: dict[str, Any] = {"rc" if suffix == b":rc" else "fr": b"other"}
     seen = message(b"one")._replace(**shared)
     after = None if kind is EditKind.REMOVE else seen
@@ -62,19 +63,19 @@ async def test_the_body_of_another_message_stays(
     assert client.hget("rsmq:a:Q", b"one" + suffix) == b"other"
     assert not client.hexists("rsmq:a:Q", "one")
     assert await applied(editor, batch.inverse("d")) == "d"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 async def test_both_go_together_and_come_back(editor: QueueEditor, client: Redis, suffix: bytes) -> None:
-    empty = contents(client)
+    empty = everything(client)
     other = message(b"one" + suffix, body=b"other")
     lay(client, "a", message(b"one"), other)
-    before = contents(client)
+    before = everything(client)
     seen = message(b"one")._replace(**(dict[str, Any]({"rc" if suffix == b":rc" else "fr": b"other"})))
     batch = MessageBatch(EditKind.REMOVE, "a", (Edit(seen, None), Edit(other, None)))
 
     assert await applied(editor, batch) == "dd"
-    assert contents(client) == empty
+    assert everything(client) == empty
     assert await applied(editor, batch.inverse("dd")) == "dd"
-    assert contents(client) == before
+    assert everything(client) == before

@@ -9,7 +9,8 @@ from rsmq_tui.protocol.editing import Batch, VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from tests.protocol.edited import applied, applied_without
-from tests.triage.keyspace import contents, lay, message
+from tests.protocol.keyspace import everything
+from tests.triage.keyspace import lay, message
 
 BARE = message(b"bare", body=None, rc=b"1", fr=b"5")
 STRAY = LooseBatch(LooseKind.STRAY, "a", (FieldEdit(b"gone:rc", b"1", None), FieldEdit(b"leaked", b"\xff=", None)))
@@ -27,13 +28,13 @@ def damaged_queue(client: Redis) -> None:
 
 @pytest.mark.parametrize("name", BATCHES)
 async def test_there_and_back(editor: QueueEditor, client: Redis, name: str) -> None:
-    batch, before = BATCHES[name], contents(client)
+    batch, before = BATCHES[name], everything(client)
     assert await applied(editor, batch) == "d" * batch.size
-    after = contents(client)
+    after = everything(client)
     inverse = batch.inverse("d" * batch.size)
     assert inverse is not None
     assert await applied(editor, inverse) == "d" * batch.size
-    assert contents(client) == before
+    assert everything(client) == before
     again = inverse.inverse("d" * batch.size)
     if name != "drop":
         # What was put back is dropped as any message is: by a removal, which reads it first.
@@ -43,9 +44,9 @@ async def test_there_and_back(editor: QueueEditor, client: Redis, name: str) -> 
 
 async def test_a_body_saves_its_message(editor: QueueEditor, client: Redis) -> None:
     client.hset("rsmq:a:Q", "bare", "")
-    before = contents(client)
+    before = everything(client)
     assert await applied(editor, DROP) == "c"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -77,10 +78,10 @@ async def test_a_stray_is_nobodys_and_an_owned_field_is_a_counter(
     edits: list[tuple[bytes, bytes | None, bytes | None]],
     outcome: str,
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     batch = LooseBatch(kind, "a", tuple(FieldEdit(*edit) for edit in edits))
     assert await applied(editor, batch) == outcome
-    assert (contents(client) == before) == ("d" not in outcome)
+    assert (everything(client) == before) == ("d" not in outcome)
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -97,10 +98,10 @@ async def test_given_up_and_looked_for(editor: QueueEditor, client: Redis, name:
     batch, token = BATCHES[name], editor.new_token()
     assert await editor.look(batch) == ""
     assert await editor.settle(token) is None
-    before = contents(client)
+    before = everything(client)
     with pytest.raises(VoidedError):
         await editor.apply(batch, token)
-    assert contents(client) == before
+    assert everything(client) == before
     await applied(editor, batch)
     assert await editor.look(batch) == "d" * batch.size
 
@@ -111,17 +112,17 @@ COMMANDS = ("zcard", "zscore", "hget", "hset", "hdel", "hlen", "hexists", "zrem"
 @pytest.mark.parametrize("denied", COMMANDS)
 @pytest.mark.parametrize("name", BATCHES)
 async def test_nothing_is_half_done(editor: QueueEditor, client: Redis, redis_url: str, name: str, denied: str) -> None:
-    batch, before = BATCHES[name], contents(client)
+    batch, before = BATCHES[name], everything(client)
     outcome = await applied_without(denied, editor, batch, client, redis_url)
 
     if outcome is None:
-        assert contents(client) == before
+        assert everything(client) == before
     else:
         assert outcome == "d" * batch.size
         inverse = batch.inverse(outcome)
         assert inverse is not None
         await applied(editor, inverse)
-        assert contents(client) == before
+        assert everything(client) == before
 
 
 @pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q"])
@@ -129,17 +130,17 @@ async def test_nothing_is_half_done(editor: QueueEditor, client: Redis, redis_ur
 async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client: Redis, name: str, key: str) -> None:
     client.delete(key)
     client.set(key, "x")
-    before = contents(client)
+    before = everything(client)
     with pytest.raises((RsmqError, ResponseError)):
         await editor.apply(BATCHES[name], editor.new_token())
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_queue_of_the_indexs_name(editor: QueueEditor, client: Redis) -> None:
     """Its messages' key is the index, a set: there are none, whatever is done to its hash."""
     client.sadd("rsmq:QUEUES", "QUEUES")
     client.hset("rsmq:QUEUES:Q", mapping={"vt": 30, "lost": "body"})
-    before = contents(client)
+    before = everything(client)
     lost = LooseBatch(LooseKind.STRAY, "QUEUES", (FieldEdit(b"lost", b"body", None),))
     vt = (FieldEdit(b"vt", b"30", None),)
     last = FieldBatch("QUEUES", vt, listed_before=True, listed_after=False, empty=True)
@@ -150,17 +151,17 @@ async def test_a_queue_of_the_indexs_name(editor: QueueEditor, client: Redis) ->
         inverse = batch.inverse("d")
         assert inverse is not None
         assert await applied(editor, inverse) == "d"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("held", [False, True])
 async def test_a_queue_that_held_messages_before_it_was_one(editor: QueueEditor, client: Redis, held: bool) -> None:
     """Undoing a queue leaves no message without one, but where it found them like that."""
     client.hdel("rsmq:a:Q", "vt")
-    before = contents(client)
+    before = everything(client)
     made = FieldBatch("a", (FieldEdit(b"vt", None, b"30"),), listed_before=True, listed_after=True, held=held)
     assert await applied(editor, made) == "d"
     inverse = made.inverse("d")
     assert inverse is not None
     assert await applied(editor, inverse) == ("d" if held else "c")
-    assert (contents(client) == before) == held
+    assert (everything(client) == before) == held

@@ -59,12 +59,12 @@ class TestReading:
     async def test_more_is_read_of_what_was_found(self, client: redis.Redis, reader: QueueReader) -> None:
         client.zadd(ZSET, {"a": 1, "b": 2, "gone": 3})
         client.hset("rsmq:q:Q", mapping={"a": b"one", "a:rc": 4, "a:fr": 9, "b": b"", "gone": b"x"})
-        (chunk,) = [chunk async for chunk in reader.ranges.chunks("q", ScoreRange(), remember=False)]
+        chunks = reader.ranges.chunks("q", ScoreRange(), counts=True, remember=False)
+        (counted,) = [chunk async for chunk in chunks]
         client.zrem(ZSET, "gone")
         client.hdel("rsmq:q:Q", "gone")
-        counted = await reader.scan.read("q", chunk, counts=True, bodies=False, sizes=False)
-        whole = await reader.scan.read("q", counted, counts=False, bodies=True, sizes=False)
-        sized = await reader.scan.read("q", counted, counts=False, bodies=False, sizes=True)
+        whole = await reader.scan.read("q", counted, bodies=True, sizes=False)
+        sized = await reader.scan.read("q", counted, bodies=False, sizes=True)
 
         assert [message.rc for message in counted.messages] == [b"4", None, None]
         # One that has left meanwhile is left out; what was read before is kept.

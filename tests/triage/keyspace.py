@@ -1,31 +1,12 @@
 """What lies in the server, byte for byte, and messages put there as no client would."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from redis import Redis
 
 from rsmq_tui.protocol import RawMessage
-
-_READ: dict[bytes, Callable[[Redis, bytes], Any]] = {
-    b"hash": Redis.hgetall,
-    b"set": Redis.smembers,
-    b"string": Redis.get,
-    b"list": lambda client, key: client.lrange(key, 0, -1),
-    b"zset": lambda client, key: client.zrange(key, 0, -1, withscores=True),
-}
-
-
-def contents(client: Redis) -> dict[bytes, Any]:
-    """Every key with its value; no encodings, which nobody can put back."""
-    keys = list(client.scan_iter())
-    with client.pipeline(transaction=False) as asked:
-        for key in keys:
-            asked.type(key)
-        for key, kind in zip(keys, asked.execute(), strict=True):
-            _READ[kind](asked, key)
-        return dict(zip(keys, asked.execute(), strict=True))
+from tests.protocol.keyspace import everything
 
 
 def unordered(found: dict[bytes, Any]) -> dict[bytes, Any]:
@@ -35,7 +16,7 @@ def unordered(found: dict[bytes, Any]) -> dict[bytes, Any]:
 
 def kept(client: Redis) -> dict[bytes, Any]:
     """Everything but what forbids calls that were given up."""
-    return {key: value for key, value in contents(client).items() if b":rsmq-tui:" not in key or value != b""}
+    return {key: value for key, value in everything(client).items() if b":rsmq-tui:" not in key or value != b""}
 
 
 def markers(client: Redis) -> dict[bytes, bytes]:

@@ -11,8 +11,9 @@ from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import ACTIONS, audit_lines, done, fill, undone
-from tests.triage.keyspace import contents, markers
+from tests.triage.keyspace import markers
 
 
 @pytest.mark.parametrize("name", ACTIONS)
@@ -20,13 +21,13 @@ async def test_undo_restores_everything_and_undo_of_that_repeats_it(
     triage: ChangeService, client: Redis, folder: Path, tmp_path: Path, name: str
 ) -> None:
     fill(client)
-    before = contents(client)
+    before = everything(client)
     action = ACTIONS[name](tmp_path)
 
     preview = await triage.preview(action)
-    assert contents(client) == before
+    assert everything(client) == before
     report = await triage.run(preview).to_end()
-    changed = contents(client)
+    changed = everything(client)
 
     assert report.stopped is None
     assert report.tally.handled == preview.count
@@ -41,15 +42,15 @@ async def test_undo_restores_everything_and_undo_of_that_repeats_it(
     back = await triage.run(undo).to_end()
     assert back.stopped is None
     assert (back.tally.done, back.tally.skipped, back.tally.failed) == (report.tally.done, {}, {})
-    assert contents(client) == before
+    assert everything(client) == before
 
     again = await undone(triage, back.change)
     assert (again.stopped, again.tally.done) == (None, report.tally.done)
-    assert contents(client) == changed
+    assert everything(client) == changed
 
     last = await undone(triage)
     assert (last.stopped, last.tally.done) == (None, report.tally.done)
-    assert contents(client) == before
+    assert everything(client) == before
     assert [line["undoes"] for line in audit_lines(folder)] == [None, 1, 2, 1]
 
 
@@ -132,7 +133,7 @@ async def test_undo_of_what_somebody_has_touched_says_so(triage: ChangeService, 
     await done(triage, Send(queue="a", bodies=(b"received", b"popped", b"left")))
     received = queues.receive_message("a")
     queues.pop_message("a")
-    now = contents(client)
+    now = everything(client)
 
     report = await undone(triage)
 
@@ -140,7 +141,7 @@ async def test_undo_of_what_somebody_has_touched_says_so(triage: ChangeService, 
     assert dict(report.tally.skipped) == {"received or changed meanwhile": 1, "gone meanwhile": 1}
     assert "put back 1, skipped 2" in report.sentence
     assert received is not None
-    assert contents(client)[b"rsmq:a"] == [pair for pair in now[b"rsmq:a"] if pair[0] == received.id.encode()]
+    assert everything(client)[b"rsmq:a"] == [pair for pair in now[b"rsmq:a"] if pair[0] == received.id.encode()]
 
 
 async def test_undo_of_a_delete_leaves_an_id_that_came_back_alone(
@@ -160,7 +161,7 @@ async def test_undo_of_a_delete_leaves_an_id_that_came_back_alone(
 
 
 async def test_a_refused_action_is_told_and_changes_nothing(triage: ChangeService, client: Redis, folder: Path) -> None:
-    before = contents(client)
+    before = everything(client)
 
     for action, words in (
         (Delete(queue="nowhere"), "Queue not found"),
@@ -171,7 +172,7 @@ async def test_a_refused_action_is_told_and_changes_nothing(triage: ChangeServic
     ):
         with pytest.raises(TriageError, match=words):
             await triage.preview(action)
-    assert contents(client) == before
+    assert everything(client) == before
     assert audit_lines(folder) == []
 
 

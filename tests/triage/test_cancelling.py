@@ -10,8 +10,9 @@ from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
-from tests.triage.keyspace import contents, markers
+from tests.triage.keyspace import markers
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def many(queues: Rsmq) -> None:
 async def test_a_change_ends_where_it_is_and_can_be_undone(
     triage: ChangeService, client: Redis, queues: Rsmq, many: None, action: Action
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     run = triage.run(await triage.preview(action))
     async for tally in run:
         assert tally.handled <= tally.planned == MESSAGES
@@ -52,20 +53,20 @@ async def test_a_change_ends_where_it_is_and_can_be_undone(
     assert markers(client) == {}
     back = await undone(triage)
     assert back.tally.done == run.report.tally.done
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
     run.cancel()
 
     report = await run.to_end()
 
     assert (report.stopped, report.tally.done, report.undoable) == ("cancelled", 0, False)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def _cancelled_undo(triage: ChangeService) -> Report:
@@ -81,7 +82,7 @@ async def _cancelled_undo(triage: ChangeService) -> Report:
 async def test_an_undo_that_is_cancelled_is_finished_by_another(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     first = (await _cancelled_undo(triage)).tally.done
     assert 0 < first < MESSAGES
 
@@ -89,13 +90,13 @@ async def test_an_undo_that_is_cancelled_is_finished_by_another(
     assert preview.count == MESSAGES - first
     await triage.run(preview).to_end()
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     await undone(triage, (await _cancelled_undo(triage)).change)
     assert not client.exists("rsmq:a")
 
@@ -103,7 +104,7 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     assert preview.count == MESSAGES
     await triage.run(preview).to_end()
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_line_tells_that_it_was_cancelled(triage: ChangeService, many: None) -> None:

@@ -22,9 +22,10 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import AuditLog, Journal
 from rsmq_tui.triage.journal_db import COLUMNS, JournalError
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
-from tests.triage.keyspace import contents, kept
+from tests.triage.keyspace import kept
 from tests.triage.list_doing import list_changes
 
 pytestmark = pytest.mark.slow
@@ -161,7 +162,7 @@ async def test_a_row_of_anything_ends_in_a_sentence(
         make_old(written, 3)
     with _opened(written) as db:
         there = {row[1] for row in db.execute(f"PRAGMA table_info({table})")} - keys
-    queue = contents(client)
+    queue = everything(client)
     spare = written.with_name("spare")
     shutil.copy(written, spare)
     # The checksum tells of any change alike.
@@ -347,7 +348,7 @@ async def test_what_is_no_journal_is_refused_and_left_as_it_is(
     triage: ChangeService, queues: Rsmq, client: Redis, folder: Path, spoil: str
 ) -> None:
     queues.create_queue("a")
-    before = contents(client)
+    before = everything(client)
     path = folder / "journal.sqlite"
     bytes_before = _spoiled(path, spoil)
 
@@ -355,14 +356,14 @@ async def test_what_is_no_journal_is_refused_and_left_as_it_is(
         with pytest.raises(TriageError, match=r"the journal .* cannot be used"):
             await attempt
 
-    assert contents(client) == before
+    assert everything(client) == before
     assert _bytes_of(path) == bytes_before
 
 
 async def test_a_locked_journal_is_told(
     written: Path, later: ChangeService, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     monkeypatch.setattr("rsmq_tui.triage.journal_db.LOCK_WAIT_S", 0.05)
     with closing(sqlite3.connect(written)) as db:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -372,7 +373,7 @@ async def test_a_locked_journal_is_told(
         with pytest.raises(TriageError, match="another program has locked it"):
             await later.preview_undo()
 
-    assert contents(client) == before
+    assert everything(client) == before
     assert (await undone(later, 4)).tally.done == 3
 
 
@@ -495,7 +496,7 @@ async def test_a_state_folder_that_cannot_be_written_is_told(
     triage: ChangeService, queues: Rsmq, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("a")
-    before = contents(client)
+    before = everything(client)
     folder.parent.mkdir(exist_ok=True)
 
     def refusing(*given: Any, **named: Any) -> int:

@@ -1,20 +1,23 @@
 """A limit: so many messages as are due first are chosen, whatever consumers do meanwhile, in memory of that many."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import QueueReader, Rsmq, ScanChunk
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.rsmq import scan_strategies
+from rsmq_tui.protocol.rsmq.scan import walked
 from rsmq_tui.protocol.rsmq.scan_strategies import QueueRanges
 from rsmq_tui.triage.actions import Delete, Hide, Move, Release
 from rsmq_tui.triage.rsmq.backend import what_is_due_first
-from rsmq_tui.triage.scope import Matching, Seeing
+from rsmq_tui.triage.scope import Matching, ScanProgress
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, message_actions, undone
-from tests.triage.keyspace import contents
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +56,7 @@ async def test_each_action_is_for_those_due_first(
     triage: ChangeService, client: Redis, ids: list[str], later: None, name: str, text: str
 ) -> None:
     expected = (even(client, ids) if text else ids)[:600]
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(ACTIONS[name], Matching(parse_filter(text), 600))
     assert preview.selection is not None
@@ -71,9 +74,9 @@ async def test_each_action_is_for_those_due_first(
 
     assert (report.tally.done, report.tally.skipped, report.tally.failed) == (600, {}, {})
     if name == "delete":
-        assert {id for id, _ in contents(client)[b"rsmq:a"]} == {id.encode() for id in set(ids) - set(expected)}
+        assert {id for id, _ in everything(client)[b"rsmq:a"]} == {id.encode() for id in set(ids) - set(expected)}
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ async def test_a_limit_that_leaves_nothing_out(
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", [f"body {number}" for number in range(3)])
-    seen: list[Seeing] = []
+    seen: list[ScanProgress] = []
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(text), limit), seen.append)
 
     assert preview.what == what
@@ -135,7 +138,7 @@ async def test_many_take_few_calls_and_no_bodies(
     chosen = [message.id.decode() for message in preview.selection or ()]
     # Where all are meant they are scanned, in no order.
     assert (chosen if limit < 1_300 else sorted(chosen)) == (ids[:limit] if limit < 1_300 else sorted(ids))
-    assert pages == ([500, 550, 550] if limit < 1_300 else [])
+    assert pages == ([250, 300, 300, 300, 300] if limit < 1_300 else [])
     calls = client.info("commandstats")
     assert "cmdstat_hget" not in calls
     # Lengths come by a script, those of a chunk in one call.
@@ -147,13 +150,14 @@ async def test_many_take_few_calls_and_no_bodies(
 def paged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many messages each page of a front asks for, as they are asked."""
     asked: list[int] = []
-    honest = QueueRanges._page
 
-    async def counting(self: QueueRanges, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
-        asked.append(stop + 1 - start)
-        return await honest(self, zset, start, stop)
+    async def counting(
+        runner: ScriptRunner, zset: bytes, attributes: bytes, walk: Sequence[Any], *, counts: bool
+    ) -> tuple[bytes, ScanChunk]:
+        asked.append(walk[2] + 1 - walk[1])
+        return await walked(runner, zset, attributes, walk, counts=counts)
 
-    monkeypatch.setattr(QueueRanges, "_page", counting)
+    monkeypatch.setattr(scan_strategies, "walked", counting)
     return asked
 
 
@@ -169,10 +173,12 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever stays where it is comes once, although ranks shift by more than a page."""
-    honest, moved = QueueRanges._page, set[str]()
+    moved = set[str]()
 
-    async def beside(self: QueueRanges, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
-        if start and not moved:
+    async def beside(
+        runner: ScriptRunner, zset: bytes, attributes: bytes, walk: Sequence[Any], *, counts: bool
+    ) -> tuple[bytes, ScanChunk]:
+        if walk[1] and not moved:
             moved.update(ids[:taken])
             if how == "receive":
                 client.zadd("rsmq:a", dict.fromkeys(ids[:taken], AT_MS + 10**9))
@@ -181,15 +187,15 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
             else:
                 moved.update(f"before {number}" for number in range(taken))
                 client.zadd("rsmq:a", {f"before {number}": 5 for number in range(taken)})
-        return await honest(self, zset, start, stop)
+        return await walked(runner, zset, attributes, walk, counts=counts)
 
-    monkeypatch.setattr(QueueRanges, "_page", beside)
+    monkeypatch.setattr(scan_strategies, "walked", beside)
     preview = await triage.preview(Hide(queue="a", seconds=1), Matching(parse_filter(""), 1_200))
     chosen = [message.id.decode() for message in preview.selection or ()]
     assert len(chosen) == len(set(chosen))
     stayed = [id for id in chosen if id not in moved]
     assert stayed == [id for id in ids if id not in moved][: len(stayed)]
-    assert len(chosen) == 1_200 - max(0, taken - 600 if how == "pop" else 0)
+    assert len(chosen) == 1_200 - max(0, taken - 350 if how == "pop" else 0)
     preview.close()
 
 
@@ -264,7 +270,7 @@ async def test_beside_consumers_none_is_lost_or_doubled(
     """Whoever stays where they are and are due first are chosen; what is received may match still."""
     received: set[str] = set()
 
-    def receive(_: Seeing) -> None:
+    def receive(_: ScanProgress) -> None:
         received.update(each.id for each in queues.receive_messages("a", 20))
 
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(text), 500), receive)
@@ -278,7 +284,7 @@ async def test_beside_consumers_none_is_lost_or_doubled(
     report = await triage.run(preview).to_end()
 
     assert report.tally.done + report.tally.skipped.total() == 500
-    left = {id.decode() for id, _ in contents(client)[b"rsmq:a"]}
+    left = {id.decode() for id, _ in everything(client)[b"rsmq:a"]}
     assert left == set(ids) - set(chosen if text else of_these)
     assert text or received <= left
 

@@ -15,13 +15,13 @@ from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Report, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq import fixes
-from rsmq_tui.triage.scope import Seeing
+from rsmq_tui.triage.scope import ScanProgress
 from rsmq_tui.triage.service import ChangeService
 from tests.monitor.trouble import TROUBLE
-from tests.protocol.keyspace import plant, send_old
+from tests.protocol.keyspace import everything, plant, send_old
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.fixing import fixed, found
-from tests.triage.keyspace import contents, kept, markers
+from tests.triage.keyspace import kept, markers
 
 FIXED = [name for name, trouble in TROUBLE.items() if trouble.fixed]
 PAST_MS = 1_700_000_000_000
@@ -33,25 +33,25 @@ async def test_each_is_fixed_and_undone(
 ) -> None:
     trouble = TROUBLE[name]
     trouble.make(client, queues)
-    before = contents(client)
+    before = everything(client)
     findings = await found(reader)
     preview = await triage.preview(Fix(queue=trouble.queue, findings=findings))
 
     assert preview.count == trouble.count
-    assert contents(client) == before
+    assert everything(client) == before
     report = await triage.run(preview).to_end()
 
     assert (report.tally.done, report.tally.skipped, report.tally.failed) == (trouble.count, {}, {})
     assert await found(reader) == ()
-    after = contents(client)
+    after = everything(client)
     assert after != before
     back = await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
     assert (back.tally.done, back.tally.skipped, back.tally.failed, back.stopped) == (trouble.count, {}, {}, None)
     # To take back that it was taken back is to fix it again.
     assert back.change is not None
     await undone(triage, back.change)
-    assert _without_new(contents(client)) == _without_new(after)
+    assert _without_new(everything(client)) == _without_new(after)
     assert markers(client) == {}
 
 
@@ -102,7 +102,7 @@ async def test_everything_in_one_queue(triage: ChangeService, reader: QueueReade
     plant(client, "q", "rust" * 5, due_ms=PAST_MS, body="no fr", rc=2)
     client.hset("rsmq:q:Q", mapping={f"{number:032}:fr": 1 for number in range(300)})
     client.srem("rsmq:QUEUES", "q")
-    before = contents(client)
+    before = everything(client)
     findings = await found(reader)
     assert {finding.kind.value: finding.count for finding in findings} == {
         "unlisted": 1,
@@ -120,7 +120,7 @@ async def test_everything_in_one_queue(triage: ChangeService, reader: QueueReade
     assert await found(reader) == ()
     bodies = {message.body for message in queues.receive_messages("q", 200)}
     assert bodies == {b"in seconds", b"no fr", *(b"body %d" % number for number in range(600, 700))}
-    assert before != contents(client)
+    assert before != everything(client)
 
 
 async def test_undo_of_everything(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
@@ -130,11 +130,11 @@ async def test_undo_of_everything(triage: ChangeService, reader: QueueReader, cl
     client.zrem("rsmq:q", *ids[300:])
     client.hset("rsmq:q:Q", mapping={b"z" * 32: b"\x00\xff", f"{ids[400]}:rc": 1, f"{ids[400]}:meta": "{}"})
     plant(client, "q", "ruby" * 5, due_ms=1_700_000_000, body="in seconds", rc="007")
-    before = contents(client)
+    before = everything(client)
     assert (await fixed(triage, reader)).tally.done == 300 + 301 + 3
 
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_name_that_is_no_text(triage: ChangeService, reader: QueueReader, client: Redis) -> None:
@@ -142,12 +142,12 @@ async def test_a_name_that_is_no_text(triage: ChangeService, reader: QueueReader
     client.sadd("rsmq:QUEUES", name.removeprefix(b"rsmq:"))
     client.hset(name + b":Q", mapping={"vt": 1, "delay": 0, "maxsize": -1, "a" * 20: "x", "c" * 32: "y"})
     client.zadd(name, {"a" * 20: 1_700_000_000, "b" * 32: PAST_MS})
-    before = contents(client)
+    before = everything(client)
     report = await fixed(triage, reader, "\udcff\x1b")
     assert (report.tally.done, report.tally.failed) == (4, {})
     assert await found(reader) == ()
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 # Fixes while that happens; returns the report, and what lay on the server after it happened.
@@ -171,7 +171,7 @@ class TestRaces:
             async def late(*arguments: Any) -> AsyncIterator[Step]:
                 prepared = [step async for step in prepare(*arguments)]
                 happen()
-                changed.update(contents(client))
+                changed.update(everything(client))
                 for step in prepared:
                     yield step
 
@@ -204,7 +204,7 @@ class TestRaces:
         id = next(id for id in trouble.ids if not id.endswith(":fr"))
 
         report, changed = await fix_while(lambda: happen(client, id))
-        after = contents(client)
+        after = everything(client)
 
         # That message is as it was made meanwhile, to the last field.
         assert report.tally.skipped.total() >= 1
@@ -229,7 +229,7 @@ class TestRaces:
 
         report, changed = await fix_while(lambda: happen(client, queues))
 
-        assert contents(client) == changed or name == "PyRSMQ set"
+        assert everything(client) == changed or name == "PyRSMQ set"
         assert report.tally.done == (1 if name == "PyRSMQ set" else 0)
 
     async def test_a_counter_that_is_a_message(self, triage: ChangeService, client: Redis, queues: Rsmq) -> None:
@@ -237,14 +237,14 @@ class TestRaces:
         queues.create_queue("q")
         body, owner = "a" * 29 + ":rc", "a" * 29
         plant(client, "q", body, due_ms=PAST_MS, body="precious")
-        before = contents(client)
+        before = everything(client)
         name, value = body.encode(), b"precious"
         for kind in LooseKind:
             for edit in (FieldEdit(name, value, None), FieldEdit(name, value, b"other")):
                 token = triage._editor.new_token()
                 assert await triage._editor.apply(LooseBatch(kind, "q", (edit,)), token) in ("c", "g")
                 await triage._editor.forget([token])
-        assert contents(client) == before
+        assert everything(client) == before
         client.zadd("rsmq:q", {owner: PAST_MS})
         token = triage._editor.new_token()
         batch = LooseBatch(LooseKind.OWNED, "q", (FieldEdit(name, value, None),))
@@ -269,7 +269,7 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
 ) -> None:
     """The reply is lost, and what the call left on the server as well."""
     TROUBLE[name].make(client, queues)
-    before, apply = contents(client), QueueEditor.apply
+    before, apply = everything(client), QueueEditor.apply
     preview = await triage.preview(Fix(queue="q", findings=await found(reader)))
 
     async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
@@ -296,11 +296,11 @@ async def test_undo_leaves_alone_what_is_used_since(
     TROUBLE["a send that raced a delete"].make(client, queues)
     await fixed(triage, reader)
     queues.send_message("q", "somebody relies on it")
-    used = contents(client)
+    used = everything(client)
     report = await undone(triage)
 
     assert report.tally.skipped.total() == 1
-    assert contents(client) == used
+    assert everything(client) == used
 
 
 async def test_a_consumer_may_hold_a_message_of_another_id(
@@ -329,12 +329,12 @@ async def test_a_body_too_long_for_the_journal_stays(
 
 async def test_what_is_no_longer_wrong(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
-    before = contents(client)
+    before = everything(client)
     stale = tuple(Finding(kind, "q") for kind in FindingKind)
     report = await done(triage, Fix(queue="q", findings=stale))
 
     assert report.tally.done == 0
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_written_down(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
@@ -376,8 +376,8 @@ async def test_the_preview_counts_anew(triage: ChangeService, reader: QueueReade
     findings = await found(reader)
     client.zrem("rsmq:q", "a" * 32)
     client.hdel("rsmq:q:Q", "a" * 32 + ":rc", "a" * 32 + ":fr", "l" * 32)
-    seen: list[Seeing] = []
-    preview = await triage.preview(Fix(queue="q", findings=findings), seeing=seen.append)
+    seen: list[ScanProgress] = []
+    preview = await triage.preview(Fix(queue="q", findings=findings), on_progress=seen.append)
 
     assert (preview.count, preview.what) == (1, "message id without a body")
     assert [note.split(":")[0] for note in preview.notes[:-1]] == ["dangling"]

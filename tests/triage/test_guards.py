@@ -19,9 +19,10 @@ from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, 
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.consuming import consuming
 from tests.triage.doing import message_actions, undone
-from tests.triage.keyspace import contents, fields_of
+from tests.triage.keyspace import fields_of
 
 ACTIONS = {**message_actions("a-dlq", "a"), "purge": Purge(queue="a-dlq"), "redrive": Redrive(queue="a-dlq")}
 POISON = Matching(parse_filter("state:poison"))
@@ -55,7 +56,7 @@ async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
     queues.receive_messages("a-dlq", 5, vt=100)
     queues.change_message_visibility("a-dlq", ids[6], 500)
     queues.delete_message("a-dlq", ids[7])
-    before = contents(client)
+    before = everything(client)
     left = [id for id in ids if id != ids[7]]
     were = {id: fields_of(client, id) for id in left}
 
@@ -75,7 +76,7 @@ async def test_what_was_received_meanwhile_is_changed_and_comes_back_as_it_was(
         assert [fields_of(client, id)[1:] for id in left] == [were[id][1:] for id in left]
     back = await undone(triage)
     assert (back.tally.done, back.tally.skipped.total(), back.tally.failed.total()) == (11, 0, 0)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("name", ["delete", "move", "redrive"])
@@ -89,7 +90,7 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
 ) -> None:
     preview = await triage.preview(ACTIONS[name], POISON)
     queues.receive_messages("a-dlq", 12, vt=100)
-    before = contents(client)
+    before = everything(client)
     honest = QueueEditor.apply
 
     async def lost(self: QueueEditor, batch: Any, token: str) -> str:
@@ -101,7 +102,7 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
         report = await triage.run(preview).to_end()
     assert (report.tally.done, report.tally.unknown) == (12, 0)
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 MATCHES_UNTIL_RECEIVED = ("state:ready", "rc=5", "rc<6 body", "!state:inflight", "due<=0")

@@ -17,8 +17,9 @@ from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.machines import run_machine
+from tests.protocol.keyspace import everything
 from tests.triage.interleaving import Change, ChangeMachine
-from tests.triage.keyspace import contents, markers
+from tests.triage.keyspace import markers
 
 QUEUES = ("a", "b")
 QUEUE = st.sampled_from(QUEUES)
@@ -108,12 +109,12 @@ class Interleaving(ChangeMachine[State]):
     @precondition(lambda self: self.previewed is None)
     @rule(queue=QUEUE, name=st.sampled_from(sorted(ACTIONS)), which=st.sampled_from(SCOPES))
     def preview(self, queue: str, name: str, which: str) -> None:
-        before = contents(self.client)
+        before = everything(self.client)
         ids = tuple(id.decode() for id in self.state()[queue])
         named = Named(ids) if ids else Everything()
         scopes = {"every": Everything(), "named": named, "ready": READY, "received": RECEIVED}
         preview = self.wait(self.triage.preview(ACTIONS[name](queue), scopes[which]))
-        assert contents(self.client) == before
+        assert everything(self.client) == before
         self.previewed = preview, self.state(), which if ids else "every"
 
     @precondition(lambda self: self.previewed is not None)
@@ -204,9 +205,9 @@ class Interleaving(ChangeMachine[State]):
     @rule(queue=QUEUE, name=st.sampled_from(sorted(ACTIONS)))
     def there_and_back(self, queue: str, name: str) -> None:
         """With nobody in between, every byte of every key comes back."""
-        before = contents(self.client)
+        before = everything(self.client)
         self.make_and_undo(ACTIONS[name](queue))
-        assert contents(self.client) == before
+        assert everything(self.client) == before
         assert markers(self.client) == {}
 
 

@@ -26,8 +26,9 @@ from rsmq_tui.triage.journal import Journal, Work, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
-from tests.triage.keyspace import contents, kept
+from tests.triage.keyspace import kept
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +101,7 @@ async def test_what_is_not_known_or_told_is_not_dropped_for_its_age(triage: Chan
 async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     triage: ChangeService, redis_url: str, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
     steps: Any = aiter(run)
     await anext(steps)
@@ -122,7 +123,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
 async def test_an_undo_that_finds_everything_changed_can_be_tried_again(
     triage: ChangeService, client: Redis, folder: Path
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     await done(triage, Hide(queue="a", seconds=50))
     hidden = client.zrange("rsmq:a", 0, -1, withscores=True)
     client.zadd("rsmq:a", {id: 1 for id, _ in hidden})
@@ -132,7 +133,7 @@ async def test_an_undo_that_finds_everything_changed_can_be_tried_again(
     again = await undone(triage, 1)
 
     assert again.tally.done == 5
-    assert contents(client) == before
+    assert everything(client) == before
     with closing(Journal(file_of(folder))) as journal:
         assert [change.state for change in journal.changes()] == [State.DONE, State.DONE, State.UNDONE]
 
@@ -170,7 +171,7 @@ async def test_a_desk_opens_one_journal(triage: ChangeService, monkeypatch: pyte
 async def test_a_run_that_is_given_up_while_it_begins_is_left(
     triage: ChangeService, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
     closed: list[object] = []
     begins, is_given_up = threading.Event(), threading.Event()
@@ -195,7 +196,7 @@ async def test_a_run_that_is_given_up_while_it_begins_is_left(
         pass
     (change,) = recovered
     assert (change.state, change.done, closed) == (State.INTERRUPTED, 0, [None])
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_longer_memory_keeps_them(triage: ChangeService, redis_url: str, folder: Path) -> None:
@@ -237,32 +238,32 @@ async def test_what_would_not_fit_is_refused_before_anything_changes(
     client: Redis, redis_url: str, folder: Path, queues: Rsmq, size: int
 ) -> None:
     queues.send_messages("a", ["x" * size] * 100)
-    before = contents(client)
+    before = everything(client)
     needed = 105 * 200 + 100 * size
     triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed - 1000)
 
     with pytest.raises(TriageError, match=r"the journal would need .* for 105 messages, and holds at most"):
         await triage.preview(Delete(queue="a"))
-    assert contents(client) == before
+    assert everything(client) == before
     await triage.aclose()
 
     # What is said to fit does, and is kept.
     triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed + 1000)
     await done(triage, Delete(queue="a"))
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
     await triage.aclose()
 
 
 async def test_a_journal_of_a_later_version_is_left_alone(triage: ChangeService, client: Redis, folder: Path) -> None:
-    before = contents(client)
+    before = everything(client)
     _of_a_later_version(folder)
 
     with pytest.raises(TriageError, match="was written by a newer rsmq-tui: upgrade this one"):
         await triage.preview(Delete(queue="a"))
     with pytest.raises(TriageError, match="was written by a newer rsmq-tui"):
         await triage.recover()
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 def _of_a_later_version(folder: Path) -> None:
@@ -289,14 +290,14 @@ def _a_folder_in_the_way(folder: Path) -> None:
 async def test_a_journal_that_cannot_be_used_is_told_and_nothing_changes(
     triage: ChangeService, client: Redis, folder: Path, spoil: Callable[[Path], None]
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     spoil(folder)
 
     for attempt in (triage.preview(Delete(queue="a")), triage.preview_undo()):
         with pytest.raises(TriageError, match=r"the journal .* cannot be used"):
             await attempt
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @contextmanager
@@ -314,7 +315,7 @@ async def test_a_disk_that_is_full_before_the_change_stops_it(
     triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", [os.urandom(1000)] * 300)
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
 
     with full_disk(100_000):
@@ -332,7 +333,7 @@ async def test_a_disk_that_becomes_full_stops_the_change_where_it_is(
     triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", [os.urandom(1000) for _ in range(9_000)])
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
 
     with full_disk(6_000_000):
@@ -387,7 +388,7 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
     for name in names:
         queues.create_queue(name)
         queues.send_messages(name, ["x"] * 700)
-    before = contents(client)
+    before = everything(client)
     desks = [ChangeService(redis_url, "rsmq", folder) for _ in names]
 
     reports = await asyncio.gather(*(done(desk, Delete(queue=name)) for desk, name in zip(desks, names, strict=True)))
@@ -395,7 +396,7 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
     assert sorted(line["change"] for line in audit_lines(folder)) == [1, 2, 3, 4, 5, 6]
     await asyncio.gather(*(undone(desk, report.change) for desk, report in zip(desks, reports, strict=True)))
 
-    assert contents(client) == before
+    assert everything(client) == before
     for desk in desks:
         await desk.aclose()
 
@@ -403,7 +404,7 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
 async def test_two_undos_of_one_change_restore_it_once(
     triage: ChangeService, redis_url: str, client: Redis, folder: Path
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     await done(triage, Delete(queue="a"))
     other = ChangeService(redis_url, "rsmq", folder)
     previews = [await desk.preview_undo() for desk in (triage, other)]
@@ -411,7 +412,7 @@ async def test_two_undos_of_one_change_restore_it_once(
     reports = await asyncio.gather(triage.run(previews[0]).to_end(), other.run(previews[1]).to_end())
 
     assert sum(report.tally.done for report in reports) == 5
-    assert contents(client) == before
+    assert everything(client) == before
     await other.aclose()
 
 
@@ -436,14 +437,14 @@ async def test_a_run_that_nobody_watches_to_its_end_can_be_undone(
     triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["x"] * 5_000)
-    before = contents(client)
+    before = everything(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
     steps: Any = aiter(run)
     await anext(steps)
     await steps.aclose()
 
     await triage.recover()
-    assert contents(client) != before
+    assert everything(client) != before
     await undone(triage)
     assert kept(client) == before
 

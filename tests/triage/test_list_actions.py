@@ -27,8 +27,9 @@ from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.lists.batches import PUT_BACK
 from rsmq_tui.triage.scope import Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
-from tests.triage.keyspace import contents, markers, unordered
+from tests.triage.keyspace import markers, unordered
 from tests.triage.list_doing import (
     ACTIONS,
     FROM_RSMQ,
@@ -68,7 +69,7 @@ async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator
 def before(client: Redis, names: ListNames) -> dict[bytes, Any]:
     """List queues in every condition; what lies on the server then."""
     fill(client, names)
-    return contents(client)
+    return everything(client)
 
 
 @pytest.mark.parametrize("what", ACTIONS)
@@ -76,9 +77,9 @@ async def test_there_and_back_and_there_and_back(
     lists: ChangeService, client: Redis, before: dict[bytes, Any], tmp_path: Path, what: str
 ) -> None:
     preview = await lists.preview(ACTIONS[what](tmp_path))
-    assert contents(client) == before
+    assert everything(client) == before
     report = await lists.run(preview).to_end()
-    there = contents(client)
+    there = everything(client)
     assert (report.stopped, report.tally.done, report.tally.handled) == (None, preview.count, preview.count)
     assert there != before
 
@@ -88,12 +89,12 @@ async def test_there_and_back_and_there_and_back(
     assert back.tally.done == report.tally.done
     # What was taken from the other end comes back to be taken next.
     ends = unordered if what == "trim to the oldest" else dict
-    assert ends(contents(client)) == ends(before)
+    assert ends(everything(client)) == ends(before)
 
     assert (await undone(lists, back.change)).tally.done == report.tally.done
-    assert unordered(contents(client)) == unordered(there)
+    assert unordered(everything(client)) == unordered(there)
     await undone(lists, report.change)
-    assert ends(contents(client)) == ends(before)
+    assert ends(everything(client)) == ends(before)
     assert markers(client) == {}
 
 
@@ -104,15 +105,15 @@ async def test_from_rsmq_to_a_list_and_back(
     triage = ChangeService(redis_url, "rsmq", folder, names=names)
     report = await done(triage, FROM_RSMQ[what])
     assert (report.stopped, report.tally.done) == (None, 3)
-    there = contents(client)
+    there = everything(client)
     # The one that was received is hidden, and comes last.
     delivered = [b"\xff", b"message 3", b"message 1"]
     assert read(client, names, FROM_RSMQ[what].target.removeprefix("list:"))[-3:] == delivered
     back = await undone(triage)
     assert back.tally.done == 3
-    assert contents(client) == before
+    assert everything(client) == before
     await undone(triage, back.change)
-    assert unordered(contents(client)) == unordered(there)
+    assert unordered(everything(client)) == unordered(there)
     await triage.aclose()
 
 
@@ -124,7 +125,7 @@ async def test_a_change_of_lists_can_be_undone_from_anywhere(
     preview = await triage.preview_undo(report.change)
     assert preview.ns == LISTS_NS
     await triage.run(preview).to_end()
-    assert contents(client) == before
+    assert everything(client) == before
     await triage.aclose()
 
 
@@ -261,7 +262,7 @@ async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
     rest = await lists.preview_undo(report.change)
     assert rest.count == report.tally.done - run.report.tally.done
     await lists.run(rest).to_end()
-    assert contents(client) == before
+    assert everything(client) == before
     assert not client.exists("queue:a:rsmq-tui:*")
 
 
@@ -285,7 +286,7 @@ async def test_refusals(
 ) -> None:
     with pytest.raises(TriageError, match=why):
         await lists.preview(action)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_every_change_is_a_line_of_the_audit_log(lists: ChangeService, client: Redis, folder: Path) -> None:

@@ -18,8 +18,9 @@ from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.scope import Named, Preview, Scope
 from rsmq_tui.triage.service import ChangeService
 from tests.machines import run_machine
+from tests.protocol.keyspace import everything
 from tests.triage.interleaving import Change, ChangeMachine
-from tests.triage.keyspace import contents, markers, unordered
+from tests.triage.keyspace import markers, unordered
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, list_changes, read, send, take
 
 OTHER = {A: B, B: A}
@@ -95,7 +96,7 @@ class Interleaving(ChangeMachine[State]):
     @precondition(lambda self: self.previewed is None)
     @rule(queue=st.sampled_from([A, B]), name=st.sampled_from(sorted(ACTIONS)), scattered=st.none() | SCATTERED)
     def preview(self, queue: str, name: str, scattered: set[int] | None) -> None:
-        before = contents(self.client)
+        before = everything(self.client)
         action, scope = ACTIONS[name](queue), None
         if scattered is not None and name in ("delete", "move", "copy"):
             scope = self.scattered(queue, scattered)
@@ -104,7 +105,7 @@ class Interleaving(ChangeMachine[State]):
         if queue == B and not self.client.exists(B) and not isinstance(action, Send):
             return
         preview = self.wait(self.triage.preview(action, scope))
-        assert contents(self.client) == before
+        assert everything(self.client) == before
         asked = Counter() if preview.selection is None else Counter(item.body or b"" for item in preview.selection)
         assert sum(asked.values()) in (preview.count, 0)
         self.previewed = preview, asked
@@ -189,11 +190,11 @@ class Interleaving(ChangeMachine[State]):
     @rule(queue=st.sampled_from([A, B]), name=st.sampled_from(sorted(ACTIONS)))
     def there_and_back(self, queue: str, name: str) -> None:
         """With nobody in between, every item of every key comes back."""
-        before = contents(self.client)
+        before = everything(self.client)
         if not self.client.exists(queue, WORKING) or (queue == B and not self.client.exists(B)):
             return
         self.make_and_undo(ACTIONS[name](queue))
-        assert unordered(contents(self.client)) == unordered(before)
+        assert unordered(everything(self.client)) == unordered(before)
         assert markers(self.client) == {}
 
 

@@ -17,9 +17,9 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import VERSION
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
 from tests.triage.journals import make_old
-from tests.triage.keyspace import contents
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lay, lease, list_changes, read
 
 BY_PLACE = Path(__file__).with_name("lists_by_place.sql")
@@ -94,7 +94,7 @@ async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, fold
     queues = Rsmq(client)
     queues.create_queue("q")
     queues.send_messages("q", ["1", "2", "3"])
-    before = contents(client)
+    before = everything(client)
     triage = ChangeService(redis_url, "rsmq", folder)
     report = await done(triage, Delete(queue="q"))
     await triage.aclose()
@@ -103,7 +103,7 @@ async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, fold
     triage = ChangeService(redis_url, "rsmq", folder)
     assert (await undone(triage, report.change)).tally.done == 3
     await triage.aclose()
-    assert contents(client) == before
+    assert everything(client) == before
     lay(client, NAMES["right"], A, [b"1", b"2"])
     lists = list_changes(redis_url, NAMES["right"], folder)
     assert (await done(lists, Delete(queue=A))).tally.done == 2

@@ -8,20 +8,20 @@ from redis import Redis
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete, Move
 from rsmq_tui.triage.errors import TriageError
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines
-from tests.triage.keyspace import contents
 from tests.triage.list_doing import ITEMS, NAMES, A, B, fill, lay, list_changes
 
 
 async def test_read_only_refuses_below_everything(redis_url: str, folder: Path, client: Redis) -> None:
     fill(client, NAMES["right"])
-    before = contents(client)
+    before = everything(client)
     desk = list_changes(redis_url, NAMES["right"], folder, read_only=True)
     for ask in (lambda: desk.preview(Delete(queue=A)), desk.preview_undo):
         with pytest.raises(TriageError, match="read-only"):
             await ask()
     assert await desk.recover() == []
-    assert contents(client) == before
+    assert everything(client) == before
     assert not audit_lines(folder)
     await desk.aclose()
 

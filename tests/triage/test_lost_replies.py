@@ -14,8 +14,9 @@ from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Send
 from rsmq_tui.triage.service import ChangeService
 from tests.hostile.proxy import Proxy
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, message_actions, undone
-from tests.triage.keyspace import contents, kept, markers
+from tests.triage.keyspace import kept, markers
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ class LosingOutcomes:
 
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
-    before = contents(client)
+    before = everything(client)
     desk = ChangeService(proxy.url, "rsmq", folder)
     preview = await desk.preview(ACTIONS[name])
     losing = LosingOutcomes(1 if name == "send" else 3)
@@ -82,7 +83,7 @@ async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, fold
     losing.left = 1
     back = await undone(desk)
     assert (back.stopped, back.tally.done) == (None, preview.count)
-    assert contents(client) == before
+    assert everything(client) == before
     assert losing.left == 0
     assert [line["done"] for line in audit_lines(folder)] == [preview.count] * 2
     await desk.aclose()
@@ -93,7 +94,7 @@ async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, fold
 async def test_whatever_is_lost_what_is_said_is_what_was_done(
     proxy: Proxy, client: Redis, folder: Path, name: str, every: int
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     desk = ChangeService(proxy.url, "rsmq", folder)
     preview = await desk.preview(ACTIONS[name])
     proxy.change(losing(every, 4))
@@ -118,7 +119,7 @@ async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_fou
     proxy: Proxy, client: Redis, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01, 0.02))
-    before = contents(client)
+    before = everything(client)
     desk = ChangeService(proxy.url, "rsmq", folder)
     run = desk.run(await desk.preview(Delete(queue="a")))
     async for tally in run:

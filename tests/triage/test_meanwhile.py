@@ -13,8 +13,9 @@ from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, message_actions, undone
-from tests.triage.keyspace import contents, fields_of
+from tests.triage.keyspace import fields_of
 
 ACTIONS = {**message_actions("a-dlq", "a"), "purge": Purge(queue="a-dlq"), "redrive": Redrive(queue="a-dlq")}
 SKIPPED = {"received or changed meanwhile": 2, "gone meanwhile": 1}
@@ -40,7 +41,7 @@ async def test_between_preview_and_run(
 ) -> None:
     preview = await triage.preview(ACTIONS[name], Named(tuple(ids)))
     meddle(queues, ids)
-    before = contents(client)
+    before = everything(client)
     touched = [fields_of(client, id) for id in ids[:3]]
 
     report = await triage.run(preview).to_end()
@@ -55,7 +56,7 @@ async def test_between_preview_and_run(
     assert client.zcard("rsmq:a-dlq") == (3 if name in ("delete", "purge", "move", "redrive") else 5)
     back = await undone(triage)
     assert (back.tally.done, back.tally.skipped.total()) == (2, 0)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("name", ["hide", "release", "move", "copy", "redrive"])
@@ -83,7 +84,7 @@ async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
     preview = await triage.preview(DeleteQueue(queue="a-dlq"))
     arrived = queues.send_message("a-dlq", "new")
     client.hset("rsmq:a-dlq:Q", "stray", "x")
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
@@ -92,7 +93,7 @@ async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
     assert client.hget("rsmq:a-dlq:Q", arrived) == b"new"
     assert client.hget("rsmq:a-dlq:Q", "stray") == b"x"
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
@@ -118,7 +119,7 @@ async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
 ) -> None:
     preview = await triage.preview(DeleteQueue(queue="a-dlq"))
     received = queues.receive_message("a-dlq")
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
@@ -129,7 +130,7 @@ async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
     assert queues.delete_message("a-dlq", received.id)
     assert client.sismember("rsmq:QUEUES", "a-dlq")
     await undone(triage)
-    now = contents(client)
+    now = everything(client)
     assert {id for id, _ in before[b"rsmq:a-dlq"]} - {id for id, _ in now[b"rsmq:a-dlq"]} == {received.id.encode()}
 
 
@@ -138,10 +139,10 @@ async def test_a_queue_that_is_deleted_meanwhile_stops_the_run(
 ) -> None:
     preview = await triage.preview(Move(queue="a-dlq", target="a"))
     queues.delete_queue("a")
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
     assert report.tally.done == 0
     assert dict(report.tally.failed) == {"the target queue does not exist": 5}
-    assert contents(client) == before
+    assert everything(client) == before

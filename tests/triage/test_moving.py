@@ -10,9 +10,9 @@ from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Redrive
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
-from tests.protocol.keyspace import now_ms
+from tests.protocol.keyspace import everything, now_ms
 from tests.triage.doing import done, undone
-from tests.triage.keyspace import contents, kept, lay, message
+from tests.triage.keyspace import kept, lay, message
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +34,11 @@ def bodies(client: Redis, queue: str) -> set[bytes | None]:
 async def test_a_message_moves_as_it_is(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     queues.receive_message("a")
-    there = contents(client)
+    there = everything(client)
 
     await done(triage, Move(queue="a", target="b"))
 
-    now = contents(client)
+    now = everything(client)
     assert now[b"rsmq:b"] == there[b"rsmq:a"]
     assert b"rsmq:a" not in now
     assert {key: value for key, value in now[b"rsmq:b:Q"].items() if len(key) >= 32} == {
@@ -62,12 +62,12 @@ async def test_the_undo_of_a_move_names_both_queues_and_promises_no_list(triage:
 async def test_a_copy_was_never_received(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     queues.receive_messages("a", 2)
-    before = contents(client)
+    before = everything(client)
     since_ms = now_ms(client)
 
     await done(triage, Copy(queue="a", target="b"))
 
-    now = contents(client)
+    now = everything(client)
     assert (now[b"rsmq:a"], now[b"rsmq:a:Q"]) == (before[b"rsmq:a"], before[b"rsmq:a:Q"])
     assert [id for id, _ in now[b"rsmq:b"]] == [id for id, _ in before[b"rsmq:a"]]
     assert all(since_ms <= score <= now_ms(client) for _, score in now[b"rsmq:b"])
@@ -78,11 +78,11 @@ async def test_a_copy_was_never_received(triage: ChangeService, client: Redis, q
 async def test_copies_within_a_queue_get_ids_of_their_own(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     since_ms = now_ms(client)
-    before = {id for id, _ in contents(client)[b"rsmq:a"]}
+    before = {id for id, _ in everything(client)[b"rsmq:a"]}
 
     await done(triage, Copy(queue="a", target="a"))
 
-    new = {id for id, _ in contents(client)[b"rsmq:a"]} - before
+    new = {id for id, _ in everything(client)[b"rsmq:a"]} - before
     assert len(new) == 2
     for id in new:
         sent = sent_ms(id.decode(), now_ms=now_ms(client))
@@ -97,12 +97,12 @@ async def test_an_id_that_is_in_use_gets_another_of_the_same_time(
     ids = queues.send_messages("a", ["one", "two", "three"])
     lay(client, "b", message(ids[1].encode(), body=b"other"))
     client.hset("rsmq:b:Q", ids[2], "stray body")
-    before = contents(client)
+    before = everything(client)
 
     report = await done(triage, action(queue="a", target="b"))
 
     assert (report.tally.done, report.tally.failed) == (3, {})
-    there = contents(client)[b"rsmq:b"]
+    there = everything(client)[b"rsmq:b"]
     assert len(there) == 4
     assert bodies(client, "b") == {b"one", b"two", b"three", b"other"}
     assert client.hget("rsmq:b:Q", ids[1]) == b"other"
@@ -112,15 +112,15 @@ async def test_an_id_that_is_in_use_gets_another_of_the_same_time(
 
     back = await undone(triage)
     assert (back.tally.done, back.tally.failed) == (3, {})
-    assert contents(client) == before
+    assert everything(client) == before
     await undone(triage, back.change)
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_what_is_too_long_for_the_target_stays(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["x" * 1024, "x" * 1025, "x" * 5000])
-    before = contents(client)
+    before = everything(client)
 
     for action in (Move(queue="a", target="b"), Copy(queue="a", target="b"), Redrive(queue="a", target="b")):
         report = await done(triage, action)
@@ -129,7 +129,7 @@ async def test_what_is_too_long_for_the_target_stays(triage: ChangeService, clie
         assert report.sentence.endswith("skipped 0, failed 2 (longer than the target's maxsize)")
         assert {len(body or b"") for body in bodies(client, "a")} >= {1025, 5000}
         await undone(triage)
-        assert contents(client) == before
+        assert everything(client) == before
 
 
 async def test_a_target_that_does_not_exist(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
@@ -165,7 +165,7 @@ async def test_a_target_is_made_as_the_queue_is(triage: ChangeService, client: R
 
 async def test_a_target_that_was_made_and_is_used_stays(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
-    before = contents(client)
+    before = everything(client)
     await done(triage, Move(queue="a", target="new", create=True))
     queues.send_message("new", "three")
     queues.pop_message("new")
@@ -180,7 +180,7 @@ async def test_a_target_that_was_made_and_is_used_stays(triage: ChangeService, c
     assert report.sentence.endswith("; queue new, which the change created, was kept: it holds 1 message")
     assert bodies(client, "new") == {b"three"}
     assert queues.get_queue_attributes("new").totalsent == 1
-    assert contents(client)[b"rsmq:a"] == before[b"rsmq:a"][1:]
+    assert everything(client)[b"rsmq:a"] == before[b"rsmq:a"][1:]
 
 
 @pytest.mark.parametrize("kind", [Move, Copy])
@@ -188,7 +188,7 @@ async def test_undo_says_that_it_removes_the_queue_that_was_made(
     triage: ChangeService, client: Redis, queues: Rsmq, kind: type[Move]
 ) -> None:
     queues.send_messages("a", ["one", "two"])
-    before = contents(client)
+    before = everything(client)
     report = await done(triage, kind(queue="a", target="new", create=True))
     assert report.tally.notes == []
 
@@ -250,14 +250,14 @@ async def test_a_target_that_was_made_for_nothing_can_be_taken_away(
     id = queues.send_message("a", "one")
     preview = await triage.preview(Move(queue="a", target="new", create=True), Named((id,)))
     queues.receive_message("a")
-    before = contents(client)
+    before = everything(client)
     report = await triage.run(preview).to_end()
     assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
     assert "new" in queues.list_queues()
 
     await undone(triage)
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_target_that_goes_while_the_change_is_made_stops_it(
@@ -291,7 +291,7 @@ async def test_dead_letters_go_back_to_where_the_journal_knows_that_they_came_fr
     for queue in ("a", "c"):
         await done(triage, Move(queue=queue, target="graveyard"))
     since_ms = now_ms(client)
-    before = contents(client)
+    before = everything(client)
 
     report = await done(triage, Redrive(queue="graveyard"))
 
@@ -301,10 +301,10 @@ async def test_dead_letters_go_back_to_where_the_journal_knows_that_they_came_fr
     assert bodies(client, "c") == {b"from c", b"renamed"}
     assert bodies(client, "graveyard") == {b"other"}
     # As if never received, and visible now.
-    assert all(score >= since_ms for _, score in contents(client)[b"rsmq:a"])
+    assert all(score >= since_ms for _, score in everything(client)[b"rsmq:a"])
     assert not [name for name in client.hkeys("rsmq:a:Q") if b":" in name]
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_dead_letters_go_back_to_what_their_bodies_say(
@@ -342,21 +342,21 @@ async def test_dead_letters_of_which_nothing_is_known_stay(triage: ChangeService
     queues.create_queue("gone-dlq")
     queues.send_message("b", "one")
     queues.send_message("gone-dlq", "one")
-    before = contents(client)
+    before = everything(client)
 
     nothing = await done(triage, Redrive(queue="b"))
     gone = await done(triage, Redrive(queue="gone-dlq"))
 
     assert dict(nothing.tally.failed) == {"its source queue is unknown": 1}
     assert dict(gone.tally.failed) == {"the target queue does not exist": 1}
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_what_was_moved_can_be_deleted_with_its_queue_and_all_comes_back(
     triage: ChangeService, client: Redis, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["one", "two"])
-    start = contents(client)
+    start = everything(client)
     await done(triage, Move(queue="a", target="b"))
     await done(triage, Delete(queue="b"))
     await done(triage, DeleteQueue(queue="b"))
@@ -365,4 +365,4 @@ async def test_what_was_moved_can_be_deleted_with_its_queue_and_all_comes_back(
     for _ in range(3):
         await undone(triage)
 
-    assert contents(client) == start
+    assert everything(client) == start

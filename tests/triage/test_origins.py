@@ -9,8 +9,8 @@ from rsmq_tui.triage.actions import Delete, Move, Redrive
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import SAME_MESSAGE, Everything, Matching, Named, Preview, Scope
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done
-from tests.triage.keyspace import contents
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ async def test_a_path_that_is_none_is_refused_before_anything_is_done(triage: Ch
 
 
 async def test_a_named_target_needs_no_origin(triage: ChangeService, client: Redis, ids: list[str]) -> None:
-    before = contents(client)
+    before = everything(client)
     preview = await _preview(triage, target="a")
     assert len(preview.notes) == 1
-    assert contents(client) == before
+    assert everything(client) == before
     assert (await done(triage, Delete(queue="graveyard"))).tally.done == 5

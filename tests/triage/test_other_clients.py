@@ -13,9 +13,9 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
 from rsmq_tui.triage.rsmq.plan import strays
 from rsmq_tui.triage.service import ChangeService
-from tests.protocol.keyspace import now_ms
+from tests.protocol.keyspace import everything, now_ms
 from tests.triage.doing import done, undone
-from tests.triage.keyspace import contents, lay, message
+from tests.triage.keyspace import lay, message
 
 LONGEST = ["ñ" * 1024, "€" * 1024, "😀" * 512, "x" * 1024]
 TOO_LONG = {"longer than the target's maxsize": 5}
@@ -95,20 +95,20 @@ async def test_scores_keep_their_unit(
     queues.create_queue("a")
     since_s = now_ms(client) // 1000
     lay(client, "a", message(b"odd", score=b"%d" % ((since_s + 30) * per_s)), message(b"plain", score=b"inf"))
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(action)
     await triage.run(preview).to_end()
 
     assert f"The scores of 1 message are in {unit}: the new ones use the same unit." in preview.notes
-    new = [score for id, score in contents(client)[b"rsmq:a"] if (id, score) not in before[b"rsmq:a"]]
+    new = [score for id, score in everything(client)[b"rsmq:a"] if (id, score) not in before[b"rsmq:a"]]
     assert len(new) == 2
     for score in new:
         scale = per_s if (score > 1e14) == (per_s > 1) and (score < 1e11) == (per_s == 1) else 1000
         assert since_s <= score / scale - due_s <= now_ms(client) / 1000
     assert sorted(score > 1e14 or score < 1e11 for score in new) == [False, True]
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_a_queue_goes_with_the_bodies_that_no_message_has(
     queues.create_queue("a")
     for number in range(200):
         client.hset("rsmq:a:Q", f"orphan {number}", "x" * 60_000)
-    before = contents(client)
+    before = everything(client)
     client.config_resetstat()
 
     report = await done(triage, DeleteQueue(queue="a"))
@@ -150,9 +150,9 @@ async def test_a_queue_goes_with_the_bodies_that_no_message_has(
     stats = client.info("commandstats")
     assert all(stats[f"cmdstat_{name}"]["usec_per_call"] < 5_000 for name in ("hscan", "evalsha"))
     assert report.tally.done == 1
-    assert contents(client) == {}
+    assert everything(client) == {}
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("length", [32, 42, 30, 28])

@@ -11,9 +11,9 @@ from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Import, Send, SetA
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.jsonl import from_line, to_line
 from rsmq_tui.triage.service import ChangeService
-from tests.protocol.keyspace import now_ms
+from tests.protocol.keyspace import everything, now_ms
 from tests.triage.doing import done, export, to_import, undone
-from tests.triage.keyspace import ODD, contents, lay, message
+from tests.triage.keyspace import ODD, lay, message
 
 
 @pytest.mark.parametrize(("queue_delay_s", "delay_s", "due_s"), [(0, None, 0), (7, None, 7), (7, 0, 0), (7, 20, 20)])
@@ -57,23 +57,23 @@ async def test_taking_a_send_back_leaves_the_total_of_others(
 async def test_a_total_of_nought_stays_one(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     client.hset("rsmq:a:Q", "totalsent", "0")
-    before = contents(client)
+    before = everything(client)
 
     await done(triage, Send(queue="a", bodies=(b"x",)))
     await undone(triage)
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_body_that_is_too_long_sends_nothing(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a", maxsize=1024)
-    before = contents(client)
+    before = everything(client)
 
     report = await done(triage, Send(queue="a", bodies=(b"x", b"x" * 1025)))
 
     assert report.stopped == "Message too long"
     assert not report.undoable
-    assert contents(client) == before
+    assert everything(client) == before
     for delay_s in (-1, 10_000_000):
         with pytest.raises(TriageError, match="delay must be between"):
             await triage.preview(Send(queue="a", bodies=(b"x",), delay_s=delay_s))
@@ -111,7 +111,7 @@ def test_a_line_holds_every_byte(odd: str) -> None:
 def empty(client: Redis, queues: Rsmq) -> dict[bytes, Any]:
     """What lies on the server with an empty queue ``a``."""
     queues.create_queue("a")
-    return contents(client)
+    return everything(client)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_a_line_that_is_none_is_named_and_imports_nothing(
     with pytest.raises(TriageError, match=r"export\.jsonl, line 3: "):
         await triage.preview(Import(queue="a", path=path))
 
-    assert contents(client) == empty
+    assert everything(client) == empty
 
 
 @pytest.mark.parametrize("score", ["1e3", "1.5", "-inf", "+inf", "1e400", "12.", "-0"])
@@ -165,7 +165,7 @@ async def test_scores_may_be_written_in_many_ways(
     if report.stopped is None:
         assert client.zscore("rsmq:a", "x") == float(score)
         await undone(triage)
-    assert contents(client) == empty
+    assert everything(client) == empty
 
 
 async def test_a_file_that_cannot_be_imported_is_told(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
@@ -198,13 +198,13 @@ async def test_a_queue_is_made(triage: ChangeService, client: Redis, queues: Rsm
 async def test_a_queue_that_is_made_meanwhile_is_left_alone(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     preview = await triage.preview(CreateQueue(queue="new"))
     queues.create_queue("new", vt=99)
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
     assert report.stopped == "Queue exists"
     assert report.tally.done == 0
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("use", ["send", "send and pop"])
@@ -215,14 +215,14 @@ async def test_a_queue_that_is_used_is_not_taken_back(
     queues.send_message("new", "x")
     if use == "send and pop":
         queues.pop_message("new")
-    before = contents(client)
+    before = everything(client)
 
     report = await undone(triage)
 
     assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
     (note,) = report.tally.notes
     assert note.startswith("queue new, which the change created, was kept: it ")
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_attributes_are_set(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
@@ -247,12 +247,12 @@ async def test_attributes_that_somebody_sets_after_us_stay(triage: ChangeService
     queues.create_queue("a")
     await done(triage, SetAttributes(queue="a", vt=3))
     queues.set_queue_attributes("a", vt=4)
-    before = contents(client)
+    before = everything(client)
 
     report = await undone(triage)
 
     assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("strays", [0, 2, 1_500])
@@ -265,17 +265,17 @@ async def test_a_queue_goes_with_all_that_is_in_its_keys(
     queues.send_messages("a", ["x"] * messages)
     if strays:
         client.hset("rsmq:a:Q", mapping={b"\xff%d" % number: b"\x00" for number in range(strays)})
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(DeleteQueue(queue="a"))
     report = await triage.run(preview).to_end()
 
     assert report.tally.done == preview.count == messages + 1
-    assert {key for key in contents(client) if b":a" in key} == set()
+    assert {key for key in everything(client) if b":a" in key} == set()
     assert queues.list_queues() == ["b"]
     back = await undone(triage)
     assert back.tally.done == messages + 1
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("broken", ["no vt", "not listed", "listed only", "no hash"])
@@ -291,11 +291,11 @@ async def test_a_broken_queue_can_be_deleted(triage: ChangeService, client: Redi
             client.delete("rsmq:a", "rsmq:a:Q")
         case "no hash":
             client.delete("rsmq:a:Q")
-    before = contents(client)
+    before = everything(client)
 
     report = await done(triage, DeleteQueue(queue="a"))
 
     assert report.stopped is None
-    assert contents(client) == {}
+    assert everything(client) == {}
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before

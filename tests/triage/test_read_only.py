@@ -9,8 +9,8 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.service import READ_ONLY, ChangeService
 from tests.hostile.keyspace import untouched
+from tests.protocol.keyspace import everything
 from tests.triage.doing import ACTIONS, done, fill
-from tests.triage.keyspace import contents
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
     client: Redis, redis_url: str, folder: Path
 ) -> None:
     fill(client)
-    before = contents(client)
+    before = everything(client)
     client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", "-@write"])
     desk = ChangeService(redis_url.replace("://", "://ann:secret@"), "rsmq", folder)
 
@@ -76,5 +76,5 @@ async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
     assert report.stopped is not None
     assert "may not" in report.stopped
     assert not report.undoable
-    assert contents(client) == before
+    assert everything(client) == before
     await desk.aclose()

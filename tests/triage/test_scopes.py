@@ -6,10 +6,11 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, Move
-from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Seeing, Shown
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanProgress, Scope, Shown
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
-from tests.triage.keyspace import ODD, contents, lay, message
+from tests.triage.keyspace import ODD, lay, message
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def test_marked_messages_and_no_others(
     report = await triage.run(preview).to_end()
 
     assert report.sentence == "deleted 2, skipped 0, failed 0"
-    assert {id for id, _ in contents(client)[b"rsmq:a"]} == {ids[number].encode() for number in (1, 2, 4, 5)}
+    assert {id for id, _ in everything(client)[b"rsmq:a"]} == {ids[number].encode() for number in (1, 2, 4, 5)}
 
 
 async def test_marked_messages_that_changed_since_they_were_shown_are_left_out(
@@ -50,16 +51,16 @@ async def test_marked_messages_that_changed_since_they_were_shown_are_left_out(
     queues.receive_message("a")
     queues.change_message_visibility("a", ids[1], 500)
     queues.delete_message("a", ids[2])
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(Delete(queue="a"), marked)
     assert (preview.count, preview.elsewhere) == (3, 3)
     report = await triage.run(preview).to_end()
 
     assert report.tally.done == 3
-    assert {id for id, _ in contents(client)[b"rsmq:a"]} == {id.encode() for id in ids[:2]}
+    assert {id for id, _ in everything(client)[b"rsmq:a"]} == {id.encode() for id in ids[:2]}
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_message_marked_twice_is_changed_once(triage: ChangeService, client: Redis, ids: list[str]) -> None:
@@ -84,7 +85,7 @@ async def test_many_marked_messages(triage: ChangeService, client: Redis, queues
 async def test_odd_messages_can_be_marked(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     lay(client, "a", *(odd._replace(id=b"%d " % number + odd.id) for number, odd in enumerate(ODD.values())))
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"), Everything())
     assert preview.selection is not None
     # As rows show them: an id that is no UTF-8, and a count that is no number.
@@ -103,7 +104,7 @@ async def test_odd_messages_can_be_marked(triage: ChangeService, client: Redis, 
     assert report.tally.done == len(ODD)
     assert not client.exists("rsmq:a")
     await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 def _counts(rc: bytes | None) -> bool:
@@ -137,18 +138,18 @@ async def test_what_matches_in_the_whole_queue(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], text: str, limit: int | None, matched: set[int]
 ) -> None:
     queues.receive_message("a")
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(text), limit))
     assert preview.count == len(matched)
     report = await triage.run(preview).to_end()
 
     assert report.tally.done == len(matched)
-    left = {id for id, _ in contents(client).get(b"rsmq:a", [])}
+    left = {id for id, _ in everything(client).get(b"rsmq:a", [])}
     assert left == {id.encode() for number, id in enumerate(ids) if number not in matched}
     if matched:
         await undone(triage)
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_bodies_that_are_too_long_to_be_searched_are_counted(triage: ChangeService, queues: Rsmq) -> None:
@@ -175,12 +176,12 @@ async def test_everything_also_what_is_hidden(
 async def test_the_look_says_how_far_it_has_come(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 900)
-    told: list[Seeing] = []
+    told: list[ScanProgress] = []
 
     preview = await triage.preview(Delete(queue="a"), None, told.append)
 
     assert preview.count == 900
-    assert [seeing.scanned for seeing in told] == sorted(seeing.scanned for seeing in told)
+    assert [progress.scanned for progress in told] == sorted(progress.scanned for progress in told)
     assert (told[-1].scanned, told[-1].depth, told[-1].matched) == (900, 900, 900)
     preview.close()
 
@@ -202,12 +203,12 @@ async def test_a_preview_says_what_will_be(triage: ChangeService, client: Redis,
 async def test_a_preview_that_is_not_wanted_leaves_nothing(
     triage: ChangeService, client: Redis, ids: list[str]
 ) -> None:
-    before = contents(client)
+    before = everything(client)
 
     preview = await triage.preview(Delete(queue="a"))
     preview.close()
 
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_an_empty_queue_is_nothing_to_do(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
@@ -221,9 +222,9 @@ async def test_an_empty_queue_is_nothing_to_do(triage: ChangeService, client: Re
 
 async def test_messages_of_a_queue_that_is_broken_can_be_changed(triage: ChangeService, client: Redis) -> None:
     lay(client, "a", message(), message(b"two"))
-    before = contents(client)
+    before = everything(client)
 
     for action in (Hide(queue="a", seconds=5), Delete(queue="a")):
         assert (await done(triage, action)).tally.done == 2
         await undone(triage)
-        assert contents(client) == before
+        assert everything(client) == before

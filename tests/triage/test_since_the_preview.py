@@ -8,10 +8,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
-from rsmq_tui.triage.scope import Seeing
+from rsmq_tui.triage.scope import ScanProgress
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import to_import
-from tests.triage.keyspace import contents
 
 SKIPPED = "received or changed meanwhile"
 
@@ -21,12 +21,12 @@ async def test_attributes_that_somebody_changed_stay(triage: ChangeService, clie
     preview = await triage.preview(SetAttributes(queue="a", vt=60))
     assert preview.what == "vt 30 -> 60"
     queues.set_queue_attributes("a", vt=45)
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
     assert (report.tally.done, dict(report.tally.skipped)) == (0, {SKIPPED: 1})
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ async def test_a_queue_that_is_another_is_not_deleted(
     if other == "made again":
         queues.create_queue("a")
         client.hset("rsmq:a:Q", "created", "1")
-    before = contents(client)
+    before = everything(client)
 
     report = await triage.run(preview).to_end()
 
     assert (report.tally.done, dict(report.tally.skipped)) == (0, {told: 2})
     assert report.sentence == f"deleted 0, skipped 2 ({told}), failed 0"
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_queue_that_is_changed_while_it_is_emptied_stays(
@@ -81,7 +81,7 @@ async def test_another_file_is_not_imported(
     triage: ChangeService, client: Redis, queues: Rsmq, tmp_path: Path, change: str
 ) -> None:
     queues.create_queue("a")
-    before = contents(client)
+    before = everything(client)
     path = to_import(tmp_path, '{"id": "one", "score": 1}\n')
     preview = await triage.preview(Import(queue="a", path=path))
     match change:
@@ -99,15 +99,15 @@ async def test_another_file_is_not_imported(
 
     assert report.stopped is not None
     assert report.stopped.endswith("changed since the preview: preview it again")
-    assert contents(client) == before
+    assert everything(client) == before
 
 
 async def test_a_look_at_a_file_tells_how_far_it_is(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
     path = to_import(tmp_path, "".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))
-    seen: list[Seeing] = []
+    seen: list[ScanProgress] = []
 
-    preview = await triage.preview(Import(queue="a", path=path), seeing=seen.append)
+    preview = await triage.preview(Import(queue="a", path=path), on_progress=seen.append)
 
     assert preview.count == 1_200
-    assert [seeing.scanned for seeing in seen] == [500, 1_000, 1_200]
+    assert [progress.scanned for progress in seen] == [500, 1_000, 1_200]

@@ -23,8 +23,9 @@ from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, message_actions, undone
-from tests.triage.keyspace import contents, kept, markers
+from tests.triage.keyspace import kept, markers
 
 MESSAGES = 20
 DAY_MS = 86_400_000
@@ -99,13 +100,13 @@ async def lost(triage: ChangeService, action: Action, losing: Losing, **how: boo
 async def test_what_was_done_can_be_undone_without_its_marker(
     triage: ChangeService, client: Redis, losing: Losing, name: str, link: bool
 ) -> None:
-    before = contents(client)
+    before = everything(client)
 
     report = await lost(triage, ACTIONS[name], losing, link=link)
 
     assert report.stopped is not None
     assert report.undoable
-    assert contents(client) != before
+    assert everything(client) != before
     if name == "delete":
         with pytest.raises(TriageError, match="may have been consumed instead of deleted, so they are not"):
             await triage.preview_undo(report.change)
@@ -122,7 +123,7 @@ async def test_what_was_done_can_be_undone_without_its_marker(
 async def test_what_is_all_as_it_was_was_not_carried_out(
     triage: ChangeService, client: Redis, losing: Losing, folder: Path, name: str, link: bool
 ) -> None:
-    before = contents(client)
+    before = everything(client)
 
     report = await lost(triage, ACTIONS[name], losing, carried_out=False, link=link)
     await triage.recover()
@@ -163,7 +164,7 @@ async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
     triage: ChangeService, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.send_messages("a", ["x"] * 600)
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
     numbers, apply = count(1), QueueEditor.apply
 
@@ -231,7 +232,7 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
 async def test_what_somebody_wrote_to_a_marker_tells_nothing(
     triage: ChangeService, client: Redis, losing: Losing, link: bool, written: bytes
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     losing.markers_too, losing.written = False, written
 
     report = await lost(triage, Delete(queue="a"), losing, link=link)
@@ -258,7 +259,7 @@ async def test_a_marker_of_another_type_tells_nothing_and_stops_no_other_recover
     triage: ChangeService, client: Redis, queues: Rsmq, losing: Losing, kind: str
 ) -> None:
     queues.send_messages("b", ["x"] * 3)
-    before = contents(client)
+    before = everything(client)
     losing.markers_too = False
     # Every preview settles what is unsettled.
     previews = [await triage.preview(Delete(queue=queue)) for queue in ("a", "b")]
@@ -286,7 +287,7 @@ async def test_a_marker_of_another_type_tells_nothing_and_stops_no_other_recover
 async def test_a_server_that_is_out_of_memory_loses_no_message(
     triage: ChangeService, client: Redis, losing: Losing
 ) -> None:
-    before = contents(client)
+    before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
     losing.markers_too = False
     losing.lose()

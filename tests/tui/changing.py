@@ -15,6 +15,7 @@ from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview import OverviewScreen
+from tests.triage.keyspace import kept
 from tests.tui.driving import names_in, until
 
 
@@ -63,20 +64,6 @@ async def fill(pilot: Pilot[None], **values: str | bool) -> None:
     await pilot.press("enter")
 
 
-def everything(client: redis.Redis) -> dict[bytes, Any]:
-    """All that is on the server, key by key, but for the marks that end by themselves of calls that were given up."""
-    found: dict[bytes, Any] = {}
-    for key in sorted(client.scan_iter()):
-        kind = client.type(key)
-        if kind == b"hash":
-            found[key] = client.hgetall(key)
-        elif kind == b"zset":
-            found[key] = client.zrange(key, 0, -1, withscores=True)
-        elif kind == b"set":
-            found[key] = client.smembers(key)
-    return found
-
-
 class Orders:
     """Queues ``orders``, ``other`` and ``orders-dlq`` on a server, and the dashboard to change them in."""
 
@@ -100,7 +87,7 @@ class Orders:
             yield pilot
 
     def everything(self) -> dict[bytes, Any]:
-        return everything(self.client)
+        return kept(self.client)
 
     def depth(self, queue: str) -> int:
         return self.client.zcard(f"rsmq:{queue}")

@@ -14,7 +14,8 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.place.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
-from tests.tui.changing import changing, everything, on_queue
+from tests.triage.keyspace import kept
+from tests.tui.changing import changing, on_queue
 from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -173,7 +174,7 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
     queues.create_queue("orders")
     send_old(client, "orders", ["kept", "leaked"])
     client.zrem("rsmq:orders", client.zrange("rsmq:orders", 0, 0)[0])
-    before = everything(client)
+    before = kept(client)
     async with changing(redis_url, tmp_path, size=(132, 36)) as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("enter")
@@ -189,4 +190,4 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
         await pilot.press("u")
         await say_yes(pilot)
         await made(pilot)
-    assert everything(client) == before
+    assert kept(client) == before

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from textual.widgets import Button, Input
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.triage.consuming import consuming
 from tests.tui.changing import Orders, fill, in_queue, on_queue
-from tests.tui.driving import app_of, asked, made, names_in, press, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, text_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +62,41 @@ async def test_the_message_under_the_cursor(orders: Orders, key: str) -> None:
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths()
         await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
         await _undone(pilot, orders, before)
+
+
+def _hints(pilot: Pilot[None]) -> str:
+    return " ".join(lines_of(pilot.app.screen.query_one(KeyHints))[0].split())
+
+
+async def test_the_bottom_line_says_what_an_undo_takes_back_as_long_as_it_does(orders: Orders, redis_url: str) -> None:
+    async with orders.opened() as pilot:
+        assert " undo" not in _hints(pilot)
+        await pilot.press("asterisk", "x")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 5,")
+        await until(pilot, lambda: "u undo delete 5 " in _hints(pilot), "the hint")
+        assert "deleted 5, skipped 0, failed 0 · u undoes" in text_of(app_of(pilot))
+        # Another process undoes it.
+        async with aclosing(ChangeService(redis_url, "rsmq", orders.folder)) as other:
+            preview = await other.preview_undo()
+            assert [tally.done async for tally in other.run(preview)][-1] == 5
+        await until(pilot, lambda: " undo" not in _hints(pilot), "the hint is gone")
+        await until(pilot, lambda: "u undoes" not in text_of(app_of(pilot)), "nor is it told at the end of the change")
+        assert "deleted 5, skipped 0, failed 0" in text_of(app_of(pilot))
+
+
+async def test_the_undo_of_another_queue_is_not_offered(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("x")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(pilot, lambda: "u undo delete 1 " in _hints(pilot), "the hint")
+        await press(pilot, "escape")
+        await until(pilot, lambda: "u undo delete 1 " in _hints(pilot), "the last change of the namespace")
+        await on_queue(pilot, "other")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "u undoes" not in text_of(app_of(pilot)), "another queue")
+        assert " undo" not in _hints(pilot)
 
 
 async def test_hiding_is_for_as_long_as_was_said(orders: Orders) -> None:

@@ -42,8 +42,9 @@ async def test_it_guesses_at_first_and_watches_if_the_button_says_so(
             for _ in range(COMMANDS_MAX):
                 pings.ping()
             pings.execute()
-        await until(pilot, lambda: screen.activities.display, "the clients are shown")
-        (row,) = [line.split() for line in lines_of(screen.activities)[1:] if line.strip()]
+        clients = lambda: [line.split() for line in lines_of(screen.activities)[1:] if line.strip()]  # noqa: E731
+        await until(pilot, clients, "the clients are shown")
+        (row,) = clients()
         assert row[1:] == ["[bold]consumer", "redis-py", "1", "0", "0", "1"]
         assert received.body.decode("utf-8", "replace") not in "\n".join(lines_of(screen.activities))
         await press(pilot, "escape")

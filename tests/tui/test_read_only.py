@@ -18,7 +18,8 @@ from rsmq_tui.tui.keys import KEYS, Where, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.changing import changing, everything, on_queue
+from tests.triage.keyspace import kept
+from tests.tui.changing import changing, on_queue
 from tests.tui.driving import app_of, ask_change, names_in, opened, play, press, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -103,7 +104,7 @@ async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
     client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, screen: type, rules: str
 ) -> None:
     url = _reader(client, redis_url, rules)
-    before = everything(client)
+    before = kept(client)
     client.execute_command("ACL", "LOG", "RESET")
     os.chdir(tmp_path)
     async with changing(url, tmp_path / "state", read_only=True) as pilot:
@@ -113,7 +114,7 @@ async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
         await until(pilot, lambda: dashboard.snapshot and not dashboard.snapshot.link.failure, "it is live")
         assert app_of(pilot).dashboard.snapshot is not None
         assert not app_of(pilot).dashboard.snapshot.link.failure
-    assert everything(client) == before
+    assert kept(client) == before
     assert not (tmp_path / "state").exists()
     log = client.execute_command("ACL", "LOG")
     # Whether scripts may be used is found out by trying.
@@ -151,10 +152,10 @@ async def test_no_key_changes_anything_even_where_the_server_would_let_it(
     client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, screen: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before = everything(client)
+    before = kept(client)
     async with changing(redis_url, tmp_path / "state", read_only=True) as pilot:
         await _press_everything(pilot, screen)
-    assert everything(client) == before
+    assert kept(client) == before
     assert not (tmp_path / "state").exists()
 
 
@@ -188,7 +189,7 @@ async def test_an_export_only_reads(
     client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before = everything(client)
+    before = kept(client)
     async with changing(redis_url, tmp_path / "state", read_only=True) as pilot:
         await on_queue(pilot, "orders")
         await pilot.press("E")
@@ -196,7 +197,7 @@ async def test_an_export_only_reads(
         await pilot.press("enter")
         await until(pilot, lambda: "exported 40 messages" in text_of(app_of(pilot)), "it is done")
     assert len((tmp_path / "orders.jsonl").read_text().splitlines()) == 40
-    assert everything(client) == before
+    assert kept(client) == before
 
 
 @pytest.mark.parametrize("rules", acl_lines())

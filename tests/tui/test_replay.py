@@ -174,23 +174,26 @@ async def test_it_steps_from_poll_to_poll(tape: Tape) -> None:
         await at(pilot, "12:00:00")
 
 
-async def test_it_goes_from_verdict_to_verdict(tape: Tape) -> None:
+async def test_it_goes_from_incident_to_incident(tape: Tape) -> None:
     async with replayed(tape.out) as pilot:
         await press(pilot, "right_curly_bracket")
         await at(pilot, "12:02:00")
-        await until(pilot, lambda: "· orders: ok → growing" in banner(pilot), "it says what changed")
+        await until(pilot, lambda: "· orders begins to be growing" in banner(pilot), "it says what begins")
         await press(pilot, "right_curly_bracket")
-        await at(pilot, "12:04:00")
-        assert "■ stalled" in text_of(app_of(pilot))
-        await press(pilot, "right_curly_bracket")
-        await until(pilot, lambda: "no verdict changes after this" in banner(pilot), "it says that there is none")
+        await until(pilot, lambda: "no incident begins or ends after" in banner(pilot), "it says that there is none")
         await press(pilot, "at")
-        await until(pilot, lambda: "no verdict" not in banner(pilot), "another time is asked for")
-        await press(pilot, "escape")
+        await until(pilot, lambda: "no incident" not in banner(pilot), "another time is asked for")
+        await press(pilot, "escape", "full_stop")
+        await at(pilot, "12:03:00")
         await press(pilot, "left_curly_bracket")
         await at(pilot, "12:02:00")
-        # On a queue's own screen it is that queue's changes.
-        await press(pilot, "G", "enter")
+        # On a queue's own screen it is that queue's verdicts.
+        await press(pilot, "g", "enter")
+        await wait_for_screen(pilot, QueueScreen)
+        await press(pilot, "right_curly_bracket")
+        await at(pilot, "12:04:00")
+        await until(pilot, lambda: "· orders: growing → stalled" in banner(pilot), "it says what changed")
+        await press(pilot, "escape", "G", "enter")
         await wait_for_screen(pilot, QueueScreen)
         screen = pilot.app.screen
         assert isinstance(screen, QueueScreen)
@@ -383,7 +386,7 @@ async def test_an_outage_is_said_and_old_numbers_are_dim(tmp_path: Path) -> None
         assert " 70 " in text_of(app_of(pilot))
         await press(pilot, "left_curly_bracket")
         await at(pilot, "12:00:50")
-        await until(pilot, lambda: "prod is down" in banner(pilot), "it is a change like others")
+        await until(pilot, lambda: "prod is down" in banner(pilot), "it is an incident like others")
 
 
 async def test_before_the_first_answer_nothing_is_known(tmp_path: Path) -> None:

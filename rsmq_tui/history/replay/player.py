@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import Span
 from rsmq_tui.history.replay.messages import Inventories, Inventory
-from rsmq_tui.history.replay.polls import Change
+from rsmq_tui.history.replay.polls import Change, Turn
 from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, Progress, Snapshot, Thresholds
 from rsmq_tui.protocol import Namespaces
@@ -113,12 +113,15 @@ SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 class SeekOutcome:
     """The outcome of a seek, besides the snapshot.
 
-    ``changes`` are the changes at the position; if there are none and ``sought`` is set, there were no more in that
-    direction. ``skipped`` is a gap that was skipped; ``looking_ms`` is the current position of a search.
+    ``changes`` are those of a queue at the position, ``turns`` the begins and ends of incidents; if there are none and
+    ``sought`` is set, there were no more in that direction, of a queue if ``is_queue``.
+    ``skipped`` is a gap that was skipped; ``looking_ms`` is the current position of a search.
     """
 
     changes: tuple[Change, ...] = ()
+    turns: tuple[Turn, ...] = ()
     sought: int = 0
+    is_queue: bool = False
     skipped: Span | None = None
     looking_ms: int | None = None
 
@@ -258,7 +261,7 @@ class Player:
         self._wake.set()
 
     def go_to_change(self, direction: int, queue: tuple[Place, str] | None = None) -> None:
-        """Pause, and go to the next or previous change of a verdict, of ``queue`` if given."""
+        """Pause, and go to the next or previous begin or end of an incident; of ``queue``, to any change of verdict."""
         if self._is_searching:
             # A second request ends the search.
             self._is_searching = False
@@ -346,8 +349,13 @@ class Player:
             return self._is_searching
 
         try:
-            found = self.replay.go_to_change(direction, queue, look)
-            self.told = SeekOutcome(tuple(found), direction) if self._is_searching else SeekOutcome()
+            if queue is None:
+                turns = self.replay.go_to_incident(direction, look)
+                outcome = SeekOutcome(turns=tuple(turns), sought=direction)
+            else:
+                changes = self.replay.go_to_change(direction, queue, look)
+                outcome = SeekOutcome(tuple(changes), sought=direction, is_queue=True)
+            self.told = outcome if self._is_searching else SeekOutcome()
         finally:
             self._is_searching = False
 

@@ -1,26 +1,31 @@
-"""The recorded polls of a replay, and the times at which verdicts changed or servers went away and came back.
+"""The recorded polls of a replay, the times at which verdicts changed or servers went away, and the incidents.
 
 Changes are found by reading only a few columns, hour by hour. For each queue only the rows at which its verdict
 changes, and the first and last row of the hour, are kept. Results are cached.
+
+Incidents are those of the analysis, by the same rule, as far as the hour before and the hour after show them.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from statistics import median_low
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.analysis.incidents import incidents_of
+from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.tracking import Pace
-from rsmq_tui.history.schema import OK
+from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import day_span_ms
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.incidents import Expected
 
 WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4
@@ -195,7 +200,7 @@ Told = Callable[[int], bool]
 # Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
-_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status")
+_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms")
 
 
 class Change(NamedTuple):
@@ -211,41 +216,78 @@ class Change(NamedTuple):
     after: str
 
 
+class Turn(NamedTuple):
+    """An incident begins at a moment; or, if ``is_end``, everything of it is ok again."""
+
+    at_ms: int
+    incident: Incident
+    is_end: bool
+
+
+Found = TypeVar("Found", Change, Turn)
+
+
 class _Mark(NamedTuple):
-    """The verdict of a queue, or the state of a place, at a moment."""
+    """The verdict of a queue, or the state of a place, at a moment, and since when its condition has held."""
 
     at_ms: int
     place: Place
     queue: str | None
     said: str
+    since_ms: int
 
 
 class Changes:
-    """Finds changes in a timeline."""
+    """Finds changes and incidents in a timeline; ``expected`` is by profile."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, expected: Mapping[str, Expected]) -> None:
         self._timeline = timeline
+        self._expected = expected
         self._marks = lru_cache(_HOURS_KEPT)(self._read_marks)
 
     def forget(self) -> None:
         """Clear the cache, after new polls were recorded."""
         self._marks.cache_clear()
 
-    def near(self, at_ms: int, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Return the first changes after a moment, or the last before it if ``direction`` is negative, all of one time.
+    def near(self, at_ms: int, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+        """Return the first changes of a queue and its place after a moment, all of one time.
 
-        Empty if there are no changes. ``queue`` limits them to one queue and its place. ``told`` is called with the
-        time of each hour before it is searched; if it returns False, the search ends.
+        They are the last before it if ``direction`` is negative. Empty if there are no changes. ``told`` is called with
+        the time of each hour before it is searched; if it returns False, the search ends.
         """
+        place, name = queue
+
+        def changes(hour: int) -> Iterator[Change]:
+            return (one for one in self._changes(hour) if one.place == place and one.queue in (name, None))
+
+        return self._nearest(changes, at_ms, direction, told)
+
+    def turns_near(self, at_ms: int, direction: int, told: Told | None = None) -> list[Turn]:
+        """Return the incidents that begin or end first after a moment, as ``near`` does with changes.
+
+        What has a head is left out: the head stands for it.
+        """
+        return self._nearest(self._turns, at_ms, direction, told)
+
+    def _nearest(
+        self, find: Callable[[int], Iterable[Found]], at_ms: int, direction: int, told: Told | None
+    ) -> list[Found]:
         for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
             if told is not None and not told(hour * HOUR_MS):
                 break
-            found = [change for change in self._changes(hour) if _is_wanted(change, queue)]
-            times = [change.at_ms for change in found if (change.at_ms - at_ms) * direction > 0]
-            if times:
-                nearest_ms = min(times) if direction > 0 else max(times)
-                return [change for change in found if change.at_ms == nearest_ms]
+            found = [one for one in find(hour) if (one.at_ms - at_ms) * direction > 0]
+            if found:
+                nearest_ms = (min if direction > 0 else max)(one.at_ms for one in found)
+                return [one for one in found if one.at_ms == nearest_ms]
         return []
+
+    def _turns(self, hour: int) -> Iterator[Turn]:
+        marks = [mark for near in (hour - 1, hour, hour + 1) for mark in self._marks(near)]
+        for incident in incidents_of(_episodes(marks), self._expected):
+            if incident.head_id is None:
+                for at_ms, is_end in ((incident.start_ms, False), (incident.recovered_ms, True)):
+                    if at_ms is not None and at_ms // HOUR_MS == hour and at_ms >= self._timeline.span.from_ms:
+                        yield Turn(at_ms, incident, is_end)
 
     def _changes(self, hour: int) -> list[Change]:
         """Return the changes of an hour, in chronological order."""
@@ -287,7 +329,9 @@ class Changes:
                 said = row["status"] if queue is None else row["verdict"]
                 # Changes between ok and watching are ignored.
                 said = OK if said == Verdict.WATCHING else said or OK
-                yield _Mark(row["at_ms"], place, None if queue is None else read_name(queue), said)
+                at_ms, since_ms = row["at_ms"], row["since_ms"]
+                since_ms = at_ms if since_ms is None or not 0 <= since_ms <= at_ms else since_ms
+                yield _Mark(at_ms, place, None if queue is None else read_name(queue), said, since_ms)
 
     def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
         """Leave out rows of recorders that are not the one played."""
@@ -310,6 +354,38 @@ class Changes:
                         mask = pc.and_(mask, pc.equal(table.column(name), value))
                     kept.append(table.filter(mask))
         return [table for table in kept if table.num_rows]
+
+
+def _episodes(marks: Sequence[_Mark]) -> Iterator[Episode]:
+    """Yield the troubles of queues, and the outages of places, that some marks in the order of time show."""
+    began: dict[tuple[Place, str | None], _Mark] = {}
+    for mark in marks:
+        key = mark.place, mark.queue
+        before = began.get(key)
+        if before is not None and before.said != mark.said:
+            yield _episode(began.pop(key), mark.at_ms, mark.at_ms if mark.said == OK else None)
+        if mark.said != OK:
+            began.setdefault(key, mark)
+    for mark in began.values():
+        yield _episode(mark, marks[-1].at_ms, None)
+
+
+def _episode(begin: _Mark, end_ms: int, recovered_ms: int | None) -> Episode:
+    return Episode(
+        place=begin.place,
+        queue=begin.queue,
+        verdict=begin.said if begin.queue is not None else DOWN,
+        start_ms=begin.since_ms,
+        end_ms=end_ms,
+        ended=OPEN if recovered_ms is None else "over",
+        recovered_ms=recovered_ms,
+        peak_depth=None,
+        peak_ready=None,
+        peak_ms=None,
+        peak_age_ms=None,
+        affected=None,
+        cause="",
+    )
 
 
 def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
@@ -371,7 +447,3 @@ def _fill(found: pa.BooleanArray, first: pa.BooleanArray) -> pa.BooleanArray:
 def _order(mark: _Mark) -> tuple[int, Place, bool, str]:
     # A place's own mark comes first.
     return mark.at_ms, mark.place, mark.queue is not None, mark.queue or ""
-
-
-def _is_wanted(change: Change, queue: Of | None) -> bool:
-    return queue is None or (change.place == queue[0] and change.queue in (queue[1], None))

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, Span
-from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Of, Timeline, Told
+from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Found, Of, Timeline, Told, Turn
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.series import Trend
 
 
@@ -65,10 +66,18 @@ class Replay:
     """A position in recorded time, and the ``snapshot`` of it.
 
     It begins at ``from_ms``, or an hour before the end of the recording. ``play`` stops at ``to_ms``, or at the end of
-    the recording; seeking and stepping can go beyond ``to_ms``. Raises ``HistoryError`` if nothing was recorded.
+    the recording; seeking and stepping can go beyond ``to_ms``. Troubles that are ``expected``, by profile, are no
+    incidents. Raises ``HistoryError`` if nothing was recorded.
     """
 
-    def __init__(self, history: History, *, from_ms: int | None = None, to_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        history: History,
+        *,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        expected: Mapping[str, Expected] | None = None,
+    ) -> None:
         # The thresholds of the recorder of each place at that moment.
         self.thresholds: dict[Place, Thresholds] = {}
         self.timeline = Timeline(history, from_ms)
@@ -77,7 +86,7 @@ class Replay:
         self.snapshot = Snapshot(0, "", "")
         self.skipped: Span | None = None
         self._to_ms = to_ms
-        self._changes = Changes(self.timeline)
+        self._changes = Changes(self.timeline, expected or {})
         self._tracks: dict[Place, PlaceTrack] = {}
         self._together = Fleet(())
         span = self.timeline.span
@@ -175,9 +184,18 @@ class Replay:
             self.seek(at_ms)
         return True
 
-    def go_to_change(self, direction: int, queue: Of | None = None, told: Told | None = None) -> list[Change]:
-        """Go to the next change of a verdict, or the one before if ``direction`` is negative; return the changes."""
-        found = self._changes.near(self.position_ms, direction, queue, told)
+    def go_to_change(self, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+        """Go to the next change of a queue's verdict, or the one before if ``direction`` is negative; return it.
+
+        Outages of its place are changes too.
+        """
+        return self._gone_to(self._changes.near(self.position_ms, direction, queue, told))
+
+    def go_to_incident(self, direction: int, told: Told | None = None) -> list[Turn]:
+        """Go to the next begin or end of an incident, or the one before if ``direction`` is negative; return it."""
+        return self._gone_to(self._changes.turns_near(self.position_ms, direction, told))
+
+    def _gone_to(self, found: list[Found]) -> list[Found]:
         if found:
             self.seek(found[0].at_ms)
         return found

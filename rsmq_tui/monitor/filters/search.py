@@ -37,7 +37,7 @@ from rsmq_tui.protocol import (
 
 T = TypeVar("T")
 
-# Note for a list that changed too fast to read (see ``Progress.begun_anew``).
+# Note for a list that changed too fast to read (see ``Progress.restarts``).
 INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
 
 # Matching yields to the event loop after this long.
@@ -58,7 +58,7 @@ class Progress:
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; ``not_searched`` are messages whose bodies are
     needed but too long to read. ``depth`` is the queue's current depth: it changes meanwhile, so ``scanned`` may end
-    below or above it. ``begun_anew`` counts how often the position in a list was lost because the list changed too
+    below or above it. ``restarts`` counts how often the position in a list was lost because the list changed too
     fast: items may then be missing or found twice. ``age`` is the path of the creation time in list items, if known.
     """
 
@@ -68,7 +68,7 @@ class Progress:
     matched: int
     not_searched: int
     messages: tuple[RawMessage, ...]
-    begun_anew: int = 0
+    restarts: int = 0
     age: JsonPath | None = None
 
     @property
@@ -108,7 +108,7 @@ async def search(
     body_search, needs = wanted.body_search(), wanted.needs()
     counts, bodies, sizes = counts or "counts" in needs, bodies or "body" in needs, sizes or "size" in needs
     with in_words():
-        if (one := await _pinned(reader, queue, wanted, counts=counts, bodies=bodies, sizes=sizes)) is not None:
+        if (one := await _pinned(reader, queue, wanted, bodies=bodies, sizes=sizes)) is not None:
             parts = search_chunks(one, wanted, limit)
         elif body_search is not None and await reader.bodies.suits(queue):
             parts = _search_bodies(reader, queue, _Matcher(body_search, wanted.ns_per_byte), limit)
@@ -142,22 +142,21 @@ async def due_first(
     needs = wanted.needs()
     # If all match, the queue is read no further than the limit.
     count = min(limit, _FRONT_MESSAGES) if wanted.is_empty else _FRONT_MESSAGES
-    async with aclosing(reader.ranges.chunks(queue, count=count)) as chunks:
+    bodies, sizes = bodies or "body" in needs, sizes or "size" in needs
+    async with aclosing(reader.ranges.chunks(queue, counts=True, count=count)) as chunks:
         async for chunk in chunks:
-            yield await reader.scan.read(
-                queue, chunk, counts=True, bodies=bodies or "body" in needs, sizes=sizes or "size" in needs
-            )
+            yield await reader.scan.read(queue, chunk, bodies=bodies, sizes=sizes)
 
 
 async def _pinned(
-    reader: QueueReader, queue: str, wanted: Filter, *, counts: bool, bodies: bool, sizes: bool
+    reader: QueueReader, queue: str, wanted: Filter, *, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None] | None:
     """Return a scan of the only message that can match, which takes one read; None if others can match."""
     pinned = wanted.pinned_id
     if pinned is None:
         return None
     id, is_whole = pinned
-    chunk = await reader.scan.member(queue, id, counts=counts, bodies=bodies, sizes=sizes)
+    chunk = await reader.scan.member(queue, id, bodies=bodies, sizes=sizes)
 
     async def alone() -> AsyncGenerator[ScanChunk, None]:
         yield chunk
@@ -192,9 +191,7 @@ async def search_chunks(
             matched += len(found)
             if chunk.too_long and "body" in needs:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            yield Progress(
-                chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age
-            )
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.restarts, age)
             if limit is not None and matched >= limit:
                 return
 
@@ -212,7 +209,7 @@ async def _search_bodies(
     ids: list[bytes] = []
     bodies: list[bytes] = []
     asked_s = time.monotonic()
-    asking: asyncio.Task[list[RawMessage]] | None = None
+    asking: asyncio.Task[tuple[int, list[RawMessage]]] | None = None
     try:
         async with aclosing(reader.bodies.chunks(queue)) as chunks:
             async for chunk in chunks:
@@ -221,9 +218,9 @@ async def _search_bodies(
                     bodies.append(chunk.bodies[place])
                 scanned += len(chunk.ids) + len(chunk.too_long)
                 if chunk.too_long:
-                    unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
+                    _, unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
                     not_searched += len(unread)
-                found = [] if asking is None else await asking
+                at_ms, found = (chunk.at_ms, []) if asking is None else await asking
                 asking = None
                 # One request for each match would cost as much as the search.
                 is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
@@ -232,12 +229,12 @@ async def _search_bodies(
                     asking = asyncio.create_task(reader.bodies.messages(queue, ids, bodies))
                     ids, bodies, asked_s = [], [], time.monotonic()
                 if asking is not None and (chunk.is_last or is_enough):
-                    found += await asking
-                    asking = None
+                    at_ms, last = await asking
+                    found, asking = found + last, None
                 if limit is not None:
                     found = found[: limit - matched]
                 matched += len(found)
-                yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
+                yield Progress(at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
                 if limit is not None and matched >= limit:
                     return
     finally:

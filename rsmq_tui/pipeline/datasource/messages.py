@@ -19,7 +19,6 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import Any
 
 import pyarrow as pa
@@ -495,11 +494,9 @@ class _Reading:
                 if not selects:
                     yield chunk
                     continue
-                kept = await self._selected(reader, piece, chunk)
+                kept = chunk.kept(self._are_wanted(chunk))
                 if len(kept) and (self._bodies or self._sizes):
-                    kept = await reader.scan.read(
-                        piece.queue, kept, counts=False, bodies=self._bodies, sizes=self._sizes
-                    )
+                    kept = await reader.scan.read(piece.queue, kept, bodies=self._bodies, sizes=self._sizes)
                 if len(kept):
                     yield kept
 
@@ -510,7 +507,7 @@ class _Reading:
             async with aclosing(
                 reader.scan.chunks(
                     piece.queue,
-                    counts=self._counts and not self._asks_states,
+                    counts=self._counts,
                     bodies=self._bodies and not selects,
                     sizes=self._sizes and not selects,
                     count=count,
@@ -521,33 +518,16 @@ class _Reading:
                     yield chunk
             return
         for bounds in piece.ranges:
-            async with aclosing(reader.ranges.chunks(piece.queue, bounds, remember=piece.rises, count=count)) as chunks:
+            found = reader.ranges.chunks(piece.queue, bounds, counts=self._counts, remember=piece.rises, count=count)
+            async with aclosing(found) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
-    async def _selected(self, reader: QueueReader, piece: Piece, chunk: ScanChunk) -> ScanChunk:
-        """Return the wanted messages of a chunk, with their rc."""
-        if self._asks_states:
-            # Filter by score first, before anything else is read.
-            chunk = _kept(chunk, self._may_be_wanted(chunk))
-            if not len(chunk):
-                return chunk
-            chunk = await reader.scan.read(piece.queue, chunk, counts=True, bodies=False, sizes=False)
+    def _are_wanted(self, chunk: ScanChunk) -> list[bool]:
         columns = MessageColumns([chunk.at_ms] * len(chunk), chunk.columns)
         wanted = self._pushed.wanted_rc(columns.column("rc").to_pylist())
-        if self._asks_states:
-            states = {str(state) for state in self._pushed.states}
-            found = columns.column("state").to_pylist()
-            wanted = [is_wanted and state in states for is_wanted, state in zip(wanted, found, strict=True)]
-        return _kept(chunk, wanted)
-
-    def _may_be_wanted(self, chunk: ScanChunk) -> list[bool]:
-        columns = MessageColumns([chunk.at_ms] * len(chunk), chunk.columns)
-        # Without receive counts, a hidden message looks delayed.
-        states = self._pushed.states
-        wants_ready, wants_hidden = MessageState.READY in states, bool(states - {MessageState.READY})
-        is_ready = pc.equal(columns.column("state"), pa.scalar(str(MessageState.READY), pa.string()))
-        return [wants_ready if ready else wants_hidden for ready in is_ready.to_pylist()]
+        states, found = {str(state) for state in self._pushed.states}, columns.column("state").to_pylist()
+        return [is_wanted and state in states for is_wanted, state in zip(wanted, found, strict=True)]
 
     def _batch(self, reader: QueueReader, queue: str, gathered: "_Gathered") -> pa.RecordBatch:
         columns = MessageColumns(gathered.at_ms, gathered.columns)
@@ -577,8 +557,3 @@ class _Gathered:
         for column, values in zip(self.columns, chunk.columns, strict=True):
             column.extend(values)
         self._body_bytes += sum(chunk.columns[4])
-
-
-def _kept(chunk: ScanChunk, wanted: Sequence[bool]) -> ScanChunk:
-    columns = tuple(list(compress(column, wanted)) for column in chunk.columns)
-    return ScanChunk(chunk.at_ms, chunk.depth, columns, chunk.too_long)

@@ -9,12 +9,13 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, plural, rounded
+from rsmq_tui.pipeline.transforms.quantiles import merged
 from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
 
 KNOWN_MIN = 20
 """The minimum number of holding times for an advice."""
 
-_COVERED = 0.99
+_COVERED = 99
 _EXPIRED_MAX = 0.01
 
 
@@ -30,16 +31,14 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
         .agg(
             sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
             sf.sum("final_expired").alias("expired"),
-            sf.count("holding_ms_sketch").alias("sketches"),
-            sf.kll_merge_agg_double("holding_ms_sketch").alias("sketch"),
         )
         .join(attributes, on=list(QUEUE), how="left")
+        .join(merged(lifecycle, QUEUE, "holding_ms_quantiles", "holding_ms_known", _COVERED), list(QUEUE), "left")
     )
-    is_known = sf.col("sketches") > 0
     known = found.withColumns(
         {
-            "known": sf.coalesce(sf.when(is_known, sf.kll_sketch_get_n_double("sketch")), sf.lit(0)),
-            "holding_ms_p99": sf.when(is_known, sf.kll_sketch_get_quantile_double("sketch", sf.lit(_COVERED))),
+            "known": sf.coalesce("merged_known", sf.lit(0)),
+            "holding_ms_p99": sf.col("merged"),
             "expired_share": sf.when(sf.col("received") > 0, sf.col("expired") / sf.col("received")),
         }
     )

@@ -19,6 +19,7 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     VERDICT_RUNS,
 )
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.advice import advice
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
@@ -36,13 +37,14 @@ WHOLE_SOURCES = (ROLLUP_1H, VERDICT_RUNS, LIFECYCLE, POISON_DAYS)
 def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
     """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days."""
     hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
+    expected = {profile: Expected.of_lists(*lists) for profile, lists in settings.expected.items()}
     episodes = episodes_of(tables[VERDICT_RUNS])
     return {
         QUEUES: queues(hours),
         EPISODES: episodes,
-        INCIDENTS: incidents(episodes, {}),
-        BASELINE: baseline(hours),
-        ANOMALIES: anomalies(hours, settings.anomaly_score),
+        INCIDENTS: incidents(episodes, expected),
+        BASELINE: baseline(hours, settings),
+        ANOMALIES: anomalies(hours, settings),
         FORECAST: forecast(hours, settings),
         POISON: poison(tables[POISON_DAYS], lifecycle),
         ADVICE: advice(lifecycle, hours),

@@ -4,9 +4,9 @@ A page is found by rank, which costs the same at any depth. Bodies are read for 
 not at all if they are very long.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from redis.exceptions import ResponseError
 
@@ -113,16 +113,11 @@ class QueuePages:
         """Read one message, and its body unless that is longer than BODY_BYTES_MAX or not wanted."""
         (zset, attributes), identity = self._of(queue), name_bytes(id)
         (size,) = await self._runner.ask(("HSTRLEN", attributes, identity))
-        names = [identity + b":rc", identity + b":fr"]
-        if with_body and size <= BODY_BYTES_MAX:
-            names.append(identity)
-        # The score comes last: if there is one, the message was there when its fields were read.
-        clock, (rc, fr, *body), score = await self._runner.ask(
-            ("TIME",), ("HMGET", attributes, *names), ("ZSCORE", zset, identity)
-        )
+        # The body is read before the score: if there is a score, the message was there when its body was read.
+        body = [("HGET", attributes, identity)] if with_body and size <= BODY_BYTES_MAX else []
+        at_ms, ((score, rc, fr),), whole = await scores_and_counts(self._runner, zset, attributes, [identity], *body)
         found = None if score is None else score.decode()
-        whole = body[0] if body else None
-        return WholeMessage(clock_ms(clock), id, found, leading_int(rc) or 0, leading_int(fr), size, whole)
+        return WholeMessage(at_ms, id, found, leading_int(rc) or 0, leading_int(fr), size, whole[0] if whole else None)
 
     async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
         """Return the server's time and the state of messages, in one round trip; None for one that has left."""
@@ -130,7 +125,7 @@ class QueuePages:
         names = list(map(name_bytes, ids))
         if not names:
             return 0, ()
-        at_ms, found = await scores_and_counts(self._runner, zset, attributes, names)
+        at_ms, found, _ = await scores_and_counts(self._runner, zset, attributes, names)
         return at_ms, tuple(
             None if score is None else PresentMessage(score.decode(), leading_int(rc) or 0, leading_int(fr))
             for score, rc, fr in found
@@ -174,18 +169,20 @@ class QueuePages:
             (found,) = await self._runner.ask(("ZRANGE", zset, start, stop, "WITHSCORES"))
         ids = found[::2]
         replies = await self._runner.ask(
-            *(("HMGET", attributes, identity + b":rc", identity + b":fr") for identity in ids),
             *(("HSTRLEN", attributes, identity) for identity in ids),
             *(("HEXISTS", attributes, identity) for identity in ids),
         )
-        counts, sizes, there = (replies[len(ids) * part : len(ids) * (part + 1)] for part in range(3))
+        sizes, there = replies[: len(ids)], replies[len(ids) :]
         bodies = await self._bodies_plainly(attributes, ids, sizes)
+        rows: list[Counted] = []
+        if ids:
+            now, rows, _ = await scores_and_counts(self._runner, zset, attributes, ids)
         messages = []
-        for number, (identity, score) in enumerate(zip(ids, found[1::2], strict=True)):
-            body = bodies.get(identity, b"") if there[number] else None
-            preview = None if body is None else body[:PREVIEW_BYTES]
-            rc, fr = counts[number]
-            messages.append(_peeked(identity, score, rc, fr, sizes[number], preview))
+        for identity, (score, rc, fr), size, is_there in zip(ids, rows, sizes, there, strict=True):
+            body = bodies.get(identity, b"") if is_there else None
+            if score is not None:
+                preview = None if body is None else body[:PREVIEW_BYTES]
+                messages.append(_peeked(identity, score, rc, fr, size, preview))
         return RawPage(now, depth, ready, start, tuple(messages))
 
     async def _bodies_plainly(self, attributes: bytes, ids: list[bytes], sizes: list[int]) -> dict[bytes, bytes | None]:
@@ -200,17 +197,40 @@ class QueuePages:
         return dict(zip(short, bodies, strict=True))
 
 
+Counted = tuple[bytes | None, bytes | None, bytes | None]
+"""The raw score, rc and fr of a message; the score is None if it has left the queue."""
+
+# A message that is received each time it is read, which none should be, counts as it was read last.
+_READS_MAX = 5
+
+
 async def scores_and_counts(
-    runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes]
-) -> tuple[int, Iterator[tuple[bytes | None, bytes | None, bytes | None]]]:
-    """Read the server's time, and the raw score, rc and fr of messages; the score is None if one has left."""
-    counters = [id + suffix for id in ids for suffix in (b":rc", b":fr")]
-    clock, scores, counts = await runner.commands(("TIME",), ("ZMSCORE", zset, *ids), ("HMGET", attributes, *counters))
-    if isinstance(scores, ResponseError) and "WRONGTYPE" not in str(scores):
-        # Redis before 6.2, or no permission.
-        scores = await runner.ask(*(("ZSCORE", zset, id) for id in ids))
-    raise_first((clock, scores, counts))
-    return clock_ms(clock), zip(scores, counts[::2], counts[1::2], strict=True)
+    runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes], *also: Sequence[bytes | str | int]
+) -> tuple[int, list[Counted], list[Any]]:
+    """Read the score, rc and fr of messages, each as they were at one moment, and the server's time after that.
+
+    A receive changes all three. So the scores are read before and after the counts, and a message whose score has
+    changed is read again. ``also`` are commands to send before; their replies are returned last.
+    """
+    found: dict[bytes, Counted] = {}
+    changing, can_list = list(dict.fromkeys(ids)), True
+    for _ in range(_READS_MAX):
+        counters = [id + suffix for id in changing for suffix in (b":rc", b":fr")]
+        each = [("ZMSCORE", zset, *changing)] if can_list else [("ZSCORE", zset, id) for id in changing]
+        replies = await runner.commands(*also, *each, ("HMGET", attributes, *counters), *each, ("TIME",))
+        scores = replies[len(also) : len(also) + len(each)]
+        if can_list and isinstance(scores[0], ResponseError) and "WRONGTYPE" not in str(scores[0]):
+            # Redis before 6.2, or no permission.
+            can_list = False
+            continue
+        raise_first(replies)
+        counts, *again = replies[len(also) + len(each) : -1]
+        before, after = (scores[0], again[0]) if can_list else (scores, again)
+        found.update(zip(changing, zip(after, counts[::2], counts[1::2], strict=True), strict=True))
+        changing = [id for id, score, now in zip(changing, before, after, strict=True) if score != now]
+        if not changing:
+            break
+    return clock_ms(replies[-1]), [found[id] for id in ids], replies[: len(also)]
 
 
 def _peeked(

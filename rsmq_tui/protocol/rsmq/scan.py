@@ -12,11 +12,12 @@ end at another. Replies are checked against that, so a server that counts otherw
 import asyncio
 from array import array
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from redis.exceptions import InvalidResponse
 
@@ -25,7 +26,8 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRef
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
-from rsmq_tui.protocol.rsmq.scripts import SIZES
+from rsmq_tui.protocol.rsmq.pages import scores_and_counts
+from rsmq_tui.protocol.rsmq.scripts import COUNTED_STEP, SIZES
 from rsmq_tui.protocol.validation import is_limited
 
 # The optional fields of a message: both counters, the length of its body, and the body.
@@ -38,7 +40,7 @@ class ScanChunk:
 
     ``columns`` holds one sequence for each field of ``RawMessage``, so that only the messages needed are built.
     ``too_long`` counts the bodies that were asked for and are longer than ``scan.SCAN_BODY_BYTES``: they are None.
-    ``begun_anew`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
+    ``restarts`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
     ``read`` names the fields that were read besides ids and scores; the others are None, or 0.
     """
 
@@ -46,7 +48,7 @@ class ScanChunk:
     depth: int
     columns: tuple[Sequence[Any], ...]
     too_long: int = 0
-    begun_anew: int = 0
+    restarts: int = 0
     read: frozenset[ReadField] = frozenset()
 
     @classmethod
@@ -59,9 +61,32 @@ class ScanChunk:
         return len(self.columns[0])
 
     @property
+    def ids(self) -> Sequence[bytes]:
+        """The column of ids."""
+        return self.columns[0]
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The column of the lengths of bodies."""
+        return self.columns[4]
+
+    @property
     def bodies(self) -> Sequence[bytes | None]:
         """The column of bodies."""
         return self.columns[-1]
+
+    def kept(self, wanted: Sequence[bool]) -> "ScanChunk":
+        """Return the messages for which ``wanted`` is true."""
+        return replace(self, columns=tuple([*compress(column, wanted)] for column in self.columns))
+
+    def between(self, start: int, stop: int) -> "ScanChunk":
+        """Return the messages from one index to another."""
+        return replace(self, columns=tuple(column[start:stop] for column in self.columns))
+
+    def with_columns(self, first: int, *columns: Sequence[Any], read: Iterable[ReadField] = ()) -> "ScanChunk":
+        """Return the same messages with other columns from the index ``first`` on; ``read`` are fields read now."""
+        after = self.columns[first + len(columns) :]
+        return replace(self, columns=(*self.columns[:first], *columns, *after), read=self.read.union(read))
 
     @property
     def messages(self) -> list[RawMessage]:
@@ -203,45 +228,19 @@ SCAN_BODY_BYTES = 1_000_000
 # not read to its end.
 _BODIES_PER_CALL = 250
 UNMEASURED_BYTES_MAX = 4_000_000
-_COUNTS_PER_CALL = 250
+# Messages per round trip if it reads their counts too, by a script: it takes 1.5 µs a message, with sizes 2.5 µs.
+COUNTED_MESSAGES = 250
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is read of a queue; with ``measured``, the sizes of bodies are read before the bodies."""
+    """What is read of a queue; with ``sizes``, these are read before the bodies."""
 
     zset: bytes
     attributes: bytes
     counts: bool
     bodies: bool
-    measured: bool
-
-    @property
-    def read(self) -> frozenset[ReadField]:
-        """The fields of messages that are then known."""
-        told: dict[ReadField, bool] = {
-            "counts": self.counts,
-            "size": self.bodies or self.measured,
-            "body": self.bodies,
-        }
-        return frozenset(field for field, is_read in told.items() if is_read)
-
-
-class _Group(NamedTuple):
-    """Messages that were found, and are read in one round trip; ``sizes`` is None if not measured."""
-
-    at_ms: int
-    depth: int
-    ids: Sequence[bytes]
-    scores: Sequence[bytes]
-    sizes: Sequence[int] | None = None
-
-    @property
-    def short(self) -> Sequence[bytes]:
-        """The ids whose bodies are not too long to be read."""
-        if self.sizes is None:
-            return self.ids
-        return [id for id, size in zip(self.ids, self.sizes, strict=True) if size <= SCAN_BODY_BYTES]
+    sizes: bool
 
 
 class QueueScan:
@@ -263,8 +262,9 @@ class QueueScan:
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield once every message that stays in the queue during the scan, and others at most once; a few at a time.
 
-        ``rc`` and ``fr`` are read only with ``counts``, bodies only with ``bodies``; sizes are known with bodies, or
-        with ``sizes``, which costs more than short bodies do. A round trip takes about ``count`` messages, fewer if
+        ``rc`` and ``fr`` are read only with ``counts``, and together with the score: the three are those of one moment.
+        Bodies are read only with ``bodies``; sizes are known with bodies, or with ``sizes``, which costs more than
+        short bodies do. A round trip takes about ``count`` messages, at most COUNTED_MESSAGES with ``counts``, fewer if
         bodies are long; a small queue comes whole. The next is under way while the caller works on a chunk. A message
         that leaves before its body is read is left out. Close it with ``aclose`` when leaving early. It remembers up to
         131,072 ids, and 8 bytes of each before.
@@ -273,10 +273,11 @@ class QueueScan:
         queue holds MESSAGES_PER_PART_MIN for each part. If it shrinks below, a message may come in several parts.
         """
         wanted = await self._wanted(queue, counts, bodies, sizes)
+        count = min(count, COUNTED_MESSAGES) if counts else count
         seen, step = Seen(WINDOW_IDS), count
-        waiting: deque[_Group] = deque()
+        waiting: deque[ScanChunk] = deque()
         cursor: bytes | None = part.first
-        looking: asyncio.Task[tuple[bytes | None, _Group]] | None = None
+        looking: asyncio.Task[tuple[bytes | None, ScanChunk]] | None = None
         before: asyncio.Task[ScanChunk] | None = None
         reading: asyncio.Task[ScanChunk] | None = None
         try:
@@ -284,18 +285,22 @@ class QueueScan:
                 if looking is not None:
                     cursor, found = await looking
                     looking = None
-                    fresh = _fresh(found, seen)
-                    waiting.extend(_groups(fresh) if bodies and wanted.measured else (fresh,))
-                    step = fitting(fresh.sizes, count) if wanted.measured else step
+                    fresh = seen.fresh(found.ids, found.depth)
+                    found = found if fresh is None else found.kept(fresh)
+                    waiting.extend(_groups(found) if bodies else (found,))
+                    step = fitting(found.sizes, count) if wanted.sizes else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
                     looking = await sent(self._runner, self._look(wanted, cursor, step, part))
                 before, reading = reading, None
+                if waiting and not bodies:
+                    yield waiting.popleft()
+                    continue
                 if waiting:
                     reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
                     chunk = await before
-                    step = fitting(chunk.columns[4], count) if bodies and not wanted.measured else step
+                    step = fitting(chunk.sizes, count) if bodies and not wanted.sizes else step
                     yield chunk
                 elif looking is None and reading is None:
                     return
@@ -305,54 +310,45 @@ class QueueScan:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
 
-    async def member(self, queue: str, id: bytes, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
+    async def member(self, queue: str, id: bytes, *, bodies: bool, sizes: bool) -> ScanChunk:
         """Look up one message by its id, as ``chunks`` would read it; the chunk is empty if it is not there."""
-        time, depth, score = await self._runner.ask(
-            ("TIME",), ("ZCARD", self._keys.messages(queue)), ("ZSCORE", self._keys.messages(queue), id)
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        at_ms, ((score, rc, fr),), (depth,) = await scores_and_counts(
+            self._runner, zset, attributes, [id], ("ZCARD", zset)
         )
-        ids, scores = ([], []) if score is None else ([id], [score])
-        found = ScanChunk.unread(clock_ms(time), depth, ids, scores)
-        return await self.read(queue, found, counts=counts, bodies=bodies, sizes=sizes)
+        found = ScanChunk(at_ms, depth, ([id], [score], [rc], [fr], [0], [None]), read=_COUNTS)
+        return await self.read(queue, found.kept([score is not None]), bodies=bodies, sizes=sizes)
 
-    async def read(self, queue: str, found: ScanChunk, *, counts: bool, bodies: bool, sizes: bool) -> ScanChunk:
-        """Read more fields of messages, as ``chunks`` does; what was read before is kept."""
-        wanted = await self._wanted(queue, counts, bodies, sizes)
-        ids, scores, rcs, frs, _, _ = found.columns
-        group = _Group(found.at_ms, found.depth, ids, scores, await self._sizes(wanted, ids))
-        groups = _groups(group) if bodies and wanted.measured else (group,)
-        chunk = _joined(group, [await self._read(wanted, each) for each in groups])
-        columns = chunk.columns
-        if not counts:
-            kept = dict(zip(ids, zip(rcs, frs, strict=True), strict=True))
-            columns = (*columns[:2], *([kept[id][place] for id in columns[0]] for place in range(2)), *columns[4:])
-        read = chunk.read | (found.read & {"counts"})
-        return ScanChunk(found.at_ms, found.depth, columns, chunk.too_long, read=read)
+    async def read(self, queue: str, found: ScanChunk, *, bodies: bool, sizes: bool) -> ScanChunk:
+        """Read bodies, and their sizes, of messages that were found, as ``chunks`` does."""
+        wanted = await self._wanted(queue, False, bodies, sizes)
+        sized = await self._sized(wanted, found)
+        return _joined([await self._read(wanted, each) for each in _groups(sized)]) if bodies else sized
 
     async def _wanted(self, queue: str, counts: bool, bodies: bool, sizes: bool) -> _Wanted:
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        measured = sizes
-        if bodies:
+        if bodies and not sizes:
             (maxsize,) = await self._runner.ask(("HGET", attributes, "maxsize"))
-            measured = sizes or not is_limited(maxsize)
-        return _Wanted(zset, attributes, counts, bodies, measured)
+            sizes = not is_limited(maxsize)
+        return _Wanted(zset, attributes, counts, bodies, sizes)
 
-    async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, _Group]:
+    async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, ScanChunk]:
         """Scan one step from the cursor; return the next cursor, None at the end, and the messages found."""
-        time, depth, (following, found) = await self._runner.ask(
-            ("TIME",), ("ZCARD", wanted.zset), ("ZSCAN", wanted.zset, cursor, "COUNT", step)
-        )
+        walk = ("ZSCAN", cursor, "COUNT", step)
+        zset, attributes, counts = wanted.zset, wanted.attributes, wanted.counts
+        following, found = await walked(self._runner, zset, attributes, walk, counts=counts, sizes=wanted.sizes)
         part.check_step(cursor, following)
-        ids, scores = found[::2], found[1::2]
         if part.oversteps(following):
             beyond = await self._beyond(wanted, following, step, part)
-            kept = [id not in beyond for id in ids]
-            ids, scores = list(compress(ids, kept)), list(compress(scores, kept))
-        at_ms = clock_ms(time)
-        group = _Group(at_ms, depth, ids, scores, await self._sizes(wanted, ids))
-        return None if part.has_reached_end(following) else following, group
+            found = found.kept([id not in beyond for id in found.ids])
+        if counts:
+            found = await with_counts(self._runner, zset, attributes, found)
+        return None if part.has_reached_end(following) else following, await self._sized(wanted, found)
 
-    async def _sizes(self, wanted: _Wanted, ids: Sequence[bytes]) -> list[int] | None:
-        return await sizes_of(self._runner, wanted.attributes, ids) if wanted.measured else None
+    async def _sized(self, wanted: _Wanted, found: ScanChunk) -> ScanChunk:
+        if not wanted.sizes or "size" in found.read:
+            return found
+        return found.with_columns(4, await sizes_of(self._runner, wanted.attributes, found.ids), read=("size",))
 
     async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
         """Return the ids between the end of the part and the cursor: a step does not stop where a part ends."""
@@ -364,52 +360,78 @@ class QueueScan:
             beyond.update(found[::2])
         return beyond
 
-    async def _read(self, wanted: _Wanted, group: _Group) -> ScanChunk:
-        """Read what is wanted of a group, after it was found: bodies never change."""
-        if wanted.measured or not wanted.bodies:
-            return await self._read_group(wanted, group)
+    async def _read(self, wanted: _Wanted, group: ScanChunk) -> ScanChunk:
+        """Read the bodies of a group after it was found: they never change."""
+        if "size" in group.read:
+            return await self._with_bodies(wanted, group)
         try:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
-                chunk = await self._read_group(wanted, group)
-            refuse_long(chunk.columns[4])
+                chunk = await self._with_bodies(wanted, group)
+            refuse_long(chunk.sizes)
             return chunk
         except ReplyTooLongError:
-            sizes = await sizes_of(self._runner, wanted.attributes, group.ids)
-            groups = _groups(group._replace(sizes=sizes))
-            return _joined(group, [await self._read_group(replace(wanted, measured=True), each) for each in groups])
+            sized = await self._sized(replace(wanted, sizes=True), group)
+            return _joined([await self._with_bodies(wanted, each) for each in _groups(sized)])
 
-    async def _read_group(self, wanted: _Wanted, group: _Group) -> ScanChunk:
-        short = group.short if wanted.bodies else []
-        per_call = len(short) if wanted.measured else _BODIES_PER_CALL
-        commands: list[Sequence[bytes | str | int]] = []
-        commands += [("HMGET", wanted.attributes, *part) for part in chunked(short, per_call)]
-        for part in chunked(group.ids if wanted.counts else (), _COUNTS_PER_CALL):
-            names = [b""] * (2 * len(part))
-            names[::2], names[1::2] = [id + b":rc" for id in part], [id + b":fr" for id in part]
-            commands.append(("HMGET", wanted.attributes, *names))
-        values = [value for reply in await self._runner.ask(*commands) for value in reply]
-        read, counts = values[: len(short)], values[len(short) :]
-        ids, sizes = group.ids, group.sizes
-        nothing: list[bytes | None] = [None] * len(ids)
-        rcs, frs = (counts[::2], counts[1::2]) if wanted.counts else (nothing, nothing)
-        if not wanted.bodies:
-            known = [0] * len(ids) if sizes is None else sizes
-            columns = (ids, group.scores, rcs, frs, known, nothing)
-            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
-        if None not in read and len(read) == len(ids):
-            known = list(map(len, read))
-            columns = (ids, group.scores, rcs, frs, known, read)
-            return ScanChunk(group.at_ms, group.depth, columns, read=wanted.read)
-        bodies = dict(zip(group.short, read, strict=True))
+    async def _with_bodies(self, wanted: _Wanted, group: ScanChunk) -> ScanChunk:
+        ids, sizes, per_call = group.ids, group.sizes, _BODIES_PER_CALL
+        if "size" in group.read:
+            ids = [id for id, size in zip(ids, sizes, strict=True) if size <= SCAN_BODY_BYTES]
+            per_call = len(ids)
+        commands: list[Sequence[bytes | str]] = [("HMGET", wanted.attributes, *part) for part in chunked(ids, per_call)]
+        replies = await self._runner.ask(*commands)
+        read = [body for reply in replies for body in reply]
+        if None not in read and len(read) == len(group):
+            sizes = sizes if "size" in group.read else list(map(len, read))
+            return group.with_columns(4, sizes, read, read=("size", "body"))
+        bodies = dict(zip(ids, read, strict=True))
         without = [id for id, body in bodies.items() if body is None]
         # Either the message has left the queue since it was found, or it has no body.
         scores = await self._runner.ask(*(("ZSCORE", wanted.zset, id) for id in without))
         left = {id for id, score in zip(without, scores, strict=True) if score is None}
-        known = [len(bodies.get(id) or b"") for id in ids] if sizes is None else sizes
-        there = [id not in left for id in ids]
-        columns = (ids, group.scores, rcs, frs, known, [bodies.get(id) for id in ids])
-        kept = tuple(list(compress(column, there)) for column in columns)
-        return ScanChunk(group.at_ms, group.depth, kept, len(ids) - len(read), read=wanted.read)
+        if "size" not in group.read:
+            sizes = [len(bodies.get(id) or b"") for id in group.ids]
+        whole = group.with_columns(4, sizes, [bodies.get(id) for id in group.ids], read=("size", "body"))
+        return replace(whole.kept([id not in left for id in group.ids]), too_long=len(group) - len(read))
+
+
+_COUNTS: frozenset[ReadField] = frozenset(("counts",))
+
+
+async def walked(
+    runner: ScriptRunner,
+    zset: bytes,
+    attributes: bytes,
+    walk: Sequence[bytes | str | int],
+    *,
+    counts: bool,
+    sizes: bool = False,
+) -> tuple[bytes, ScanChunk]:
+    """Take a step through a queue by ZSCAN or ZRANGE, written without the key; return the next cursor, and what it met.
+
+    With ``counts``, the score, rc and fr of a message are those of one moment, and ``sizes`` are read too. If scripts
+    are refused, neither is read: ``with_counts`` adds the counts. A ZRANGE has no cursor: it is 0.
+    """
+    if counts:
+        with suppress(ScriptsRefusedError):
+            reply = await runner.run(COUNTED_STEP, (zset, attributes), (int(sizes), *walk))
+            now, depth, cursor, found, values, lengths = reply
+            chunk = ScanChunk.unread(int(now), depth, found[::2], found[1::2])
+            chunk = chunk.with_columns(2, values[::2], values[1::2], read=_COUNTS)
+            return cursor, chunk.with_columns(4, lengths, read=("size",)) if sizes else chunk
+    command, *rest = walk
+    clock, depth, reply = await runner.ask(("TIME",), ("ZCARD", zset), (command, zset, *rest))
+    cursor, found = reply if command == "ZSCAN" else (b"0", reply)
+    return cursor, ScanChunk.unread(clock_ms(clock), depth, found[::2], found[1::2])
+
+
+async def with_counts(runner: ScriptRunner, zset: bytes, attributes: bytes, found: ScanChunk) -> ScanChunk:
+    """Read the counts of messages, unless they were read, and their scores again; those that have left are left out."""
+    if "counts" in found.read or not len(found):
+        return replace(found, read=found.read | _COUNTS)
+    at_ms, rows, _ = await scores_and_counts(runner, zset, attributes, found.ids)
+    chunk = replace(found, at_ms=at_ms).with_columns(1, *zip(*rows, strict=True), read=_COUNTS)
+    return chunk.kept([score is not None for score, _, _ in rows])
 
 
 def refuse_long(sizes: Sequence[int]) -> None:
@@ -455,42 +477,30 @@ async def sent(runner: ScriptRunner, work: Coroutine[Any, Any, T]) -> asyncio.Ta
     return task
 
 
-def _joined(group: _Group, parts: Sequence[ScanChunk]) -> ScanChunk:
-    """Join the chunks of a group."""
+def _joined(parts: Sequence[ScanChunk]) -> ScanChunk:
+    """Join chunks of one step."""
     columns = tuple([value for part in parts for value in part.columns[place]] for place in range(6))
-    too_long = sum(part.too_long for part in parts)
-    return ScanChunk(group.at_ms, group.depth, columns, too_long, read=parts[0].read)
+    return replace(parts[0], columns=columns, too_long=sum(part.too_long for part in parts))
 
 
-def _fresh(found: _Group, seen: Seen) -> _Group:
-    """Leave out what was returned before."""
-    fresh = seen.fresh(found.ids, found.depth)
-    if fresh is None:
-        return found
-    sizes = None if found.sizes is None else list(compress(found.sizes, fresh))
-    return found._replace(ids=list(compress(found.ids, fresh)), scores=list(compress(found.scores, fresh)), sizes=sizes)
-
-
-def _groups(group: _Group) -> Iterator[_Group]:
-    """Split measured messages into groups whose bodies one call may read."""
-    sizes, start, budget = group.sizes or (), 0, SCAN_BODY_BYTES
-    for stop, size in enumerate(sizes):
+def _groups(found: ScanChunk) -> Iterator[ScanChunk]:
+    """Split messages, if their sizes are known, into groups whose bodies one call may read."""
+    if "size" not in found.read:
+        yield found
+        return
+    start, budget = 0, SCAN_BODY_BYTES
+    for stop, size in enumerate(found.sizes):
         if size > SCAN_BODY_BYTES:
             continue
         if size > budget:
-            yield _cut(group, start, stop)
+            yield found.between(start, stop)
             start, budget = stop, SCAN_BODY_BYTES
         budget -= size
-    if start < len(sizes) or not sizes:
-        yield _cut(group, start, len(sizes))
+    if start < len(found) or not len(found):
+        yield found.between(start, len(found))
 
 
-def _cut(group: _Group, start: int, stop: int) -> _Group:
-    sizes = None if group.sizes is None else group.sizes[start:stop]
-    return group._replace(ids=group.ids[start:stop], scores=group.scores[start:stop], sizes=sizes)
-
-
-def fitting(sizes: Sequence[int] | None, count: int) -> int:
+def fitting(sizes: Sequence[int], count: int) -> int:
     """Return how many messages of such sizes a round trip may take, to limit memory."""
-    total = sum(sizes or ())
-    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if sizes and total else count
+    total = sum(sizes)
+    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if total else count

@@ -24,6 +24,7 @@ from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
 from rsmq_tui.protocol.rsmq.pages import scores_and_counts
 from rsmq_tui.protocol.rsmq.scan import (
     CHUNK_MESSAGES,
+    COUNTED_MESSAGES,
     UNMEASURED_BYTES_MAX,
     WINDOW_IDS,
     ScanChunk,
@@ -33,6 +34,8 @@ from rsmq_tui.protocol.rsmq.scan import (
     fitting,
     refuse_long,
     sent,
+    walked,
+    with_counts,
 )
 from rsmq_tui.protocol.validation import is_limited
 
@@ -144,15 +147,22 @@ class QueueRanges:
         return int(depth)
 
     async def chunks(
-        self, queue: str, bounds: ScoreRange = EVERY_SCORE, *, remember: bool = True, count: int = CHUNK_MESSAGES
+        self,
+        queue: str,
+        bounds: ScoreRange = EVERY_SCORE,
+        *,
+        counts: bool = False,
+        remember: bool = True,
+        count: int = CHUNK_MESSAGES,
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield every message whose score stays in the range, in order of scores, about ``count`` at a time.
 
-        Only ids and scores are read: ``QueueScan.read`` reads more. A message whose score does not change comes once;
-        one whose score rises meanwhile comes at most once with ``remember``, which takes 8 bytes of each and up to
-        65,536 ids.
+        ``counts`` is as in ``QueueScan.chunks``; ``QueueScan.read`` reads bodies and sizes. A message whose score does
+        not change comes once; one whose score rises meanwhile comes at most once with ``remember``, which takes 8 bytes
+        of each and up to 65,536 ids.
         """
         zset, met = self._keys.messages(queue), _Met() if remember else None
+        attributes, count = self._keys.attributes(queue), min(count, COUNTED_MESSAGES) if counts else count
         low, cut_low = _bound(bounds.low, bisect_left, bisect_right)
         high, cut_high = _bound(bounds.high, bisect_right, bisect_left)
         start, last = 0, (low, b"")
@@ -161,29 +171,27 @@ class QueueRanges:
             start = max(0, before - _OVERLAP)
         while True:
             asked = count + _OVERLAP if start else count
-            at_ms, depth, found = await self._page(zset, start, start + asked - 1)
-            ids, scores = found[::2], found[1::2]
-            values = list(map(float, scores))
+            walk = ("ZRANGE", start, start + asked - 1, "WITHSCORES")
+            _, page = await walked(self._runner, zset, attributes, walk, counts=counts)
+            ids = page.ids
+            values = list(map(float, page.columns[1]))
             places = list(zip(values, ids, strict=True))
             if start and (not places or places[0] > last):
                 # Messages in between may have been skipped.
-                start = max(0, min(start, depth) - count)
+                start = max(0, min(start, page.depth) - count)
                 continue
             first, stop = max(bisect_right(places, last), cut_low(values, low)), cut_high(values, high)
-            fresh = [place for place in range(first, stop) if met is None or met.is_new(ids[place])]
-            if fresh:
-                chosen = [ids[place] for place in fresh], [scores[place] for place in fresh]
-                yield ScanChunk.unread(at_ms, depth, *chosen)
+            chosen = page.between(first, stop)
+            if met is not None:
+                chosen = chosen.kept([met.is_new(id) for id in chosen.ids])
+            if counts:
+                chosen = await with_counts(self._runner, zset, attributes, chosen)
+            if len(chosen):
+                yield chosen
             if stop < len(ids) or len(ids) < asked:
                 return
             last = max(last, places[-1])
             start = max(start + len(ids) - _OVERLAP, 1)
-
-    async def _page(self, zset: bytes, start: int, stop: int) -> tuple[int, int, list[bytes]]:
-        time, depth, found = await self._runner.ask(
-            ("TIME",), ("ZCARD", zset), ("ZRANGE", zset, start, stop, "WITHSCORES")
-        )
-        return clock_ms(time), depth, found
 
 
 def _bound(raw: bytes, inclusive: _Cut, exclusive: _Cut) -> tuple[float, _Cut]:
@@ -270,11 +278,14 @@ class BodyScan:
                 looking.cancel()
                 await asyncio.gather(looking, return_exceptions=True)
 
-    async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> list[RawMessage]:
-        """Return the messages of these bodies, with their scores and counts; bodies without a message are left out."""
+    async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> tuple[int, list[RawMessage]]:
+        """Return the messages of these bodies, with their scores and counts, and the server's time.
+
+        Bodies without a message are left out.
+        """
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        _, found = await scores_and_counts(self._runner, zset, attributes, ids)
-        return [
+        at_ms, found, _ = await scores_and_counts(self._runner, zset, attributes, ids)
+        return at_ms, [
             raw_message((id, score, rc, fr, len(body), body))
             for id, (score, rc, fr), body in zip(ids, found, bodies, strict=True)
             if score is not None

@@ -11,6 +11,7 @@ in that key's place (``pcall``), and does not affect the others.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, FOREIGN_FIELDS
@@ -21,19 +22,26 @@ from rsmq_tui.protocol.replies import (
     blob,
     blobs,
     count,
+    cursor,
     either,
     integer,
     moment,
     number,
     optional,
+    optional_blobs,
     record,
+    scored,
 )
 
 ReplyShape = Callable[[Sequence[bytes], Sequence[Argument]], Shape]
 
 
+def _anything_at_all(reply: Any) -> bool:
+    return True
+
+
 def _anything(keys: Sequence[bytes], arguments: Sequence[Argument]) -> Shape:
-    return lambda reply: True
+    return _anything_at_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,6 +570,40 @@ return {now, depth, ready, start, rows}
 """,
     reply=lambda keys, arguments: record(moment, count, count, count, array(_PEEKED)),
 )
+
+# KEYS as above; ARGV 1 for sizes or 0, then a ZSCAN, or a ZRANGE with scores, without its key. The time, the depth, the
+# next cursor, what was found, and rc and fr of each message found: a receive changes score, rc and fr, so they must be
+# read together. Last the lengths of their bodies, or nothing.
+COUNTED_STEP = Script(
+    """
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local cursor, found = '0', redis.call(ARGV[2], KEYS[1], unpack(ARGV, 3))
+if ARGV[2] == 'ZSCAN' then cursor, found = found[1], found[2] end
+local values, sizes = {}, {}
+for first = 1, #found, 500 do
+  local names = {}
+  for n = first, math.min(first + 499, #found), 2 do
+    names[n - first + 1], names[n - first + 2] = found[n] .. ':rc', found[n] .. ':fr'
+  end
+  for n, value in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do values[first + n - 1] = value end
+end
+if ARGV[1] == '1' then
+  for n = 1, #found, 2 do sizes[(n + 1) / 2] = redis.call('HSTRLEN', KEYS[2], found[n]) end
+end
+return {now, redis.call('ZCARD', KEYS[1]), cursor, found, values, sizes}
+""",
+    reply=lambda keys, arguments: partial(_is_counted_step, with_sizes=arguments[0] == 1),
+)
+
+
+def _is_counted_step(reply: Any, *, with_sizes: bool) -> bool:
+    if not record(moment, count, cursor, scored, _anything_at_all, array(count))(reply):
+        return False
+    # There are as many counts as ids and scores.
+    many = len(reply[3])
+    return optional_blobs(many)(reply[4]) and len(reply[5]) == (many // 2 if with_sizes else 0)
+
 
 # KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.
 SIZES = Script(

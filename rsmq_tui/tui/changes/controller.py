@@ -1,7 +1,7 @@
 """From a key to a change: form, preview, run, and report."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,9 +14,10 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
@@ -86,9 +87,13 @@ def doing(action: "Action") -> str:
 _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
 
 
+# Ends the outcome of a change, while the key takes back that change.
+UNDOES = " · u undoes"
+
+
 def end_of(report: "Report") -> ChangeTold:
     """Return the outcome of a change."""
-    undoes = " · u undoes" if report.undoable and report.name != "undo" else ""
+    undoes = UNDOES if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if report.name in _TAKING else 0
     retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
@@ -171,6 +176,9 @@ class ChangeController:
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
         self._skipped: tuple[WatchedServer, Action, Scope] | None = None
+        # What an undo would take back, by place, namespace and queue, and the version of the journal that says so.
+        self._undoable: dict[tuple[str, str, str | None], tuple[object, Change | None]] = {}
+        self.is_told_undoable = True
 
     @property
     def is_running(self) -> bool:
@@ -225,6 +233,48 @@ class ChangeController:
         if self._may_begin(site):
             self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
 
+    def undo_words(self, site: WatchedServer, queue: str | None) -> str:
+        """Return what an undo takes back: undo delete 5; empty if there is nothing."""
+        triage = site.triage_in_use
+        _, change = self._undoable.get((site.place, triage.ns, queue), (None, None)) if triage else (None, None)
+        return "" if change is None else f"undo {change.name} {compact(change.done)}"
+
+    def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
+        """Look up what an undo takes back, if the journal has changed since."""
+        triage = site.triage_in_use
+        # A screen that is shown before the first change must not wait for what only changes need.
+        if triage is None or not site.can_change or self.is_running:
+            return
+        known, version = self._undoable.get((site.place, triage.ns, queue)), triage.journal_version
+        if known is None or known[0] != version:
+            work = partial(self._look_up_undo, site, queue, version)
+            _: Worker[None] = self._app.run_worker(work, group="undo", exclusive=True)
+        elif version is not None:
+            self._show_undo(known[1])
+
+    async def _look_up_undo(self, site: WatchedServer, queue: str | None, version: object) -> None:
+        from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
+
+        ns, found = site.triage.ns, None
+        if version is not None:
+            # What is wrong with the journal is shown when it is used.
+            with suppress(TriageError):
+                found = await site.triage.last_undoable(queue)
+        self._undoable[site.place, ns, queue] = version, found
+        if version is not None:
+            self._show_undo(found)
+        for hints in self._app.screen.query("KeyHints").results(Painted):
+            hints.repaint()
+
+    def _show_undo(self, found: "Change | None") -> None:
+        """Leave out of the last outcome that it can be undone, if that is another change, or none."""
+        told = self.told
+        is_undoable = told is None or told.change is None or (found is not None and found.change == told.change)
+        if is_undoable != self.is_told_undoable:
+            self.is_told_undoable = is_undoable
+            for line in self._app.screen.query("ChangeLine").results(Painted):
+                line.repaint()
+
     def retry_skipped(self) -> None:
         """Preview the last change for the messages that it skipped because they were received meanwhile."""
         if self._skipped is None:
@@ -244,7 +294,7 @@ class ChangeController:
             if self._is_busy() or self._app.screen is not screen:
                 return
             screen.dismiss()
-            self._start(site, self._export(site, queue, scope, path), "exporting", None)
+            self._start(site, partial(self._export, site, queue, scope, path), "exporting", None)
 
         screen = FormScreen(
             export_form(queue),
@@ -274,7 +324,7 @@ class ChangeController:
         # Namespaces of one server share a journal.
         if site.can_change and site.can_export and server not in self._recovered:
             self._recovered.add(server)
-            self._app.call_after_refresh(lambda: self._app.run_worker(self._recover(site), group="recover"))
+            self._app.call_after_refresh(self._app.run_worker, partial(self._recover, site), group="recover")
 
     async def aclose(self) -> None:
         """Cancel what is still running; the next start settles it."""
@@ -346,21 +396,21 @@ class ChangeController:
             behind.dismiss()
         self._run = run = site.triage.run(preview)
         self._skipped = None
-        self._start(site, self._make(site, run, scope), doing(preview.action), preview.count)
+        self._start(site, partial(self._make, site, run, scope), doing(preview.action), preview.count)
 
     def _start(
-        self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold], words: str, planned: int | None
+        self, site: WatchedServer, work: Callable[[], Awaitable[ChangeTold]], words: str, planned: int | None
     ) -> None:
         self._is_stopping = False
         self._ended.clear()
         self._tell(ChangeTold(words, is_running=True, planned=planned))
-        self._worker = self._app.run_worker(self._to_end(site, work), name=words, group="change")
+        self._worker = self._app.run_worker(partial(self._to_end, site, work), name=words, group="change")
 
-    async def _to_end(self, site: WatchedServer, work: Coroutine[Any, Any, ChangeTold]) -> None:
+    async def _to_end(self, site: WatchedServer, work: Callable[[], Awaitable[ChangeTold]]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
-            told = await work
+            told = await work()
         except TriageError as error:
             told = ChangeTold(f"it failed: {error}", is_alarm=True)
         finally:
@@ -388,9 +438,11 @@ class ChangeController:
         exported: Exported | None = None
         async with aclosing(site.triage.export(queue, scope, path)) as parts:
             async for exported in parts:
-                seeing = exported.seeing
+                progress = exported.progress
                 left_out = exported.cut + exported.gone + exported.unsearched
-                self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth), skipped=left_out)
+                self._tell_progress(
+                    "exporting", progress.scanned, max(progress.scanned, progress.depth), skipped=left_out
+                )
                 if self._is_stopping:
                     return ChangeTold("export cancelled: no file was written")
         return end_of_export(exported, path)
@@ -422,6 +474,7 @@ class ChangeController:
 
     def _tell(self, told: ChangeTold | None) -> None:
         self.told = told
+        self.is_told_undoable = True
         self._tell_screens(told)
         if told is not None and not told.is_running:
             self._app.set_timer(TOLD_S, partial(self._forget, told))

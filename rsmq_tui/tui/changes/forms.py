@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input, Static, TextArea
 
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
@@ -284,11 +284,19 @@ class FormScreen(Dialog[None], Generic[T]):
     def _cancel(self) -> None:
         self.dismiss()
 
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(TickBox.Changed)
+    def _forget_problem(self) -> None:
+        """Remove what was wrong with the answers before."""
+        self._is_warned = False
+        self._tell("")
+
     @on(Input.Submitted)
     @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
     def _submit(self) -> None:
-        self.run_worker(self._build(self._answers()), group="form", exclusive=True)
+        self._build(self._answers())
 
     def action_close(self) -> None:
         """Close; an edited text is discarded only on the second request."""
@@ -299,6 +307,7 @@ class FormScreen(Dialog[None], Generic[T]):
             return
         self.dismiss()
 
+    @work(group="form", exclusive=True)
     async def _build(self, answers: Answers) -> None:
         try:
             # In a thread: it may read a file.

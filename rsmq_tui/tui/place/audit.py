@@ -14,6 +14,7 @@ from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
@@ -123,9 +124,10 @@ class AuditScreen(DashboardScreen):
         findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
         self.dashboard.changes.fix(self.site, chosen.queue, tuple(findings), self._ns)
 
-    def action_undo(self) -> None:
-        """Preview the undo of the last change."""
-        self.dashboard.changes.undo(self.site, self.queue)
+    @property
+    def undo_scope(self) -> tuple[WatchedServer, str | None]:
+        """The last change of the queue, or of the namespace if all of its queues are audited."""
+        return self.site, self.queue
 
     def _follow_change(self, told: ChangeTold) -> None:
         if told is self._told:

@@ -11,6 +11,7 @@ from rsmq_tui.protocol import name_bytes
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 
 
 class Marks:
@@ -223,9 +224,10 @@ class ActingScreen(DashboardScreen):
         else:
             self._edit(self.chosen_id)
 
-    def action_undo(self) -> None:
-        """Preview the undo of the last change of this queue."""
-        self.dashboard.changes.undo(self.site, self.queue)
+    @property
+    def undo_scope(self) -> tuple[WatchedServer, str | None]:
+        """The last change of this queue is undone."""
+        return self.site, self.queue
 
     def action_retry_skipped(self) -> None:
         """Preview the last change again, for the messages that it skipped because they were received."""

@@ -6,14 +6,16 @@ from rich.cells import cell_len
 from textual.color import Color
 from textual.strip import Strip
 
+from rsmq_tui.history.analysis.values import DOWN
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, duration, plural, printable
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
+    from rsmq_tui.history.names import Place
     from rsmq_tui.history.replay.player import Player
-    from rsmq_tui.history.replay.polls import Change
+    from rsmq_tui.history.replay.polls import Change, Turn
     from rsmq_tui.tui.replay.session import ReplaySession
 
 
@@ -40,16 +42,19 @@ def speed_words(player: "Player") -> str:
 
 
 def outcome_words(replaying: "ReplaySession") -> str:
-    """Describe the changes found by a seek, or the gap that was skipped; empty if there is nothing to say."""
+    """Describe what a seek found, or the gap that was skipped; empty if there is nothing to say."""
     told = replaying.player.told
     if told.looking_ms is not None:
-        return f"searching for a change at {clock(told.looking_ms, date=True)[:16]} …"
-    if told.changes:
-        words = ", ".join(map(_change_words, told.changes[:_CHANGES_TOLD]))
-        more = len(told.changes) - _CHANGES_TOLD
+        return f"searching at {clock(told.looking_ms, date=True)[:16]} …"
+    found = [*map(_change_words, told.changes), *map(_turn_words, told.turns)]
+    if found:
+        words = ", ".join(found[:_CHANGES_TOLD])
+        more = len(found) - _CHANGES_TOLD
         return f"{words}, and {more} more" if more > 0 else words
-    if told.sought:
+    if told.sought and told.is_queue:
         return "no verdict changes after this" if told.sought > 0 else "no verdict changed before this"
+    if told.sought:
+        return "no incident begins or ends after this" if told.sought > 0 else "no incident began or ended before this"
     if told.skipped is not None:
         lasted = duration(told.skipped.to_ms - told.skipped.from_ms)
         return f"skipped {lasted} from {clock(told.skipped.from_ms)[:8]}: nothing was recorded"
@@ -83,7 +88,7 @@ def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
     if snapshot.link.failure is not None:
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
-            ("  Press ] for the next poll, } for the next change.", "muted"),
+            ("  Press ] for the next poll, } for the next incident.", "muted"),
         ]
     return [("  No queues existed at this time.", "muted")]
 
@@ -98,11 +103,26 @@ def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list
 
 
 def _change_words(change: "Change") -> str:
-    where = printable(change.place.profile or change.place.server, 30)
+    where = _server(change.place)
     if change.queue is None:
-        return f"{where} is down" if change.after == "down" else f"{where} answers again"
+        return f"{where} is down" if change.after == DOWN else f"{where} answers again"
     before = f"{change.before} → " if change.before else "new, "
     return f"{printable(change.queue, 30)}: {before}{change.after}"
+
+
+def _turn_words(turn: "Turn") -> str:
+    """Describe an incident that begins or ends: orders begins to be stalled; orders is ok again after 12m."""
+    incident = turn.incident
+    who = _server(incident.place) if incident.queue is None else printable(incident.queue, 30)
+    if turn.is_end:
+        return f"{who} is ok again after {duration(turn.at_ms - incident.start_ms)}"
+    if incident.queue is None:
+        return f"{who} is down" if incident.verdicts[0] == DOWN else f"{who}: {incident.cause}"
+    return f"{who} begins to be {incident.verdicts[0]}"
+
+
+def _server(place: "Place") -> str:
+    return printable(place.profile or place.server, 30)
 
 
 _TICK_S = 0.25

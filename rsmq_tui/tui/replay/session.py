@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.reading import History, Span
     from rsmq_tui.history.replay.player import Player, ReplaySource
+    from rsmq_tui.monitor.incidents import Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ class ReplaySession:
         """The moment that is shown."""
         return self.player.position_ms
 
+    def shows(self, at_ms: int) -> bool:
+        """Return whether it shows that moment, and something was recorded then, an outage included."""
+        snapshot = self.player.snapshot
+        failures = [part.link.failure for part in snapshot.parts or (snapshot,)]
+        return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
+
     @property
     def span(self) -> "Span":
         """The recorded span."""
@@ -109,13 +116,17 @@ def replaying_of(
     speed: float = 60.0,
     playing: bool = True,
     clock: Callable[[], float] = time.monotonic,
+    expected: "Mapping[str, Expected] | None" = None,
 ) -> ReplaySession:
-    """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``."""
+    """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``.
+
+    Troubles that are ``expected``, by profile, are no incidents.
+    """
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
     from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
     from rsmq_tui.history.replay.replay import Replay  # noqa: PLC0415
 
-    replay = Replay(history, from_ms=from_ms, to_ms=to_ms)
+    replay = Replay(history, from_ms=from_ms, to_ms=to_ms, expected=expected)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
     return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label)

@@ -1,6 +1,7 @@
 """The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,7 +12,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 from rsmq_tui.protocol import ENDED
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.replay.banner import empty_words, outage_words
@@ -261,7 +262,8 @@ class ChangeLine(Painted):
         if told is None:
             return []
         if not told.is_running:
-            return [self.clipped([(f" {printable(told.words)}", "alarm" if told.is_alarm else "strong")])]
+            words = told.words if dashboard_of(self.app).changes.is_told_undoable else told.words.removesuffix(UNDOES)
+            return [self.clipped([(f" {printable(words)}", "alarm" if told.is_alarm else "strong")])]
         end = "stopping after the current batch" if told.is_stopping else "esc cancels"
         numbers = f"{count(told.handled)} / {count(told.planned)}" if told.planned is not None else count(told.handled)
         counts = [numbers if told.handled or told.planned is not None else ""]
@@ -306,8 +308,8 @@ class KeyHints(Painted):
         where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
         self._usable = getattr(self.screen, "usable", NO_CHANGES)
         keys = keys_of(*where, usable=self._usable)
-        leads_somewhere = getattr(self.screen, "leads_somewhere", lambda _: True)
-        hints = [key for key in keys if key.hint and leads_somewhere(key.action)]
+        hint_of = getattr(self.screen, "hint_of", lambda key: key.hint)
+        hints = [replace(key, hint=words) for key in keys if key.hint and (words := hint_of(key))]
         pinned = [key for key in hints if key.pinned]
         # On a narrow screen, more hints are worth more than wide gaps.
         gap = 2 if self.size.width < _WIDE else 3

@@ -10,8 +10,7 @@ from rsmq import RedisSMQ
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.rsmqctl.conftest import Ctl
-from tests.cli.running import state_of
-from tests.protocol.keyspace import now_ms, plant
+from tests.protocol.keyspace import everything, now_ms, plant
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_set_without_anything_to_set(ctl: Ctl, queue: str) -> None:
 def test_peek_prints_what_is_next_and_changes_nothing(ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str) -> None:
     first, second = rsmq.send_messages(queue, ["a", "b"])
     rsmq.send_message(queue, "later", delay=600)
-    before = state_of(client)
+    before = everything(client)
 
     peeked = ctl("message", "peek", "-n", queue).json
     many = ctl("message", "peek", "-n", queue, "--count", "9").lines
@@ -66,7 +65,7 @@ def test_peek_prints_what_is_next_and_changes_nothing(ctl: Ctl, client: Redis, r
     }  # fmt: skip
     assert peeked["due_ms"] == client.zscore("rsmq:orders", first)
     assert [message["id"] for message in many] == [first, second]
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_peek_finds_a_hidden_message_by_its_id(ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str) -> None:
@@ -91,7 +90,7 @@ def test_list_prints_every_message_in_order_with_its_state(ctl: Ctl, client: Red
     in_flight = rsmq.receive_message(queue)
     ready = rsmq.send_message(queue, "a" + "€" * 200)
     delayed = rsmq.send_message(queue, b"\xff", delay=100_000)
-    before = state_of(client)
+    before = everything(client)
 
     rows = ctl("message", "list", "-n", queue).lines
 
@@ -105,7 +104,7 @@ def test_list_prints_every_message_in_order_with_its_state(ctl: Ctl, client: Red
     assert "preview_base64" not in rows[0]
     assert base64.b64decode(rows[2]["preview_base64"]) == b"\xff"
     assert abs(rows[0]["sent_ms"] - now_ms(client)) < 60_000
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_list_goes_over_pages_up_to_a_count_and_says_how_many_there_are(ctl: Ctl, rsmq: Rsmq, queue: str) -> None:

@@ -10,7 +10,7 @@ from redis import Redis
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.rsmqctl.conftest import Ctl
-from tests.cli.running import state_of
+from tests.protocol.keyspace import everything
 from tests.protocol.responder import Responder
 
 ID = "g7aoitedg36TbsB8eP2yPY8XgaLwfKN3"
@@ -44,10 +44,10 @@ def test_a_queue_that_is_not_there(ctl: Ctl, client: Redis, command: str) -> Non
 
 
 def test_a_queue_that_is_already_there(ctl: Ctl, client: Redis, queue: str) -> None:
-    before = state_of(client)
+    before = everything(client)
     done = ctl("queue", "create", "-n", queue, "-t", "1")
     assert (done.status, done.out, done.err) == (1, "", "Queue already exists: orders\n")
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_read_only_refuses_every_change(
     ctl: Ctl, client: Redis, rsmq: Rsmq, queue: str, command: str, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rsmq.send_message(queue, "a")
-    before = state_of(client)
+    before = everything(client)
     if by == "env":
         monkeypatch.setenv("RSMQ_TUI_READ_ONLY", "1")
 
@@ -117,7 +117,7 @@ def test_read_only_refuses_every_change(
         f"rsmqctl: this is read-only, and `{command}` would change the queue; `message peek`, `message "
         "list` and `queue describe` only read\n"
     )
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("command", [command for command in READS if not command.endswith("-i")])

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.rsmqctl.conftest import Ctl
-from tests.cli.running import state_of
+from tests.protocol.keyspace import everything
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def test_a_profile_names_the_server_and_its_namespace(anywhere: Ctl, client: Red
 
 def test_a_read_only_profile_refuses_changes(anywhere: Ctl, client: Redis, config: str) -> None:
     Rsmq(client, "jobs").create_queue("q")
-    before = state_of(client)
+    before = everything(client)
 
     for arguments in (["message", "send", "-m", "a"], ["message", "receive"], ["queue", "delete"]):
         done = anywhere("--config", config, "--profile", "careful", *arguments, "-n", "q")
         assert (done.status, done.out) == (1, "")
         assert done.err.startswith(f"rsmqctl: this is read-only, and `{arguments[0]} {arguments[1]}` would change")
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_the_default_profile_is_used_where_nothing_names_a_server(

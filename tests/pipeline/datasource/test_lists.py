@@ -20,8 +20,7 @@ from rsmq_tui.pipeline.datasource.writing import Written
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import LISTS_NS, item_id
-from tests.cli.running import state_of
-from tests.protocol.keyspace import now_ms
+from tests.protocol.keyspace import everything, now_ms
 
 Row = dict[str, Any]
 
@@ -60,7 +59,7 @@ def mail(client: redis.Redis) -> int:
 
 
 def test_the_state_of_lists(redis_url: str, client: redis.Redis, mail: int) -> None:
-    before = state_of(client)
+    before = everything(client)
     queue_jobs, queue_mail = read(redis_url, lists="queue:*, jobs")
 
     assert [(row["queue"], row["kind"], row["ns"]) for row in (queue_jobs, queue_mail)] == [
@@ -69,11 +68,11 @@ def test_the_state_of_lists(redis_url: str, client: redis.Redis, mail: int) -> N
     assert (queue_mail["depth"], queue_mail["ready"], queue_mail["hidden"], queue_mail["expired"]) == (6, 3, 3, 1)
     assert {queue_mail[name] for name in ("totalsent", "totalrecv", "vt_s", "poison", "highest_rc")} == {None}
     assert [row["queue"] for row in read(redis_url, kind="list", queue="jobs")] == ["jobs"]
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_items(redis_url: str, client: redis.Redis, mail: int) -> None:
-    before = state_of(client)
+    before = everything(client)
     rows = read(redis_url, table="messages", kind="list", queue="queue:mail", bodies="true")
     found = {row["body"]: row for row in rows}
 
@@ -87,7 +86,7 @@ def test_items(redis_url: str, client: redis.Redis, mail: int) -> None:
     assert (found[b"a"]["id"], found[b"d"]["id"]) == (item_id("queue", 0, b"a"), item_id("processing", 0, b"d"))
     assert {(row["queue"], row["ns"], row["size"]) for row in rows} == {("queue:mail", LISTS_NS, 1)}
     assert {row[name] for row in rows for name in ("sent_ms", "rc", "fr_ms")} == {None}
-    assert state_of(client) == before
+    assert everything(client) == before
 
 
 def test_items_of_all_lists_and_none_of_what_is_none(redis_url: str, client: redis.Redis, mail: int) -> None:

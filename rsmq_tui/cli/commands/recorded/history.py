@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, look
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, look
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.history.loading import Past
 
@@ -22,6 +23,7 @@ from rsmq_tui.tui.history.loading import Past
 )
 @click.argument("out", metavar="[OUT]", required=False, help=f"the analysis (env {ANALYSIS_VARIABLE})")
 @option("--history DIR", "the history that Enter replays (default: the one that the analysis names)")
+@config
 @look
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named, or none there."""
@@ -37,7 +39,7 @@ def command(options: Options) -> int:
         return 2
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
 
-    app = RsmqApp((), past=past, ascii_only=options.ascii, theme=options.theme)
+    app = RsmqApp((), past=past, expected=expected_of(options), ascii_only=options.ascii, theme=options.theme)
     app.run()
     return app.return_code or 0
 

@@ -7,9 +7,10 @@ import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import look
+from rsmq_tui.cli.options import config, look
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import clock, printable
@@ -31,7 +32,7 @@ for them. Files that cannot be read are left out, and are named on stderr at the
 _KEYS = (
     ("p", "play and pause"),
     ("[ ]", "step from poll to poll"),
-    ("{ }", "go to the previous and next verdict change"),
+    ("{ }", "go to the previous and next begin or end of an incident; on a queue, of a verdict"),
     ("@", "go to a time"),
     ("< >", "change the speed"),
     ("m D", "mark a time, and compare another time with it"),
@@ -66,6 +67,7 @@ def _speed(text: str) -> float:
 @option("--to T", "where playing stops", name="to_text")
 @option("--speed N", "recorded seconds played per second, from 1 to 3600", _speed, default="60")
 @option("--paused", "start paused")
+@config
 @look
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` where there is none."""
@@ -101,7 +103,14 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
                 from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
                 raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
-    return replaying_of(history, from_ms=from_ms, to_ms=to_ms, speed=options.speed, playing=not options.paused)
+    return replaying_of(
+        history,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        speed=options.speed,
+        playing=not options.paused,
+        expected=expected_of(options),
+    )
 
 
 def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -> int:
