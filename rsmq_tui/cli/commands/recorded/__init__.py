@@ -5,6 +5,7 @@ pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
 record    `rsmq-tui record`: record every poll until it is stopped
 replay    `rsmq-tui replay`: the dashboard on a history
 report    `rsmq-tui report`: a post-mortem of a time range, as HTML or Markdown
+sql       `rsmq-tui sql`: query an analysis and its history with SQL
 """
 
 from importlib.util import find_spec
