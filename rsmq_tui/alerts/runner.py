@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from rsmq_tui.alerts.channels import ChannelError, Send, Write, sender
@@ -24,6 +24,8 @@ RETRY_FIRST_S, RETRY_MAX_S, GIVE_UP_S = 5.0, 60.0, 3_600.0
 # What is refused so often while newer messages are sent is lost.
 REFUSED_MAX = 3
 _WAITING_MAX = 256
+# Names for which it is kept whether their trouble is expected.
+_NAMES_MAX = 200_000
 _END_S = 5.0
 
 
@@ -187,6 +189,13 @@ class AlertRunner:
         self._shared = {name for name, channel in used.items() if channel.kind not in (BELL, TERMINAL)}
         self._without_channel = 0
         self._deliveries: dict[str, _Delivery] = {}
+        self._expected = alerts.expected
+        # Whether names are those of queues whose trouble is expected, by profile.
+        self._is_ignored = {
+            profile: lru_cache(_NAMES_MAX)(expected.holds)
+            for profile, expected in alerts.expected.items()
+            if expected.queues
+        }
         self._config_problems = alerts.problems
         self._told = told
         self._muted = muted
@@ -256,7 +265,13 @@ class AlertRunner:
                 self._defect = printable(f"a rule was not applied: {type(error).__name__}: {error}", SENTENCE_MAX)
 
     def _apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str, now_ms: int, wall_s: float) -> None:
+        expected, is_ignored = self._expected.get(profile), self._is_ignored.get(profile)
+        if expected is not None and expected.covers(wall_s * 1000):
+            # What goes on after it begins then.
+            return
         muted = self._muted(snapshot)
+        if is_ignored is not None:
+            muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name))}
         found = self._rules.take(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
         for message, news in found:
             if self._told is not None:

@@ -116,12 +116,12 @@ class AlertStore:
         change = "since_ms = excluded.since_ms, told_ms = excluded.told_ms, over_ms = NULL WHERE over_ms IS NOT NULL"
         return self._news(f"{_INSERT} {change}", since_ms, values)
 
-    def repeat(self, topic: Topic, names: Sequence[str], repeat_ms: int, wall_ms: int) -> Sequence[str]:
+    def repeat(self, topic: Topic, since_ms: Mapping[str, int], repeat_ms: int, wall_ms: int) -> Sequence[str]:
         """Note that these queues are told again, and return those that no other program has told since."""
         before_ms = wall_ms - repeat_ms + _REPEAT_SLACK_MS
-        values = ((wall_ms, *_raw(topic), name_bytes(name), before_ms) for name in names)
-        query = f"UPDATE told SET told_ms = ? WHERE {_OF_TOPIC} AND queue = ? AND told_ms <= ?"
-        return self._news(query, names, values)
+        values = ((*_raw(topic), name_bytes(name), since, wall_ms, None, before_ms) for name, since in since_ms.items())
+        change = "told_ms = excluded.told_ms, over_ms = NULL WHERE told_ms <= ?"
+        return self._news(f"{_INSERT} {change}", since_ms, values)
 
     def end(self, topic: Topic, since_ms: Mapping[str, int], wall_ms: int) -> Sequence[str]:
         """Note that it is over for these queues, and return those of which no other program has told that."""

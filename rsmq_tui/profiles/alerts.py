@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import read_span, read_whole
 from rsmq_tui.profiles import values
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
@@ -108,11 +109,15 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Alerts:
-    """The rules and channels of a configuration file, and the mistakes in others, each with its line."""
+    """The rules and channels of a configuration file, and the mistakes in others, each with its line.
+
+    Nothing is sent for troubles that are ``expected``, by profile.
+    """
 
     rules: tuple[Rule, ...] = ()
     channels: Mapping[str, Channel] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    expected: Mapping[str, Expected] = field(default_factory=dict)
 
 
 def read_alerts(content: Mapping[str, Any], mistakes: Mistakes, *, others_may_read: bool) -> Alerts:

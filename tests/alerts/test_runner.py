@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,13 @@ import pytest
 from rsmq_tui.alerts.channels import ChannelError
 from rsmq_tui.alerts.message import Affected, Message, State
 from rsmq_tui.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
+from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.profiles.alerts import Alerts, Channel, Rule, read_condition
 from tests.alerts.made import message
 from tests.events.made import polled, state
+from tests.monitor.timing import FakeClock
 
 _PATIENCE_S = 100.0
 
@@ -159,8 +163,8 @@ def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
         runner.close(_PATIENCE_S)
 
 
-def take(runner: AlertRunner, *names: str) -> None:
-    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), "")
+def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
+    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
 
 
 def test_messages_go_to_the_channels_of_their_rule() -> None:
@@ -214,3 +218,66 @@ def test_it_ends_while_nothing_or_much_is_to_be_done(number: int) -> None:
         for _ in range(number):
             take(runner, "orders")
     assert len(told) == 1
+
+
+def test_what_could_not_be_sent_is_told_by_the_next_run(tmp_path: Path) -> None:
+    def told_by(*command: str, name: str) -> tuple[int, str | None]:
+        """Run until the queue is told, or until it is certain that it is not."""
+        told: list[Message] = []
+        clock, given = FakeClock(), alerts(Channel("pager", "command", command=command))
+        with running(
+            given, is_patient=True, told=told.append, store=AlertStore(tmp_path), clock=clock, wall_s=clock
+        ) as runner:
+            for _ in range(10):
+                take(runner, name)
+                clock.now_s += 1
+        return len(told), runner.unsent
+
+    assert told_by("false", name="orders") == (1, "1 message not sent")
+    assert told_by("true", name="orders") == (1, None)
+    assert told_by("true", name="orders") == (0, None)
+
+
+def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: Path) -> None:
+    got = tmp_path / "got"
+    channels = Channel("bell", "bell"), Channel("pager", "command", command=("sh", "-c", f"cat >> {got}"))
+    written: list[str] = []
+    clock = FakeClock()
+
+    applied = threading.Semaphore(0)
+
+    def muted(_: object) -> set[str]:
+        applied.release()
+        return set()
+
+    def program() -> AbstractContextManager[AlertRunner]:
+        values = {"is_patient": True, "write": written.append, "clock": clock, "wall_s": clock, "muted": muted}
+        return running(alerts(*channels), store=AlertStore(tmp_path), **values)
+
+    with program() as one, program() as two:
+        # Both know what was told before anything is: they have applied the rules when they are asked again.
+        for runner in (one, two, one, two):
+            runner.take(polled(state("orders")), Thresholds(), "")
+        for _ in range(4):
+            assert applied.acquire(timeout=_PATIENCE_S)
+        for _ in range(10):
+            for runner in (one, two):
+                take(runner, "orders")
+            clock.now_s += 1
+    assert written == ["\a", "\a"]
+    assert len(got.read_text().splitlines()) == 1
+
+
+def test_nothing_is_sent_for_what_is_expected() -> None:
+    now_s = [1_000.0]
+    expected = {"prod": Expected(("*-dead",), ((1_000_000, 2_000_000),))}
+    told: list[Message] = []
+    rules = alerts(Channel("bell", "bell"), expected=expected)
+    with running(rules, write=lambda text: None, told=told.append, wall_s=lambda: now_s[0]) as runner:
+        take(runner, "orders", profile="prod")
+        take(runner, "mail-dead", profile="test")
+        now_s[0] = 2_000.0
+        take(runner, "mail-dead", profile="prod")
+        take(runner, "orders", profile="prod")
+
+    assert [(one.profile, one.queues[0].queue) for one in told] == [("test", "mail-dead"), ("prod", "orders")]

@@ -49,8 +49,10 @@ def test_only_one_of_two_is_the_first(store: AlertStore, tmp_path: Path) -> None
     other = AlertStore(tmp_path / "state")
     assert store.begin(TOPIC, {"a": NOW_MS}, NOW_MS) == ["a"]
     assert other.begin(TOPIC, {"a": NOW_MS, "b": NOW_MS}, NOW_MS + 1) == ["b"]
-    assert other.repeat(TOPIC, ["a", "b"], 60_000, NOW_MS + 60_000) == ["a", "b"]
-    assert store.repeat(TOPIC, ["a", "b"], 60_000, NOW_MS + 61_000) == []
+    # What could not be noted before is repeated too.
+    lasting = dict.fromkeys("abc", NOW_MS)
+    assert other.repeat(TOPIC, lasting, 60_000, NOW_MS + 60_000) == ["a", "b", "c"]
+    assert store.repeat(TOPIC, lasting, 60_000, NOW_MS + 61_000) == []
     assert other.end(TOPIC, {"a": NOW_MS}, NOW_MS + 2) == ["a"]
     assert store.end(TOPIC, {"a": NOW_MS, "b": NOW_MS}, NOW_MS + 3) == ["b"]
     # It begins again.

@@ -30,7 +30,7 @@ _LEAST_WINDOWS = 5
 KNOWN_MS = _WINDOW_MS + (_LEAST_WINDOWS - 1) * _STEP_MS
 # A forecast takes some tens of microseconds: that of a queue which moves is made this often.
 FORECAST_EVERY_MS = 15_000
-HORIZON_MS = 86_400_000
+_HORIZON_MS = 86_400_000
 # Of the limit of the age: a message that waits for less is not forecast.
 WAITING_SHARE = 0.1
 
@@ -228,7 +228,7 @@ def _reached(name: str, at_ms: int, rest: float, slopes: Sequence[float]) -> Lim
         return None
     low, high = band
     soonest_ms = rest * 1000 / high
-    if soonest_ms > HORIZON_MS:
+    if soonest_ms > _HORIZON_MS:
         return None
     latest_ms = rest * 1000 / low if low > 0 else inf
-    return Limit(name, at_ms + round(soonest_ms), None if latest_ms > HORIZON_MS else at_ms + round(latest_ms))
+    return Limit(name, at_ms + round(soonest_ms), None if latest_ms > _HORIZON_MS else at_ms + round(latest_ms))
