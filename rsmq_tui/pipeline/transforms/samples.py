@@ -10,7 +10,7 @@ are then exact (nearest rank). Of more values, a sketch keeps about twice ``SKET
 
 from collections.abc import Callable, Collection
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
@@ -33,9 +33,8 @@ def with_rates(samples: DataFrame) -> DataFrame:
     ``follows`` says whether the recorder saw the queue in the poll before, within an hour. Then ``arrivals``,
     ``deletes``, ``receives`` and ``redeliveries`` are messages since that poll, and the columns with ``_s`` messages
     per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes are
-    arrivals minus the change of depth. Each receive hides a message; a delete or an expiry ends that. So receives minus
-    deletes minus the change of ``hidden`` is the number of expiries, each of which leads to a redelivery.
-    ``covered_ms`` is the time for which arrivals are known.
+    arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
+    which arrivals are known.
 
     The counters and ``interval_ms`` are dropped.
     """
@@ -52,7 +51,7 @@ def with_rates(samples: DataFrame) -> DataFrame:
     )
     arrivals, receives = _change("totalsent"), _change("totalrecv")
     deletes = _not_negative(sf.try_subtract(arrivals, _change("depth")))
-    redeliveries = _not_negative(sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden")))
+    redeliveries = _redeliveries(by_time, sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden")))
     counts = dict(zip(RATES, (arrivals, deletes, receives, redeliveries), strict=True))
     with_counts = counted.withColumns({name: sf.when(sf.col("is_counted"), count) for name, count in counts.items()})
     return (
@@ -61,6 +60,35 @@ def with_rates(samples: DataFrame) -> DataFrame:
         .drop("interval_ms", "is_counted", "earlier_ms", "totalsent", "totalrecv")
         .drop(*(f"earlier_{name}" for name in _COUNTERS))
     )
+
+
+# More messages than that between two polls are no counts of messages.
+_MESSAGES_MAX = 10**12
+
+
+def _redeliveries(by_time: WindowSpec, shown: Column) -> Column:
+    """Return the number of expiries since the row before, each of which leads to a redelivery.
+
+    A receive hides a message; a delete or an expiry ends that. So expiries are ``shown``: receives minus deletes minus
+    the change of ``hidden``. A delayed message hides itself, which lowers that number, and raises it when it becomes
+    due. So expiries are told only as far as the sum of ``shown`` exceeds its maximum in this hour and the one before,
+    and no more are taken off than were hidden. What was hidden when a recording begins may be delayed too.
+    """
+    step = sf.when(sf.col("is_counted") & (sf.abs(shown) <= _MESSAGES_MAX), shown)
+    hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))
+    total = sf.sum(sf.coalesce(step, sf.lit(0))).over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    begun = sf.col("interval_ms").isNull() | (sf.col("interval_ms") > INTERVAL_MAX_MS)
+    told = total + sf.when(begun, sf.coalesce(hidden, sf.lit(0))).otherwise(0)
+    hour = sf.floor(sf.col("at_ms") / HOUR_MS)
+    # A frame that grows takes one pass, one that slides would read an hour for each row: so the maximum is that of two
+    # hours, which begin at an even hour or at an odd one.
+    earlier = by_time.rowsBetween(Window.unboundedPreceding, -1)
+    even, odd = (
+        sf.max(sf.struct(sf.floor((hour + shift) / 2).alias("hours"), told.alias("total"))).over(earlier)["total"]
+        for shift in (0, 1)
+    )
+    delayed = sf.when(hour % 2 == 1, even).otherwise(odd) - (total - step)
+    return _not_negative(step - sf.least(delayed, sf.coalesce("earlier_hidden", sf.lit(0))))
 
 
 def _change(name: str) -> Column:

@@ -43,6 +43,8 @@ def with_rates(rows: Iterable[Row]) -> list[Row]:
     for group in grouped(rows, lambda row: (*queue_of(row), row["recorder"])).values():
         distinct = {row["at_ms"]: dict(row) for row in group}
         before: Row | None = None
+        # Receives minus deletes minus the change of hidden, in sum, by time: what shows of expiries.
+        shown: list[tuple[int, int, int]] = []
         for at_ms in sorted(distinct):
             row = distinct[at_ms]
             row.update(dict.fromkeys(("covered_ms", *RATES, *(f"{name}_s" for name in RATES))))
@@ -53,8 +55,18 @@ def with_rates(rows: Iterable[Row]) -> list[Row]:
                 and interval_ms <= HOUR_MS
                 and row["at_ms"] - before["at_ms"] == interval_ms
             )
+            step = 0
             if row["follows"]:
                 row.update(counted(row, before, interval_ms))
+                step = row["redeliveries"] or 0
+            total = (shown[-1][2] if shown else 0) + step
+            if before is not None and row["redeliveries"] is not None:
+                highest = max(told for when_ms, told, _ in shown if when_ms // HOUR_MS >= at_ms // HOUR_MS - 1)
+                delayed = min(highest - (total - step), before["hidden"] or 0)
+                row["redeliveries"] = max(0, step - delayed)
+                row["redeliveries_s"] = row["redeliveries"] / (interval_ms / 1000)
+            is_begun = interval_ms is None or interval_ms > HOUR_MS
+            shown.append((at_ms, total + ((row["hidden"] or 0) if is_begun else 0), total))
             made.append(row)
             before = row
     return made
@@ -67,7 +79,6 @@ def counted(row: Row, before: Any, interval_ms: int) -> Row:
     deleted = minus(sent, minus(row["depth"], before["depth"]))
     deleted = None if deleted is None else max(0, deleted)
     again = minus(minus(received, deleted), minus(row["hidden"], before["hidden"]))
-    again = None if again is None else max(0, again)
     counts = dict(zip(RATES, (sent, deleted, received, again), strict=True))
     rates = {f"{name}_s": None if count is None else count / (interval_ms / 1000) for name, count in counts.items()}
     return {**counts, **rates, "covered_ms": None if sent is None else interval_ms}
