@@ -200,4 +200,5 @@ def _without_urls(words: str, urls: Sequence[str]) -> str:
 
 
 # The types of apprise, by which services choose colours and signs.
-_TYPES = {State.FIRING: "failure", State.REPEATED: "failure", State.RESOLVED: "success", State.TEST: "info"}
+_TYPES = {State.FIRING: "failure", State.REPEATED: "failure", State.RESOLVED: "success", State.SUMMARY: "warning",
+          State.TEST: "info"}  # fmt: skip

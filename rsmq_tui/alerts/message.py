@@ -1,5 +1,6 @@
 """One message of an alert as an immutable value: its title and sentence for people, and its JSON."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,8 @@ _SCHEMA = 1
 # Names in the sentence, and queues in the JSON, of many.
 _NAMED = 5
 LISTED = 100
-_NAME_MAX, _TEXT_MAX = 80, 500
+_NAME_MAX, _TEXT_MAX, _PART_MAX = 80, 500, 200
+_PREFIX = "rsmq-tui: "
 
 
 class State(StrEnum):
@@ -20,6 +22,7 @@ class State(StrEnum):
     FIRING = "firing"
     REPEATED = "repeated"
     RESOLVED = "resolved"
+    SUMMARY = "summary"
     TEST = "test"
 
 
@@ -27,6 +30,7 @@ _TITLES = {
     State.FIRING: "{rule}",
     State.REPEATED: "still: {rule}",
     State.RESOLVED: "resolved: {rule}",
+    State.SUMMARY: "{rule} of {parts}",
     State.TEST: "test: {rule}",
 }
 
@@ -46,7 +50,8 @@ class Message:
     """A message about the queues of one rule in one namespace of a server, or about the server if it has none.
 
     ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
-    long the condition has held, or did; the longest of them. ``reason`` is a sentence about the server.
+    long the condition has held, or did; the longest of them. ``reason`` is a sentence about the server. A summary has
+    ``parts`` instead, the oldest first.
     """
 
     rule: str
@@ -60,15 +65,27 @@ class Message:
     count: int = 0
     lasts_ms: int | None = None
     reason: str = ""
+    parts: tuple["Message", ...] = ()
+
+    @classmethod
+    def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
+        """Return one message in place of several, which could not be sent before."""
+        return cls("summary", State.SUMMARY, "", at_ms, parts=tuple(parts))
 
     @property
     def title(self) -> str:
         """A title for people, which is printable."""
-        return f"rsmq-tui: {_TITLES[self.state].format(rule=printable(self.rule, _NAME_MAX))}"
+        rule = printable(self.rule, _NAME_MAX)
+        return f"{_PREFIX}{_TITLES[self.state].format(rule=rule, parts=plural(len(self.parts), 'message'))}"
 
     @property
     def text(self) -> str:
         """A sentence for people, which is printable."""
+        if self.parts:
+            # The last ones say what is true now.
+            last = [f"{part.title.removeprefix(_PREFIX)}: {part.text}" for part in self.parts[-_NAMED:]]
+            before = f"{count(len(self.parts) - _NAMED)} before; " if len(self.parts) > _NAMED else ""
+            return before + "; ".join(printable(each, _PART_MAX) for each in last)
         where = " ".join(filter(None, (self.profile or self.server, self.ns)))
         return printable(": ".join(filter(None, (where, self._what()))), _TEXT_MAX)
 
@@ -112,4 +129,5 @@ class Message:
             "lasts_ms": self.lasts_ms,
             "title": self.title,
             "text": self.text,
+            **({"messages": [part.as_json() for part in self.parts]} if self.parts else {}),
         }

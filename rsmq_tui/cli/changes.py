@@ -25,7 +25,7 @@ from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback
+from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope
 from rsmq_tui.triage.service import ChangeService
 
 _MB = 1_000_000
@@ -79,12 +79,12 @@ _NOTHING = "Nothing matches; there is nothing to do."
 # How many ids of skipped messages a person is told, and how many a program.
 _IDS_LISTED, _IDS_PRINTED = 20, 1_000
 
-Ask = Callable[[ChangeService, SeeingCallback], Awaitable[Preview]]
+Ask = Callable[[ChangeService, ScanCallback], Awaitable[Preview]]
 
 
 def make_change(options: Options, action: Action, place: Place, scope: Scope | None = None) -> int:
     """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
-    return make(options, lambda triage, seeing: triage.preview(action, scope, seeing), place, action.queue)
+    return make(options, lambda triage, on_progress: triage.preview(action, scope, on_progress), place, action.queue)
 
 
 def make(options: Options, ask: Ask, place: Place, queue: str | None = None) -> int:
@@ -99,7 +99,7 @@ async def _make(options: Options, triage: ChangeService, ask: Ask, queue: str | 
     try:
         await tell_what_was_interrupted(triage)
         try:
-            preview = await ask(triage, lambda seeing: line.show(seeing_words(seeing)))
+            preview = await ask(triage, lambda progress: line.show(progress_words(progress)))
         except asyncio.CancelledError:
             line.clear()
             say("interrupted before anything was changed")
@@ -165,9 +165,9 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
     )
 
 
-def seeing_words(seeing: Seeing) -> str:
+def progress_words(progress: ScanProgress) -> str:
     """Say how far a look has come."""
-    return f"{seeing.scanned:,} of about {seeing.depth:,} scanned, {seeing.matched:,} match"
+    return f"{progress.scanned:,} of about {progress.depth:,} scanned, {progress.matched:,} match"
 
 
 def _show(options: Options, preview: Preview) -> None:

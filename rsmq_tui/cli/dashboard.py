@@ -123,11 +123,12 @@ def _alerts(
 ) -> "AlertRunner | None":
     """Start the alerts of the configuration file, if it has any."""
     from rsmq_tui.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
+    from rsmq_tui.alerts.store import AlertStore  # noqa: PLC0415
 
     config = config_of(options)
     if config is None or not (config.alerts.rules or config.alerts.problems):
         return None
-    runner = AlertRunner(config.alerts, write, muted=muted)
+    runner = AlertRunner(config.alerts, write, muted=muted, store=AlertStore(state_folder()))
     runner.start()
     return runner
 

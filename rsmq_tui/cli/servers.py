@@ -85,6 +85,13 @@ def expected_of(options: Options) -> "dict[str, Expected]":
     return {} if config is None else config.expected
 
 
+def zones_of(options: Options) -> dict[str, str]:
+    """Return the time zones of the profiles that have one, by name; raises ``UsageError``."""
+    config = config_of(options)
+    profiles = [] if config is None else [config.watched, *config.profiles.values()]
+    return {profile.name: profile.zone for profile in profiles if profile.zone is not None}
+
+
 def _names(options: Options) -> tuple[str, ...]:
     given = [name.strip() for text in options.profile for name in text.split(",")]
     if given and not all(given):

@@ -50,14 +50,16 @@ _Make = Callable[..., Event]
 class Hysteresis:
     """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
 
-    ``told_ms`` is when the value that was told last began, None if that is not known.
+    ``told_ms`` is when the value that was told last began, None if that is not known. The value changed after
+    ``after_ms``, if that is known.
     """
 
-    __slots__ = ("_changes", "_span_ms", "changes", "is_flapping", "told", "told_ms", "value")
+    __slots__ = ("_changes", "_span_ms", "after_ms", "changes", "is_flapping", "told", "told_ms", "value")
 
     def __init__(self, told: Any, told_ms: int | None = None, span_ms: int = FLAP_SPAN_MS) -> None:
         self.value = self.told = told
         self.told_ms = told_ms
+        self.after_ms: int | None = None
         self.changes = 0
         self.is_flapping = False
         self._span_ms = span_ms
@@ -73,9 +75,9 @@ class Hysteresis:
         """Whether the value is none of those that it changed between before."""
         return all(value != self.value for _, value in [*self._changes][:-1])
 
-    def change(self, value: Any, at_ms: int) -> bool:
+    def change(self, value: Any, at_ms: int, after_ms: int | None = None) -> bool:
         """Note a new value, and return whether it begins to flap with it."""
-        self.value = value
+        self.value, self.after_ms = value, after_ms
         self.changes += 1
         self._changes.append((at_ms, value))
         begins = len(self._changes) == FLAPS and at_ms - self._changes[0][0] <= self._span_ms
@@ -111,6 +113,9 @@ class QueueDetector:
         self._thresholds = thresholds
         self._told = dict(told or {})
         self._last: tuple[QueueState, ...] | None = None
+        # The time of the poll before, and of the one that is being compared with it.
+        self._last_ms: int | None = None
+        self._at_ms: int | None = None
         self._was_lost = False
         self._begin_ms = 0
         # Of queues that are or were in trouble, and those of them whose verdict is not told yet.
@@ -125,7 +130,7 @@ class QueueDetector:
             self._was_lost = True
             return []
         at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last
-        self._last = queues
+        self._last, self._last_ms, self._at_ms = queues, self._at_ms, at_ms
         found: list[Event] = []
         if last is None:
             self._begin_ms = at_ms
@@ -274,7 +279,7 @@ class QueueDetector:
             return
         if verdict is known.value:
             return
-        if known.change(verdict, at_ms):
+        if known.change(verdict, at_ms, self._last_ms):
             changes = known.changes
             words = (
                 f"its verdict changes often, {verdict} now: told again when it has been the same for "
@@ -328,7 +333,7 @@ class QueueDetector:
         found.append(
             self._event(
                 changed_ms, queue.name, EventKind.VERDICT, severity, words,
-                details=details, same=verdict.value, begin_ms=begin_ms,
+                details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
             )
         )  # fmt: skip
 
@@ -343,9 +348,14 @@ class QueueDetector:
         details: Mapping[str, Any] | None = None,
         same: str = "",
         begin_ms: int | None = None,
+        after_ms: int | None = None,
     ) -> Event:
         begin_ms = at_ms if begin_ms is None else begin_ms
-        return Event(at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms)
+        after_ms = self._last_ms if after_ms is None else after_ms
+        return Event(
+            at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms,
+            after_ms=after_ms,
+        )  # fmt: skip
 
 
 def _facts(queue: QueueState) -> dict[str, Any]:

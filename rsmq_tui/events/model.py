@@ -52,7 +52,8 @@ class Event:
     it is not printable as it is. ``details`` is an object for JSON.
 
     ``run_id`` is the server's run id, empty if it is not known. Two dashboards that see the same thing give the same
-    ``same``, and nearly the same ``begin_ms``, which is when it began.
+    ``same``, and nearly the same ``begin_ms``, which is when it began; of one that was paused, it may have begun since
+    ``after_ms``, its poll before, which is not stored.
     """
 
     at_ms: int
@@ -66,6 +67,7 @@ class Event:
     same: str = ""
     begin_ms: int = 0
     run_id: str = ""
+    after_ms: int | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; a queue is named as commands name it."""

@@ -1,7 +1,7 @@
 """The events in one SQLite file in the user's state folder, which several dashboards write and read at once.
 
 Two dashboards see the same event at slightly different times. An event is left out if another writer has written one of
-the same server, queue, kind and outcome that began at nearly the same time.
+the same server, queue, kind and outcome that began at nearly the same time, or since the last poll before the event.
 """
 
 import json
@@ -114,6 +114,7 @@ class EventStore:
 
     def _write(self, event: Event, uid: str | None) -> bool:
         begin_ms, within_ms = _time(event.begin_ms), _SAME_OF_KIND_MS.get(event.kind, _SAME_MS)
+        from_ms = begin_ms if event.after_ms is None else min(begin_ms, _time(event.after_ms))
         values = (
             _time(event.at_ms), name_bytes(event.server), event.run_id, name_bytes(event.ns),
             None if event.queue is None else name_bytes(event.queue), event.kind.value, event.severity.value,
@@ -124,7 +125,7 @@ class EventStore:
             f"INSERT OR IGNORE INTO events ({', '.join(_COLUMNS[1:])}) SELECT {', '.join('?' * (len(_COLUMNS) - 1))}"
             " WHERE NOT EXISTS (SELECT 1 FROM events WHERE begin_ms BETWEEN ? AND ? AND writer != ? AND kind = ?"
             " AND same = ? AND queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?)))",
-            (*values, begin_ms - within_ms, begin_ms + within_ms, writer, kind, same, queue, ns, server, run_id),
+            (*values, from_ms - within_ms, begin_ms + within_ms, writer, kind, same, queue, ns, server, run_id),
         )
         return inserted.rowcount > 0
 

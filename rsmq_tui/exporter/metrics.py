@@ -12,6 +12,7 @@ import hashlib
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -182,6 +183,21 @@ _COUNTERS = (
 )
 
 
+# Of the messages in flight that were sampled last: the percentiles of waiting and of working times.
+_FLIGHT_TIMES = (
+    (
+        "rsmq_queue_wait_seconds",
+        "How long messages in flight waited for their first receive, of a sample of the last minute.",
+        (("0.5", attrgetter("wait_p50_ms")), ("0.95", attrgetter("wait_p95_ms"))),
+    ),
+    (
+        "rsmq_queue_work_seconds",
+        "Time since the last receive of messages in flight, of a sample of the last minute.",
+        (("0.5", attrgetter("work_p50_ms")), ("0.95", attrgetter("work_p95_ms"))),
+    ),
+)
+
+
 class ReadingsCollector(Collector):
     """Collects the metrics of some readings."""
 
@@ -265,6 +281,7 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
         "1 for the current verdict of the queue, 0 for the others.",
         (*QUEUE_LABELS, "verdict", KIND_LABEL),
     )
+    flights = [_gauge(name, words, (*QUEUE_LABELS, "quantile", KIND_LABEL)) for name, words, _ in _FLIGHT_TIMES]
     families: list[tuple[_Add, _Value]] = []
     families += ((family.add_metric, metric.value) for family, metric in zip(gauges, _GAUGES, strict=True))
     families += ((family.add_metric, metric.value) for family, metric in zip(counters, _COUNTERS, strict=True))
@@ -282,7 +299,13 @@ def _of_queues(readings: tuple[Reading, ...]) -> Iterator[Metric]:
                     add((*labels, *kind), value)
             for verdict in Verdict:
                 verdicts.add_metric((*labels, verdict.value, *kind), queue.verdict is verdict)
+            times = queue.times_at(at_ms)
+            for family, (_, _, quantiles) in zip(flights, _FLIGHT_TIMES, strict=True) if times is not None else ():
+                for quantile, ms_of in quantiles:
+                    if (time_s := _seconds(ms_of(times))) is not None:
+                        family.add_metric((*labels, quantile, *kind), time_s)
     yield from gauges
+    yield from flights
     yield verdicts
     yield from counters
 

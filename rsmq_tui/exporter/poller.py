@@ -75,7 +75,7 @@ class Reading:
         return self.snapshot if self.failure is None else None
 
 
-class Watch:
+class TargetPoller:
     """Polls a target while ``run`` runs, and answers scrapes.
 
     ``interval_s`` is the pause between polls in the background; after a failure the poller's back-off applies.
@@ -162,27 +162,27 @@ class Watch:
                 await self._asked.wait()
 
 
-class Watches:
+class TargetPollers:
     """All targets of an exporter; each is polled separately, so that a slow server does not delay the others."""
 
-    def __init__(self, watches: tuple[Watch, ...], *, max_age_s: float = 1.0, patience_s: float = 3.0) -> None:
-        self._watches = watches
+    def __init__(self, pollers: tuple[TargetPoller, ...], *, max_age_s: float = 1.0, patience_s: float = 3.0) -> None:
+        self._pollers = pollers
         self._max_age_s = max_age_s
         self.patience_s = patience_s
 
     async def run(self) -> None:
         """Poll them all until it is cancelled."""
         async with asyncio.TaskGroup() as group:
-            for watch in self._watches:
-                group.create_task(watch.run())
+            for poller in self._pollers:
+                group.create_task(poller.run())
 
     async def scrape(self, limit_s: float | None = None) -> tuple[Reading, ...]:
         """Return a reading of each target, within ``patience_s`` or ``limit_s``, whichever is less."""
         patience_s = self.patience_s if limit_s is None else min(self.patience_s, limit_s)
-        scrapes = (watch.scrape(max_age_s=self._max_age_s, patience_s=patience_s) for watch in self._watches)
+        scrapes = (poller.scrape(max_age_s=self._max_age_s, patience_s=patience_s) for poller in self._pollers)
         return tuple(await asyncio.gather(*scrapes))
 
     def failed(self) -> tuple[Reading, ...]:
         """Return the targets whose last poll failed or hangs, without polling."""
-        readings = (watch.last(self.patience_s) for watch in self._watches)
+        readings = (poller.last(self.patience_s) for poller in self._pollers)
         return tuple(reading for reading in readings if reading.failure is not None)

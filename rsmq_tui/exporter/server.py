@@ -23,7 +23,7 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from rsmq_tui import __version__
 from rsmq_tui.exporter.metrics import registry_of
-from rsmq_tui.exporter.poller import Reading, Watches
+from rsmq_tui.exporter.poller import Reading, TargetPollers
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import defect_of
 
@@ -336,12 +336,12 @@ def _sentence(reading: Reading) -> str:
 
 
 @asynccontextmanager
-async def serving(server: MetricsServer, watches: Watches) -> AsyncIterator[None]:
+async def serving(server: MetricsServer, pollers: TargetPollers) -> AsyncIterator[None]:
     """Poll and serve during the block; requests that are under way at its end are still answered."""
     loop = asyncio.get_running_loop()
 
     def scrape(limit_s: float | None) -> tuple[Reading, ...]:
-        coming = watches.scrape(limit_s)
+        coming = pollers.scrape(limit_s)
         try:
             answer = asyncio.run_coroutine_threadsafe(coming, loop)
         except RuntimeError as error:
@@ -354,12 +354,12 @@ async def serving(server: MetricsServer, watches: Watches) -> AsyncIterator[None
             raise UnavailableError from error
 
     async with asyncio.TaskGroup() as group:
-        polling = group.create_task(watches.run())
-        server.start(scrape, watches.failed)
+        polling = group.create_task(pollers.run())
+        server.start(scrape, pollers.failed)
         try:
             yield
         finally:
-            await asyncio.to_thread(server.stop, watches.patience_s)
+            await asyncio.to_thread(server.stop, pollers.patience_s)
             polling.cancel()
 
 

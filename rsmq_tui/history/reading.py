@@ -17,10 +17,21 @@ import pyarrow.parquet as pq
 from rsmq_tui.files import JsonError, parse_json, state_folder
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
-from rsmq_tui.history.schema import DOWN, MESSAGES, PLACES_KEY, SAMPLES, SCHEMA_FILE, SCHEMAS, VERSION, version_in
+from rsmq_tui.history.schema import (
+    DOWN,
+    MESSAGES,
+    OF_SERVER,
+    PLACES_KEY,
+    SAMPLES,
+    SCHEMA_FILE,
+    SCHEMAS,
+    VERSION,
+    version_in,
+)
 from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.status import ServerInfo
 
 # The usual time span of a file: each file is opened for one or two windows.
 _WINDOW_MS = 600_000
@@ -35,7 +46,7 @@ _TEXT_MAX = 1_000
 # A longer threshold is invalid.
 _SPAN_MAX_MS = 366 * DAY_MS
 # The columns of the poll itself, in its row without a queue.
-_OF_POLL = ("interval_ms", "status", "failure", "thresholds")
+_OF_POLL = ("interval_ms", "status", "failure", "thresholds", *OF_SERVER)
 
 
 class Span(NamedTuple):
@@ -50,7 +61,7 @@ class Poll:
     """One recorded poll of a place; ``failure`` is the reason if it failed.
 
     ``rows`` has a row for each queue, with the columns of the schema, sorted by name. ``thresholds`` are those of its
-    verdicts; for older files, the defaults.
+    verdicts; for older files, the defaults. ``info`` is what the server said of itself, in those polls that asked it.
     """
 
     at_ms: int
@@ -60,6 +71,7 @@ class Poll:
     failure: str | None
     rows: pa.Table
     thresholds: Thresholds
+    info: ServerInfo | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +257,9 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
         queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds)
+        info = ServerInfo(*(told[name] for name in OF_SERVER))._replace(at_ms=told["at_ms"])
+        known = None if None in info or not info.run_id else info
+        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known)
         start = end + 1
 
 

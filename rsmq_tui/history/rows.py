@@ -8,18 +8,21 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import compress
-from operator import is_not, itemgetter, ne
+from operator import attrgetter, is_not, itemgetter, ne
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.history.names import Place, stored_name, stored_text
-from rsmq_tui.history.schema import DOWN, MESSAGES, OK, SAMPLES, SCHEMAS
+from rsmq_tui.history.schema import DOWN, MESSAGES, OF_SERVER, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
+from rsmq_tui.monitor.model import TIMES_KEPT_MS
 from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.protocol.status import ServerInfo
 
 _WHOLE_MAX = 2**63 - 1
 
@@ -116,7 +119,7 @@ def as_float(value: Any) -> float | None:
 _SAMPLES, _MESSAGES = SCHEMAS[SAMPLES], SCHEMAS[MESSAGES]
 
 # Made once: Arrow tries to import numpy for each plain number.
-_NOTHING = pa.scalar(0, pa.int64())
+_NOTHING, _UNKNOWN = pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())
 
 # How a field of the queue's state is converted for its column.
 _STORED: dict[str, Callable[[Any], Any]] = {
@@ -130,6 +133,9 @@ _STORED: dict[str, Callable[[Any], Any]] = {
 # Columns that are time spans until the poll, and the fields that they are counted from.
 _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
 _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
+# The columns of a sample of messages in flight, and the fields of it; the first one is its age.
+_SAMPLED = dict(zip(("sampled_age_ms", *FlightTimes._fields[1:]), range(len(FlightTimes._fields)), strict=True))
+_SAMPLED_MAX_MS = pa.scalar(TIMES_KEPT_MS, pa.int64())
 
 
 def _if_counted(at: int) -> Callable[[QueueState], Any]:
@@ -137,10 +143,18 @@ def _if_counted(at: int) -> Callable[[QueueState], Any]:
     return lambda queue: queue[at] if kind_named(queue.kind).counts_receives else None
 
 
-_FOUND: dict[str, Callable[[QueueState], Any]] = {
-    column: itemgetter(QueueState._fields.index(field)) for column, field in _FIELDS.items()
-}
-_FOUND |= {column: _if_counted(QueueState._fields.index(column)) for column in ("poison", "highest_rc")}
+def _of_sample(at: int) -> Callable[[FlightTimes | None], int | None]:
+    return lambda times: None if times is None else times[at]
+
+
+# What is read of a state, and the columns that it is stored in.
+_READ: list[tuple[Callable[[QueueState], Any], dict[str, Callable[[Any], Any] | None]]] = [
+    (itemgetter(QueueState._fields.index(field)), {column: _STORED.get(column)})
+    for column, field in _FIELDS.items()
+    if column not in ("poison", "highest_rc")
+]
+_READ += [(_if_counted(QueueState._fields.index(column)), {column: None}) for column in ("poison", "highest_rc")]
+_READ.append((attrgetter("times"), {column: _of_sample(at) for column, at in _SAMPLED.items()}))
 
 
 class SampleRows:
@@ -157,6 +171,7 @@ class SampleRows:
         self._columns: dict[str, NumberColumn | ValueColumn] = {}
         self._kept: dict[str, pa.Array] = {}
         self.last_ms: int | None = None
+        self._info: ServerInfo | None = None
         # How far the server's clock is ahead of the local clock.
         self._ahead_ms = 0
 
@@ -174,22 +189,35 @@ class SampleRows:
         at_ms, last_ms = snapshot.at_ms, self.last_ms
         self._ahead_ms, self.last_ms = at_ms - wall_ms, at_ms
         interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
-        return self.polled(snapshot.queues if queues is None else queues, at_ms, interval_ms), at_ms
+        wanted = snapshot.queues if queues is None else queues
+        info = None if snapshot.info == self._info else snapshot.info
+        self._info = snapshot.info
+        return self.polled(wanted, at_ms, interval_ms, info), at_ms
 
-    def polled(self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None) -> pa.RecordBatch:
+    def polled(
+        self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None, info: ServerInfo | None = None
+    ) -> pa.RecordBatch:
         """Return a row for each queue, and one without a queue for the poll."""
         self._refresh(queues)
         count = len(queues) + 1
         kept = self._kept
+        of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
+        is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS)
         arrays = []
         for field in _SAMPLES:
             if field.name == "at_ms":
                 arrays.append(repeated(at_ms, field.type, count))
             elif field.name == "interval_ms":
                 arrays.append(repeated(interval_ms, field.type, count))
+            elif field.name in OF_SERVER:
+                value = of_server.get(field.name)
+                told = array_of([stored_text(value) if isinstance(value, str) else value], field.type)
+                arrays.append(pa.concat_arrays([pa.nulls(count - 1, field.type), told]))
             elif field.name in _SINCE:
-                age = pc.subtract(pa.scalar(at_ms, pa.int64()), kept[field.name])
-                arrays.append(pc.if_else(pc.less(age, _NOTHING), _NOTHING, age))
+                arrays.append(_age(at_ms, kept[field.name]))
+            elif field.name in _SAMPLED:
+                value = _age(at_ms, kept[field.name]) if field.name == "sampled_age_ms" else kept[field.name]
+                arrays.append(pc.if_else(is_sampled, value, _UNKNOWN))
             else:
                 arrays.append(kept[field.name])
         return pa.RecordBatch.from_arrays(arrays, schema=_SAMPLES)
@@ -214,27 +242,33 @@ class SampleRows:
         if not changed:
             return
         old, new = ([states[row] for row in changed] for states in (before, queues))
-        for name, found in _FOUND.items():
+        for found, columns in _READ:
             was, now = list(map(found, old)), list(map(found, new))
             if was != now:
-                stored, differs = _STORED.get(name), list(map(ne, was, now))
-                values = compress(now, differs)
-                self._columns[name].change(
-                    list(compress(changed, differs)), values if stored is None else map(stored, values)
-                )
-                self._kept[name] = self._columns[name].array()
+                differs = list(map(ne, was, now))
+                rows, values = list(compress(changed, differs)), list(compress(now, differs))
+                for name, stored in columns.items():
+                    self._columns[name].change(rows, values if stored is None else map(stored, values))
+                    self._kept[name] = self._columns[name].array()
 
     def _begin(self, queues: tuple[QueueState, ...]) -> None:
         told = {**place_columns(self._recorder, self._place), "status": OK, "failure": None}
         for name, value in told.items():
             self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
-        for name, found in _FOUND.items():
-            values, stored = list(map(found, queues)), _STORED.get(name)
-            # The last row is that of the poll itself.
-            kept = [*(values if stored is None else map(stored, values)), None]
-            column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
-            self._kept[name] = column.array()
+        for found, columns in _READ:
+            values = list(map(found, queues))
+            for name, stored in columns.items():
+                # The last row is that of the poll itself.
+                kept = [*(values if stored is None else map(stored, values)), None]
+                column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
+                self._kept[name] = column.array()
         self._kept["thresholds"] = pa.array([None] * len(queues) + [self._thresholds], pa.string())
+
+
+def _age(at_ms: int, times_ms: pa.Array) -> pa.Array:
+    """Return the time since each of these, never negative."""
+    age = pc.subtract(pa.scalar(at_ms, pa.int64()), times_ms)
+    return pc.if_else(pc.less(age, _NOTHING), _NOTHING, age)
 
 
 def message_rows(

@@ -31,6 +31,8 @@ REPLACES_KEY = "rsmq_replaces"
 SCHEMA_FILE = "_schema.json"
 SAMPLES, MESSAGES = "samples", "messages"
 OK, DOWN = "ok", "down"
+# The columns of what a server says of itself, in the order of its fields in memory.
+OF_SERVER = ("run_id", "uptime_s", "role", "evicted_keys")
 
 _TYPES = {
     "text": pa.string(),
@@ -40,6 +42,7 @@ _TYPES = {
     "bytes": pa.binary(),
     "texts": pa.list_(pa.string()),
     "wholes": pa.list_(pa.int64()),
+    "floats": pa.list_(pa.float64()),
 }
 
 
@@ -115,6 +118,18 @@ is_idle_longer: flag: whether it was already so before idle_since_ms, for an unk
 drain: text: empty, clears, steady, stalled, growing or unknown; null in older files
 thresholds: text: the recorder's thresholds of verdicts, as a JSON object, in the row of the poll itself; null in older
     files
+sampled_age_ms: whole: time since messages in flight were sampled for the next columns; they are null after a minute,
+    for a list, and in older files
+sampled: whole: messages in that sample
+wait_p50_ms: whole: of the sample, time from the send to the first receive: 50th percentile, by nearest rank
+wait_p95_ms: whole: the same, 95th percentile
+work_p50_ms: whole: of the sample, time since the last receive: 50th percentile, by nearest rank
+work_p95_ms: whole: the same, 95th percentile
+run_id: text: which server answers, in the row of the poll itself, if INFO was read since the row before; null in older
+    files
+uptime_s: whole: how long that server runs, like run_id
+role: text: its role: master, slave or sentinel, like run_id
+evicted_keys: whole: keys that it has evicted since its start, like run_id
 """,
     MESSAGES: f"""\
 at_ms: whole: when the message was read

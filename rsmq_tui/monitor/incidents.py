@@ -105,6 +105,10 @@ class Expected(NamedTuple):
         """Return whether every trouble of a queue is expected."""
         return any(fnmatchcase(queue, pattern) for pattern in self.queues)
 
+    def covers(self, at_ms: float) -> bool:
+        """Return whether every trouble at a time is expected."""
+        return any(from_ms <= at_ms < to_ms for from_ms, to_ms in self.spans)
+
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """Return what of a trouble is not in the expected spans: its beginning and its end; None for nothing.
 

@@ -38,7 +38,7 @@ _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 # A poll samples few of many queues.
-_TIMES_KEPT_MS = 60_000
+TIMES_KEPT_MS = 60_000
 
 
 class Drain(StrEnum):
@@ -126,7 +126,7 @@ class QueueState(NamedTuple):
 
     def times_at(self, at_ms: int) -> FlightTimes | None:
         """Return the times of messages in flight, unless their sample is too old."""
-        return self.times if self.times is not None and at_ms - self.times.at_ms <= _TIMES_KEPT_MS else None
+        return self.times if self.times is not None and at_ms - self.times.at_ms <= TIMES_KEPT_MS else None
 
     @property
     def change_s(self) -> float | None:

@@ -12,7 +12,7 @@ from functools import partial
 
 from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.text import SENTENCE_MAX, ago, count, duration, plural, printable, rate, size
-from rsmq_tui.monitor.tracking.forecast import HORIZON_MS, KNOWN_MS, time_left
+from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, time_left
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
 
@@ -93,18 +93,18 @@ def status_findings(
             return
         yield warn("server.kind", words, "the dashboard works without it; grant +info to have them checked")
     else:
-        yield from server_findings(status.info, status.saves, status.at_ms)
-        if polled is not None:
-            yield from _memory_limit(status.info, polled)
+        yield from server_findings(status.info, status.saves, status.at_ms, polled)
         yield from _evictions(status, status.info, earlier)
     yield from _slow(status.slow, status.at_ms)
     yield from _latency(status.latency, status.at_ms)
 
 
-def server_findings(info: Mapping[str, str], saves: str | None, at_ms: int | None = None) -> Iterator[Finding]:
+def server_findings(
+    info: Mapping[str, str], saves: str | None, at_ms: int | None = None, polled: Snapshot | None = None
+) -> Iterator[Finding]:
     """Yield findings from INFO; ``saves`` is the server's setting of ``save``, None if it cannot be read.
 
-    ``at_ms`` is the server's time.
+    ``at_ms`` is the server's time; ``polled`` as in ``status_findings``.
     """
     uptime_s = _number(info, "uptime_in_seconds")
     kind, version = _kind(info)
@@ -112,6 +112,8 @@ def server_findings(info: Mapping[str, str], saves: str | None, at_ms: int | Non
     yield from _version(kind, version, info)
     yield from _role(info)
     yield from _memory(info)
+    if polled is not None:
+        yield from _memory_limit(info, polled)
     yield from _clients(info)
     yield from _disk(info, saves, at_ms)
 
@@ -228,8 +230,8 @@ def _memory_limit(info: Mapping[str, str], polled: Snapshot) -> Iterator[Finding
         return
     name, limit = "server.memory_full", polled.memory_limit
     if limit is None:
-        spans = f"it is not filling within {duration(HORIZON_MS)}, or was polled for less than {duration(KNOWN_MS)}"
-        yield ok(name, f"unknown: {spans}")
+        words = f"unknown: it is not filling within a day, or has been polled for less than {duration(KNOWN_MS)}"
+        yield ok(name, words)
     elif limit.latest_ms is not None and limit.latest_ms <= polled.at_ms:
         yield warn(name, "its limit is reached", _MEMORY_HINT)
     else:

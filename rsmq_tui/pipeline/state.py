@@ -1,7 +1,7 @@
 """Settings, progress and errors of the pipeline."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,6 +18,10 @@ class Settings:
     """The age that the first ready message of a queue should not reach."""
     anomaly_score: float = 6.0
     """An hour at least this many robust standard deviations from the median is an anomaly."""
+    zone: str = "UTC"
+    """The time zone of the hours of the week."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """The time zones of profiles by name, in place of ``zone``."""
     expected: dict[str, list[list[Any]]] = field(default_factory=dict)
     """The fields of ``Expected`` by profile, as lists, which JSON can hold."""
 

@@ -21,8 +21,9 @@ class Profile:
 
     ``namespaces`` has at least one; ``colour`` is the accent of its screens and dialogs, if any. ``lists`` are names
     and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
-    time in an item. With ``memory``, the dashboard keeps the last hour across restarts. Troubles that are ``expected``
-    are no incidents.
+    time in an item. With ``memory``, the dashboard keeps the last hour across restarts. ``zone`` is the time zone in
+    which an analysis of its history says what is usual at an hour of the week; None for UTC.
+    Troubles that are ``expected`` are no incidents.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Profile:
     list_names: ListNames = field(default_factory=ListNames)
     list_age: str | None = None
     memory: bool = True
+    zone: str | None = None
     expected: Expected = field(default_factory=Expected)
 
     @property

@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import read_span, read_whole
 from rsmq_tui.profiles import values
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
-from rsmq_tui.profiles.values import Mistakes, Place, Read, Value, read_table
+from rsmq_tui.profiles.values import Mistakes, Place, Read, Value, read_table, zone_of
 from rsmq_tui.protocol import Password
 
 SERVER_GONE = "server gone"
 TROUBLE = "trouble"
+FULL_IN, MEMORY_FULL_IN = "full in", "memory full in"
+# The conditions that are about a server, and no queue.
+OF_SERVERS = (SERVER_GONE, MEMORY_FULL_IN)
 # Channels that need no table of their own.
 BELL, TERMINAL = "bell", "terminal"
 SEQUENCES = ("osc9", "osc777", "osc99")
 _VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.is_trouble)
-_EXAMPLES = '"depth > 1000", "oldest > 10m", "receive count > 5", "expired leases > 0"'
+_EXAMPLES = '"depth > 1000", "oldest > 10m", "receive count > 5", "expired leases > 0", "full in < 2h"'
 _LIMIT = re.compile(r"([a-z ]+?) ?(>=?|<=?|=) ?(.+)")
 _CLOCK = r"([01]?[0-9]|2[0-3]):([0-5][0-9])"
 _QUIET = re.compile(rf"{_CLOCK} ?- ?{_CLOCK}(?: +(\S+))?")
@@ -33,11 +37,12 @@ _NAME = re.compile(r"[\w.-]{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """When a rule alerts: a verdict, a number above its ``bound`` (or equal, if ``or_equal``), or a lost server.
+    """When a rule alerts: a verdict, a number beyond its ``bound`` (or equal, if ``or_equal``), or a lost server.
 
-    ``what`` is a verdict's name, ``TROUBLE`` for any of them, ``SERVER_GONE``, or the name of a number: ``depth``,
-    ``oldest`` (ms since the first ready message became due), ``receive count`` (the highest), ``expired leases``.
-    ``text`` is how it is written.
+    ``what`` is a verdict's name, ``TROUBLE`` for any of them, ``SERVER_GONE``, or the name of a number. These are above
+    the bound: ``depth``, ``oldest`` (ms since the first ready message became due), ``receive count`` (the highest),
+    ``expired leases``. These are below it, in ms: ``FULL_IN``, the time until a queue reaches its first limit, and
+    ``MEMORY_FULL_IN``, until the memory of the server is full. ``text`` is how it is written.
     """
 
     text: str
@@ -104,11 +109,15 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Alerts:
-    """The rules and channels of a configuration file, and the mistakes in others, each with its line."""
+    """The rules and channels of a configuration file, and the mistakes in others, each with its line.
+
+    Nothing is sent for troubles that are ``expected``, by profile.
+    """
 
     rules: tuple[Rule, ...] = ()
     channels: Mapping[str, Channel] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    expected: Mapping[str, Expected] = field(default_factory=dict)
 
 
 def read_alerts(content: Mapping[str, Any], mistakes: Mistakes, *, others_may_read: bool) -> Alerts:
@@ -154,8 +163,9 @@ def _read_rule(
                 mistakes.add(given[key].place, f"{key} names {name}, but there is no [{key}.{name}]{close}")
     if "when" not in given and len(mistakes.found) == before:
         mistakes.add(place, 'a rule needs when, such as when = "stalled"')
-    if "queues" in given and "when" in given and given["when"].value.what == SERVER_GONE:
-        mistakes.add(given["queues"].place, f'queues cannot be combined with when = "{SERVER_GONE}", which has none')
+    if "queues" in given and "when" in given and given["when"].value.what in OF_SERVERS:
+        when = given["when"].value
+        mistakes.add(given["queues"].place, f'queues cannot be combined with when = "{when.text}", which has none')
     if len(mistakes.found) > before:
         return None
     said = {_FIELDS.get(key, key): value.value for key, value in given.items()}
@@ -209,14 +219,15 @@ def read_condition(value: Any) -> Condition:
     what, sign, bound = limit.groups()
     if what not in _NUMBERS:
         raise ValueError(f"has no number {what}: write {_EXAMPLES}{values.meant(what, _NUMBERS)}")
-    if not sign.startswith(">"):
-        raise ValueError(f"must be above a limit: write {what} > {bound} or {what} >= {bound}")
+    beyond, side = ("<", "below") if what in _BELOW else (">", "above")
+    if not sign.startswith(beyond):
+        raise ValueError(f"must be {side} a limit: write {what} {beyond} {bound} or {what} {beyond}= {bound}")
     found = _NUMBERS[what](bound)
     if isinstance(found, str) or found < 0:
         raise ValueError(
             f"has no number behind {sign}: {found if isinstance(found, str) else 'it must not be below 0'}"
         )
-    return Condition(written, what, found, sign == ">=")
+    return Condition(written, what, found, sign.endswith("="))
 
 
 def _whole(text: str) -> int | str:
@@ -230,7 +241,11 @@ _NUMBERS: dict[str, Callable[[str], int | str]] = {
     "oldest": read_span,
     "receive count": _whole,
     "expired leases": _whole,
+    FULL_IN: read_span,
+    MEMORY_FULL_IN: read_span,
 }
+# The numbers that have to be below their limit; the others have to be above it.
+_BELOW = (FULL_IN, MEMORY_FULL_IN)
 
 
 def read_quiet(value: Any) -> Quiet:
@@ -241,16 +256,7 @@ def read_quiet(value: Any) -> Quiet:
     begin, end = (int(found[part]) * 60 + int(found[part + 1]) for part in (1, 3))
     if begin == end:
         raise ValueError("must be two different times")
-    return Quiet(begin, end, None if found[5] is None else _zone(found[5]))
-
-
-def _zone(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few rules name one
-
-    try:
-        return ZoneInfo(name)
-    except (LookupError, ValueError, OSError):
-        raise ValueError(f"has a time zone that is not known here: {name}") from None
+    return Quiet(begin, end, None if found[5] is None else zone_of(found[5]))
 
 
 def _several(example: str) -> Read:

@@ -252,6 +252,7 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
     "memory": values.flag,
+    "zone": values.zone,
     "ignore": values.patterns,
     "maintenance": values.spans_of_time,
 }
@@ -305,7 +306,7 @@ def read_config(path: Path) -> Config:
         _refuse_passwords(content, mistakes)
     mistakes.tell()
     alerts = read_alerts(content, Mistakes(path, lines), others_may_read=others_may)
-    return replace(config, alerts=alerts)
+    return replace(config, alerts=replace(alerts, expected=config.expected))
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
@@ -358,6 +359,7 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         "lists": given.get("lists"),
         "list_age": given.get("lists_age"),
         "memory": given.get("memory"),
+        "zone": given.get("zone"),
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
     expected = {"queues": given.get("ignore"), "spans": given.get("maintenance")}

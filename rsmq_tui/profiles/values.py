@@ -11,7 +11,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -230,6 +230,21 @@ def interval_s(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise ValueError('must be seconds, 0.1 or more, or a duration such as "2s" or "500ms"')
     return float(value)
+
+
+def zone(value: Any) -> str:
+    """Read the name of a time zone."""
+    return str(zone_of(text(value)))
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a name; raises ValueError."""
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - few files name one
+
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        raise ValueError(f"has a time zone that is not known here: {name}") from None
 
 
 def span_ms(value: Any) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.triage.jsonl import to_line
-from rsmq_tui.triage.scope import Seeing
+from rsmq_tui.triage.scope import ScanProgress
 
 
 class Exported(NamedTuple):
@@ -17,7 +17,7 @@ class Exported(NamedTuple):
     list changed too fast to read all of it.
     """
 
-    seeing: Seeing
+    progress: ScanProgress
     written: int
     cut: int
     gone: int
@@ -38,12 +38,12 @@ class Exporting(ABC):
         self._write = write
 
     @abstractmethod
-    def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+    def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
         """Write the messages, and yield the progress."""
 
-    def exported(self, seeing: Seeing) -> Exported:
+    def exported(self, progress: ScanProgress) -> Exported:
         """Return the progress with the counts so far."""
-        return Exported(seeing, self.written, self.cut, self.gone, self.unsearched, self.is_incomplete)
+        return Exported(progress, self.written, self.cut, self.gone, self.unsearched, self.is_incomplete)
 
     def _take(self, message: RawMessage, at_ms: int) -> None:
         self._write(to_line(message, at_ms) + "\n")

@@ -347,7 +347,7 @@ _COUNTED_AT_ONCE = 500
 _OVERHEAD_BYTES = 200
 
 
-class Seeing(NamedTuple):
+class ScanProgress(NamedTuple):
     """The progress of a scan: messages scanned of about ``depth``, and how many of them match."""
 
     scanned: int
@@ -355,7 +355,7 @@ class Seeing(NamedTuple):
     matched: int
 
 
-SeeingCallback = Callable[[Seeing], None]
+ScanCallback = Callable[[ScanProgress], None]
 
 
 def what_of(action: Action, scope: Scope | None) -> str:
@@ -373,7 +373,7 @@ def what_of(action: Action, scope: Scope | None) -> str:
     return "every message of the queue" if isinstance(action, MessageAction) else action.queue
 
 
-async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
+async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Preview:
     """Return ``base``, completed with what is sent: bodies, or the messages of a file, which is read to its end.
 
     Raises ``TriageError`` if there is nothing to send or a line is invalid, and OSError.
@@ -388,7 +388,7 @@ async def preview_of_sending(base: Preview, seeing: SeeingCallback) -> Preview:
             messages, count = read_file(path, seen), 0
             while found := await asyncio.to_thread(lambda: sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))):
                 count += found
-                seeing(Seeing(count, count, count))
+                on_progress(ScanProgress(count, count, count))
             if not count:
                 raise TriageError(f"{path} has no messages")
             return replace(base, count=count, what=printable(f"from {path}"), file=seen)

@@ -21,7 +21,7 @@ from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.scope import Preview, Scope, Seeing, SeeingCallback, what_of
+from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepare_undo, removal_notes, undo_summary
 
 
@@ -37,7 +37,7 @@ class Backend(ABC):
         """Switch to another namespace, if the kind has namespaces."""
 
     @abstractmethod
-    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
 
     @abstractmethod
@@ -110,9 +110,9 @@ class ChangeService:
         self._backend.watch(ns)
 
     async def preview(
-        self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
+        self, action: Action, scope: Scope | None = None, on_progress: Callable[[ScanProgress], None] = lambda _: None
     ) -> Preview:
-        """Return exactly what an action would do; ``seeing`` is called with the progress of the scan.
+        """Return exactly what an action would do; ``on_progress`` is called with the progress of the scan.
 
         Unfinished changes on this server are recovered first.
         """
@@ -122,7 +122,7 @@ class ChangeService:
             await self._recover(journal)
             what = printable(what_of(action, scope))
             base = Preview(action, what, self.server, self.ns, self.profile, 0, 1, keep_days=journal.keep_days)
-            return await self._backend.preview(base, journal, scope, seeing)
+            return await self._backend.preview(base, journal, scope, on_progress)
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 
@@ -196,8 +196,8 @@ class ChangeService:
             with whole_file(path) as write:
                 exporting = self._backend.export(queue, scope, write)
                 async with aclosing(exporting.__aiter__()) as seen:
-                    async for seeing in seen:
-                        yield exporting.exported(seeing)
+                    async for progress in seen:
+                        yield exporting.exported(progress)
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 

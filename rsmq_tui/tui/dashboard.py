@@ -193,12 +193,16 @@ class Dashboard:
         self._app.copy_to_clipboard(encoded.decode())
         self._app.notify(f"copied {what}", timeout=2, markup=False)
 
-    def open_replay(self, history: str, at_ms: int, queue: str | None = None) -> Worker[None]:
+    def open_replay(
+        self, history: str, at_ms: int, queue: str | None = None, otherwise: Callable[[], None] | None = None
+    ) -> Worker[None]:
         """Open a paused replay of a history at a moment, on the screen of ``queue`` if given.
 
-        It returns at once. If the history cannot be read, a toast says why.
+        It returns at once. If the history cannot be read, a toast says why. With ``otherwise``, that is called if
+        nothing was recorded at that moment, or nothing can be read of it.
         """
-        return self._app.run_worker(partial(self._open_replay, history, at_ms, queue), group="replay", exclusive=True)
+        opening = partial(self._open_replay, history, at_ms, queue, otherwise)
+        return self._app.run_worker(opening, group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
         """Show what was there before a replay was opened, and return whether there was anything."""
@@ -229,7 +233,9 @@ class Dashboard:
         self.snapshot = snapshot
         self._show(snapshot)
 
-    async def _open_replay(self, history: str, at_ms: int, queue: str | None) -> None:
+    async def _open_replay(
+        self, history: str, at_ms: int, queue: str | None, otherwise: Callable[[], None] | None
+    ) -> None:
         from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - live screens need none of it
         from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
@@ -240,15 +246,20 @@ class Dashboard:
 
         try:
             replay = await asyncio.to_thread(opened)
+            if otherwise is None or replay.shows(at_ms):
+                self._enter_replay(replay, queue)
+                return
+            replay.player.close()
         except ImportError:
             self._warn("to replay a history, install the extra `history`: pip install 'rsmq-tui[history]'")
         except HistoryError as error:
-            self._warn(str(error))
+            if otherwise is None:
+                self._warn(str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
             self._warn(f"this history cannot be replayed: {str(error) or type(error).__name__}")
-        else:
-            self._enter_replay(replay, queue)
+        if otherwise is not None:
+            otherwise()
 
     def _enter_replay(self, replay: "ReplaySession", queue: str | None) -> None:
         """Show a replay above the current screens."""

@@ -83,11 +83,11 @@ class NowPanel(Painted):
         age = None if totals.ready_since_ms is None else snapshot.at_ms - totals.ready_since_ms
         where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
         lines: list[list[Piece]] = [
-            [("ready   ", "muted"), (f"{compact(totals.ready):>9} ", "strong"), *self._past(snapshot, "ready")],
-            [("hidden  ", "muted"), (f"{compact(totals.hidden):>9} ", "strong"), *self._past(snapshot, "hidden")],
-            [("waiting ", "muted"), (f"{duration(age):>9}", "strong"), (where, "muted")],
-            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>9}", "strong"), ("/s", "muted")],
-            [("out     ", "muted"), (f"{rate(totals.deletes_s):>9}", "strong"), ("/s", "muted")],
+            [("ready   ", "muted"), (f"{compact(totals.ready):>8} ", "strong"), *self._past(snapshot, "ready")],
+            [("hidden  ", "muted"), (f"{compact(totals.hidden):>8} ", "strong"), *self._past(snapshot, "hidden")],
+            [("waiting ", "muted"), (f"{duration(age):>8}", "strong"), (where, "muted")],
+            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>8}", "strong"), ("/s", "muted")],
+            [("out     ", "muted"), (f"{rate(totals.deletes_s):>8}", "strong"), ("/s", "muted")],
             self._verdicts(snapshot),
         ]
         return [self.line(pieces) for pieces in lines]

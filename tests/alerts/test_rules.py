@@ -1,15 +1,21 @@
 """When rules alert: on polls made by hand, by a clock that the test holds."""
 
+import random
+from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
 from rsmq_tui.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
-from rsmq_tui.monitor import QueueState, Thresholds, Verdict
+from rsmq_tui.alerts.store import KEPT_MS, AlertStore
+from rsmq_tui.monitor import QueueState, Thresholds, Trend, Verdict
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.profiles.alerts import Rule, read_condition, read_quiet
 from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.status import ServerInfo
 from tests.events.made import NOON_MS, polled, state
 
 _GROUP_S, _EVERY_S = GROUP_MS // 1000, EVERY_MS // 1000
@@ -23,12 +29,13 @@ def rule(when: str = "stalled", **values: Any) -> Rule:
 class Watched:
     """Rules, and the polls of one place second by second."""
 
-    def __init__(self, *rules: Rule, **values: Any) -> None:
+    def __init__(self, *rules: Rule, s: int = 0, **values: Any) -> None:
         self.rules = AlertRules(rules, **values)
-        self.s = 0
+        self.s = s
         self.told: list[Message] = []
+        self.news: list[Message | None] = []
         self.muted: set[str] = set()
-        self.wall_s = 0.0
+        self.wall_s = 1_000_000.0
 
     def poll(
         self, *queues: QueueState, s: int = 1, failure: Failure | None = None, profile: str = "", **values: Any
@@ -37,10 +44,12 @@ class Watched:
         found: list[Message] = []
         for _ in range(s):
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
-            found += self.rules.take(
+            tellings = self.rules.take(
                 snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
                 muted=self.muted,
             )  # fmt: skip
+            found += [telling.message for telling in tellings]
+            self.news += [telling.news for telling in tellings]
             self.s += 1
         self.told += found
         return found
@@ -265,3 +274,176 @@ def test_lists_are_named_as_commands_name_them() -> None:
     message = Message("stalled", State.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
 
     assert message.as_json()["queues"][0]["queue"] == "list:queue:mail"
+
+
+def limited(name: str = "orders", *, soonest_s: int, latest_s: int | None = None, limit: str = "depth") -> QueueState:
+    latest_ms = None if latest_s is None else NOON_MS + latest_s * 1000
+    return state(name, depth=5, limit=Limit(limit, NOON_MS + soonest_s * 1000, latest_ms))
+
+
+def watched_since(s: int) -> Trend:
+    """The trend of polls that began so many seconds after noon."""
+    trend = Trend()
+    trend.times_ms.append(NOON_MS + s * 1000)
+    return trend
+
+
+def test_a_limit_that_is_near() -> None:
+    watched, trend = Watched(rule("full in < 10m")), watched_since(-1_000)
+    queues = [limited(soonest_s=700, latest_s=900), limited("later", soonest_s=10_000), state("none", depth=5)]
+    # The state does not change: the time that is left does.
+    watched.poll(*queues, s=100, trend=trend)
+    assert watched.told == []
+    (message,) = watched.poll(*queues, s=20, trend=trend)
+    assert watched.s == 100 + 20
+    assert message.queues == (
+        Affected("orders", "ok", 5, "depth 9m 54s–13m (full in < 10m)"),
+    )  # fmt: skip
+    watched.poll(limited(soonest_s=60, limit="memory"), *queues[1:], s=300, trend=trend)
+    assert len(watched.told) == 1
+
+    (over,) = watched.poll(state("orders", depth=5), *queues[1:], s=100, trend=trend)
+    assert (over.state, over.queues[0].queue) == ("resolved", "orders")
+
+
+def test_a_limit_that_is_reached_and_its_bound() -> None:
+    below, at_most = Watched(rule("full in < 10m")), Watched(rule("full in <= 10m"))
+    for watched in (below, at_most):
+        watched.poll(limited(soonest_s=600), limited("full", soonest_s=-5, latest_s=-5))
+    found = [[sorted(each.names) for each in watched.rules._followed.values()] for watched in (below, at_most)]
+    assert found == [[["full"]], [["full", "orders"]]]
+
+
+def test_an_unknown_limit_neither_begins_nor_ends_an_alert() -> None:
+    watched = Watched(rule("full in < 10m"), rule("memory full in < 10m"))
+    info = ServerInfo("a", 1, "master", 0, 900, 1_000)
+    memory = Limit("memory", NOON_MS + 500_000, None)
+    watched.poll(limited(soonest_s=500), s=10, trend=watched_since(-1_000), info=info, memory_limit=memory)
+    assert [(message.rule, message.count) for message in watched.told] == [
+        ("full in < 10m", 1), ("memory full in < 10m", 0),
+    ]  # fmt: skip
+    assert watched.told[1].text == "redis://shop:6379/0: memory ≥ 8m 15s (memory full in < 10m)"
+    # After an outage nothing is known for minutes, and then that nothing is filling.
+    trend = watched_since(-1_000)
+    trend.gaps_ms.append(NOON_MS + 10_000)
+    assert watched.poll(state("orders", depth=5), s=200, trend=trend, info=info) == []
+    found = watched.poll(state("orders", depth=5), s=100, trend=trend, info=info)
+    assert [(message.state.value, message.rule) for message in found] == [
+        ("resolved", "full in < 10m"), ("resolved", "memory full in < 10m"),
+    ]  # fmt: skip
+    assert found[1].text.startswith("redis://shop:6379/0: its memory is not filling any more, after ")
+
+
+def test_what_passes_is_found_without_looking_at_all_queues() -> None:
+    """The check of all queues and that of what changed find the same, by chance."""
+    chance = random.Random(5)
+    names = [f"q{number}" for number in range(30)]
+    quick, slow = Watched(rule("oldest > 20s")), Watched(rule("oldest > 20s"))
+    queues = [state(name) for name in names]
+    for second in range(300):
+        for _ in range(chance.randrange(3)):
+            at = chance.randrange(30)
+            due_ms = chance.choice((None, NOON_MS + (second - chance.randrange(60)) * 1000))
+            queues[at] = state(names[at], depth=3, oldest_ready_due_ms=due_ms)
+        quick.poll(*queues)
+        # Other objects each time: all of them have changed.
+        slow.poll(*(queue._replace(totalsent=second) for queue in queues))
+        followed, expected = (set(each.names) for watched in (quick, slow) for each in watched.rules._followed.values())
+        assert followed == expected
+    assert said(quick.told) == said(slow.told) != []
+
+
+def restarted(watched: Watched, tmp_path: Path, *, after_s: int = 60) -> Watched:
+    """Another run with the same rules, whose monotonic clock begins anew."""
+    again = Watched(*watched.rules._rules, store=AlertStore(tmp_path))
+    again.wall_s = watched.wall_s + watched.s + after_s
+    return again
+
+
+def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> None:
+    watched = Watched(rule(), rule("depth > 5"), store=AlertStore(tmp_path))
+    name = "\x1b\udcff"
+    watched.poll(stalled("a"), stalled("b"), stalled(name), s=100)
+    assert said(watched.told) == [("firing", 3), ("firing", 3)]
+
+    again = restarted(watched, tmp_path)
+    again.poll(stalled("a"), state("b", Verdict.WATCHING, depth=9), stalled(name), s=200)
+    assert again.told == []
+    # One is over, one is gone, and one is over and again in trouble.
+    over = again.poll(state("b"), stalled(name), s=100)
+    assert [(message.rule, message.state.value, message.count) for message in over] == [
+        ("stalled", "resolved", 2), ("depth > 5", "resolved", 2),
+    ]  # fmt: skip
+    assert over[0].lasts_ms == (100 + 60 + 200) * 1000
+    assert [each.queue for each in over[0].queues] == ["b", "a"]
+    again.poll(stalled("b"), stalled(name), s=100)
+    assert said(again.told)[2:] == [("firing", 1), ("firing", 1)]
+    # And it is over for good: the next run knows of the others only.
+    assert restarted(again, tmp_path).poll(stalled("b"), stalled(name), s=200) == []
+
+
+def test_a_restart_keeps_to_the_time_of_repeats(tmp_path: Path) -> None:
+    watched = Watched(rule(repeat_ms=600_000), store=AlertStore(tmp_path))
+    watched.poll(stalled(), s=100)
+    again = restarted(watched, tmp_path)
+    # Told after 5 s, and 155 s have passed.
+    assert again.poll(stalled(), s=445) == []
+    (message,) = again.poll(stalled(), s=2)
+    assert (message.state, message.lasts_ms) == ("repeated", 605_000)
+
+
+def test_another_condition_or_a_week_ago_is_told_again(tmp_path: Path) -> None:
+    watched = Watched(rule("depth > 5", name="pile"), store=AlertStore(tmp_path))
+    watched.poll(stalled(), s=10)
+    other = Watched(rule("depth > 6", name="pile"), store=AlertStore(tmp_path))
+    other.wall_s = watched.wall_s + 100
+    assert said(other.poll(stalled(), s=10)) == [("firing", 1)]
+    late = restarted(watched, tmp_path, after_s=KEPT_MS // 1000)
+    assert said(late.poll(stalled(), s=10)) == [("firing", 1)]
+
+
+def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
+    watched = Watched(rule("server gone"), store=AlertStore(tmp_path))
+    watched.poll(failure=_GONE, s=10)
+    again = restarted(watched, tmp_path)
+    (message,) = again.poll(s=100)
+    assert message.text == "redis://shop:6379/0: answers again after 1m 10s"
+
+
+def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(tmp_path: Path) -> None:
+    watched = Watched(rule("poisoned"), rule("receive count > 5"), store=AlertStore(tmp_path))
+    values: dict[str, Any] = {"depth": 3, "totalrecv": 9}
+    watched.poll(state("a", Verdict.POISONED, highest_rc=9, **values), s=10)
+    again = restarted(watched, tmp_path)
+    assert again.poll(state("a", **values), s=100) == []
+    assert said(again.poll(state("a", looked_all_ms=NOON_MS, **values), s=100)) == [("resolved", 1), ("resolved", 1)]
+
+
+def test_two_programs_tell_others_once_and_each_its_own_terminal(tmp_path: Path) -> None:
+    one, two = (Watched(rule(repeat_ms=60_000), store=AlertStore(tmp_path)) for _ in range(2))
+    for second in range(200):
+        both = [stalled("a"), stalled("b") if second >= 2 else state("b")]
+        for watched in (one, two):
+            watched.poll(*both)
+    for _ in range(100):
+        for watched in (two, one):
+            watched.poll(state("a"), stalled("b"))
+
+    assert said(one.told) == said(two.told)
+    by_state = Counter(news.state.value for news in (*one.news, *two.news) if news is not None)
+    assert by_state == Counter(message.state.value for message in one.told)
+    assert {"firing", "repeated", "resolved"} == set(by_state)
+
+
+def test_two_programs_that_group_differently_send_each_queue_once(tmp_path: Path) -> None:
+    one, two = (Watched(rule(), store=AlertStore(tmp_path)) for _ in range(2))
+    for watched in (one, two):
+        watched.poll(state("a"), state("b"))
+    one.poll(stalled("a"), state("b"), s=6)
+    two.poll(stalled("a"), stalled("b"), s=6)
+
+    (message,) = two.told
+    (news,) = two.news
+    assert message.count == 2
+    assert news is not None
+    assert [each.queue for each in news.queues] == ["b"]

@@ -6,11 +6,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+from rsmq_tui.history.analysis.reading import Analysis
+from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.synthetic import Generator, Wanted
+from rsmq_tui.history.synthetic.plan import Curve, Span, queue_of
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -128,7 +132,67 @@ def _per_row(run: Run) -> Measured:
     return Measured(ours, other, note)
 
 
+class _Judged(NamedTuple):
+    """What an analysis told of generated queues, from the third week on: counts of faults, and of hours of queues."""
+
+    faults: int
+    found: int
+    hours: int
+    right: int
+    note: str
+
+
+@cache
+def _unusual_hours(quick: bool) -> _Judged:
+    """Compare the unusual hours of an analysis with the faults and bursts that were generated."""
+    days, queues, every_ms = (16, 5, 600_000) if quick else (42, 40, 60_000)
+    wanted = Wanted(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
+    judged = Span(wanted.from_ms + 14 * _DAY_MS, _T_MS)
+    with tempfile.TemporaryDirectory() as name, _pipeline() as pipeline:
+        folder = Path(name)
+        Generator(wanted, folder / "history").run()
+        pipeline.run(folder / "history", folder / "out")
+        told = Analysis(folder / "out").anomalies(TimeRange(judged.from_ms, judged.to_ms - 1))
+    hours = {(one.ref.queue, one.bucket_ms // _HOUR_MS) for one in told}
+    faults, right = [], set()
+    for number in range(queues):
+        queue = queue_of(number, wanted.seed)
+        for fault in Curve(queue).unusual(judged.from_ms, judged.to_ms):
+            touched = {(queue.name, hour) for hour in range(fault.from_ms // _HOUR_MS, fault.to_ms // _HOUR_MS + 1)}
+            right |= hours & touched
+            if judged.from_ms <= fault.from_ms and fault.to_ms < judged.to_ms:
+                faults.append(bool(hours & touched))
+    note = f"{queues} queues over {days} days, every {every_ms / 1000:g} s, judged from the third week on"
+    return _Judged(len(faults), sum(faults), len(hours), len(right), note)
+
+
+def _recall(run: Run) -> Measured:
+    judged = _unusual_hours(run.quick)
+    return Measured(judged.faults, judged.found, judged.note)
+
+
+def _precision(run: Run) -> Measured:
+    judged = _unusual_hours(run.quick)
+    return Measured(judged.hours, judged.right, judged.note)
+
+
 ROWS = (
+    Row(
+        "unusual hours, recall: faults that were generated",
+        "those in which an hour is told as unusual",
+        "faults",
+        Sense.TIMES_LESS,
+        0.95,
+        _recall,
+    ),
+    Row(
+        "unusual hours, precision: hours of queues told as unusual",
+        "those in which there was a fault",
+        "hours",
+        Sense.TIMES_LESS,
+        0.85,
+        _precision,
+    ),
     Row(
         "pipeline after one more hour, on top of 30 days",
         "the same on top of 1 day",

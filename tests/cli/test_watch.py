@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command, write
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.hostile.terminal import Terminal
@@ -64,6 +65,68 @@ def test_without_rules_there_is_nothing_to_watch(anywhere: Command, config: Path
     assert done.status == 2
     assert "did you mean stalled?" in done.err
     assert "no rule can be used" in done.err
+
+
+def test_a_restart_repeats_nothing_and_other_programs_send_nothing_twice(
+    state: Path, config: Path, client: Redis, tmp_path: Path
+) -> None:
+    got = tmp_path / "got"
+    write(config, f'{_RULE}[channels.pager]\ncommand = ["sh", "-c", "cat >> {got}"]\n')
+    env = environment(HOME=str(state), XDG_STATE_HOME=str(state))
+    watch = (*PROGRAM, "--config", str(config), "--interval", "0.2", "watch")
+
+    with started(*watch, env=env) as first:
+        assert json.loads(line_of(first.stdout))["queues"][0]["queue"] == "orders"
+        with started(*watch, env=env) as second:
+            line_of(second.stderr)
+            Rsmq(client).create_queue("mail")
+            Rsmq(client).send_messages("mail", ["one", "two"])
+            # The new one only: it was started after the other was told.
+            (queue,) = json.loads(line_of(second.stdout))["queues"]
+            assert queue["queue"] == "mail"
+            second.terminate()
+            assert second.wait(SECONDS_MAX) == 0
+        first.terminate()
+        assert first.wait(SECONDS_MAX) == 0
+    told = [json.loads(line) for line in got.read_text().splitlines()]
+    assert told[0]["queues"][0]["queue"] == "orders"
+    assert sum(one["count"] for one in told) == 2
+
+
+def test_without_a_terminal_its_channels_are_no_use(anywhere: Command, config: Path) -> None:
+    write(config, _RULE)
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    assert (done.status, len(done.lines)) == (1, 1)
+    assert "no channel works without a terminal: messages are only printed" in done.err
+    assert "2 messages not sent" in done.err
+
+
+def test_a_message_without_a_channel_is_not_sent(anywhere: Command, config: Path) -> None:
+    write(config, f'{_RULE}channels = ["pager"]\n[channels.pager]\ncomand = ["true"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    assert (done.status, len(done.lines)) == (1, 1)
+    assert done.err.count("unknown key comand in [channels.pager]") == 1
+    assert "1 message not sent" in done.err
+
+
+def test_a_file_that_is_missing_or_damaged_stops_nothing(state: Path, config: Path, anywhere: Command) -> None:
+    done = anywhere("--config", str(config.parent / "none.toml"), "watch", "--once")
+    assert done.status == 2
+    write(config, f'{_RULE}[channels.pager]\ncommand = ["true"]\n')
+    damaged = state / "rsmq-tui" / "alerts.sqlite"
+    damaged.parent.mkdir(parents=True, exist_ok=True)
+    damaged.write_bytes(b"not a database" * 1_000)
+    env = environment(HOME=str(state), XDG_STATE_HOME=str(state))
+
+    with started(*PROGRAM, "--config", str(config), "--interval", "0.2", "watch", env=env) as process:
+        line_of(process.stderr)
+        sentence = f"the file of told alerts {damaged} cannot be used: it is not one of rsmq-tui, or it is damaged"
+        assert sentence in line_of(process.stderr)
+        assert json.loads(line_of(process.stdout))["alert"] == "pile"
+        process.terminate()
+        assert process.wait(SECONDS_MAX) == 0
 
 
 def test_a_channel_is_tried(anywhere: Command, config: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tests.history.report.reading import parsed, section_of, text_of
 from tests.tui.test_history import past_of, press, rows_of
 
 VERDICTS = Counter(stalled=6, poisoned=2, growing=2, down=2)
+INCIDENTS = Counter(stalled=4, poisoned=1, growing=2, down=1)
 
 
 def test_it_is_reported(anywhere: Command, analysis: Path, tmp_path: Path) -> None:
@@ -30,5 +31,8 @@ def test_a_page_is_made_of_it(anywhere: Command, analysis: Path, tmp_path: Path)
 async def test_the_dashboard_shows_it(analysis: Path) -> None:
     async with past_of(analysis, size=(160, 40)) as pilot:
         assert len(rows_of(pilot)) == 8
+        # Its episodes make the incidents, of which it has no table.
         await press(pilot, "l", "l")
+        assert Counter(row.split()[1] for row in rows_of(pilot)) == INCIDENTS
+        await press(pilot, "l")
         assert Counter(row.split()[1] for row in rows_of(pilot)) == VERDICTS

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from rsmq_tui.exporter.poller import Reading, Target, Watch, Watches
+from rsmq_tui.exporter.poller import Reading, Target, TargetPoller, TargetPollers
 from rsmq_tui.exporter.server import MetricsServer, serving
 from rsmq_tui.monitor import LivePoller, Thresholds
 from rsmq_tui.monitor.list_poller import ListPoller
@@ -70,7 +70,7 @@ class Answer:
         return {labels["queue"]: labels["verdict"] for labels in held}
 
 
-class CountingWatch(Watch):
+class CountingPoller(TargetPoller):
     """Counts the scrapes that it was asked for."""
 
     scrapes = 0
@@ -85,7 +85,7 @@ class Exporter:
     """A running exporter."""
 
     server: MetricsServer
-    watches: tuple[CountingWatch, ...]
+    pollers: tuple[CountingPoller, ...]
 
     async def get(self, path: str = "/metrics", method: str = "GET", **headers: str) -> Answer:
         loop = asyncio.get_running_loop()
@@ -132,17 +132,17 @@ async def exporting(
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Exporter]:
     """Run an exporter of these servers that polls when it is scraped, unless told otherwise; the first is `s0`, …"""
-    watches = []
+    pollers = []
     for number, url in enumerate(urls):
         for ns in namespaces:
             poller = LivePoller(QueueReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
             target = Target(f"s{number}", poller.reader.label, ns)
-            watches.append(CountingWatch(target, poller, interval_s=interval_s, clock=clock))
+            pollers.append(CountingPoller(target, poller, interval_s=interval_s, clock=clock))
         if lists:
             reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)
             list_poller = ListPoller(reader, thresholds=thresholds, clock=clock)
             target = Target(f"s{number}", reader.label, LIST.ns, LIST.name)
-            watches.append(CountingWatch(target, list_poller, interval_s=interval_s, clock=clock))
+            pollers.append(CountingPoller(target, list_poller, interval_s=interval_s, clock=clock))
     server = MetricsServer("127.0.0.1", 0)
-    async with serving(server, Watches(tuple(watches), max_age_s=max_age_s, patience_s=patience_s)):
-        yield Exporter(server, tuple(watches))
+    async with serving(server, TargetPollers(tuple(pollers), max_age_s=max_age_s, patience_s=patience_s)):
+        yield Exporter(server, tuple(pollers))

@@ -12,10 +12,11 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.exporter.metrics import label_value
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol import Rsmq, make_id
 from tests.exporter.scraping import Answer, exporting
 from tests.hostile.payloads import SNIPPETS, plant_queue
 from tests.monitor.test_hostile_names import NAMES
+from tests.protocol.keyspace import plant
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +69,25 @@ async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Red
         answer = await exporter.get()
     assert answer.value("rsmq_queue_limit_seconds", queue="full") == 0
     assert answer.values("rsmq_queue_limit_seconds", queue="empty") == []
+
+
+async def test_how_long_things_take(redis_url: str, client: redis.Redis) -> None:
+    Rsmq(client).create_queue("busy", vt=600)
+    Rsmq(client).create_queue("idle")
+    received_ms = client.time()[0] * 1000 - 40_000
+    for waited_s in range(1, 21):
+        id = make_id((received_ms - waited_s * 1000) * 1000)
+        plant(client, "busy", id, due_ms=received_ms + 600_000, body="x")
+        client.hset("rsmq:busy:Q", mapping={f"{id}:rc": 1, f"{id}:fr": received_ms})
+    answer = await scraped(redis_url)
+
+    def quantiles(name: str) -> list[float]:
+        return [answer.value(f"rsmq_queue_{name}_seconds", queue="busy", quantile=share) for share in ("0.5", "0.95")]
+
+    assert quantiles("wait") == [10, 19]
+    p50_s, p95_s = quantiles("work")
+    assert 40 <= p50_s == p95_s < 600
+    assert answer.values("rsmq_queue_wait_seconds", queue="idle") == []
 
 
 async def test_the_memory_of_the_server() -> None:

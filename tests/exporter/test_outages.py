@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.exporter.poller import Target, Watch
+from rsmq_tui.exporter.poller import Target, TargetPoller
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.cancelled import TURNS, cancelled_at_each_turn
@@ -133,7 +133,7 @@ class TestPatience:
         async with asyncio.timeout(SECONDS_MAX), exporting(redis_url, patience_s=NEVER_S) as exporter:
             await gate.next_poll()
             coming = asyncio.create_task(exporter.get(X_Prometheus_Scrape_Timeout_Seconds=told))
-            (watch,) = exporter.watches
+            (watch,) = exporter.pollers
             await until(lambda: watch.scrapes == 1)
             gate.open.set()
 
@@ -152,7 +152,7 @@ async def test_a_request_under_way_at_the_end_is_answered(redis_url: str, monkey
     gate = Gate(monkeypatch)
     async with asyncio.timeout(SECONDS_MAX):
         async with exporting(redis_url) as exporter:
-            (watch,) = exporter.watches
+            (watch,) = exporter.pollers
             coming = asyncio.create_task(exporter.get())
             await until(lambda: watch.scrapes == 1)
             loop, shutdown = asyncio.get_running_loop(), exporter.server.shutdown
@@ -176,7 +176,7 @@ async def test_polling_ends_at_every_moment(redis_url: str) -> None:
     async def watch(_: int) -> None:
         # The first polls of a connection, and the making of it.
         pollers.append(LivePoller(QueueReader(redis_url)))
-        await Watch(Target("s0", redis_url, "rsmq"), pollers[-1], interval_s=0.001).run()
+        await TargetPoller(Target("s0", redis_url, "rsmq"), pollers[-1], interval_s=0.001).run()
 
     assert await cancelled_at_each_turn(watch, rounds=2) == TURNS * 2
     for poller in pollers:

@@ -28,15 +28,15 @@ async def test_scrapes_at_once_share_a_poll(
     gate = Gate(monkeypatch, is_open=True)
     async with exporting(redis_url) as exporter:
         await exporter.get()
-        (watch,) = exporter.watches
-        before, polls, asked = calls(client), gate.polls, watch.scrapes
+        (poller,) = exporter.pollers
+        before, polls, asked = calls(client), gate.polls, poller.scrapes
         await exporter.get()
         one = {name: number - before[name] for name, number in calls(client).items()}
         polled = gate.polls - polls
         gate.open = asyncio.Event()
-        before, polls, asked = calls(client), gate.polls, watch.scrapes
+        before, polls, asked = calls(client), gate.polls, poller.scrapes
         scrapes = [asyncio.create_task(exporter.get()) for _ in range(10)]
-        await until(lambda: watch.scrapes == asked + 10)
+        await until(lambda: poller.scrapes == asked + 10)
         gate.open.set()
         answers = await asyncio.gather(*scrapes)
 
@@ -83,14 +83,14 @@ async def test_verdicts_that_need_time_need_no_scrape(redis_url: str, client: re
     rsmq.send_message("q", "x")
     thresholds = Thresholds(stalled_ms=50)
     async with exporting(redis_url, interval_s=0.01, max_age_s=NEVER_S, thresholds=thresholds) as exporter:
-        (watch,) = exporter.watches
+        (poller,) = exporter.pollers
 
         def verdicts() -> list[str]:
-            snapshot = watch.last(SECONDS_MAX).current
+            snapshot = poller.last(SECONDS_MAX).current
             return [queue.verdict.value for queue in snapshot.queues] if snapshot else []
 
         await until(lambda: verdicts() == ["stalled"])
-        assert watch.scrapes == 0
+        assert poller.scrapes == 0
         assert (await exporter.get()).verdicts() == {"q": "stalled"}
 
 

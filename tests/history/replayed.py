@@ -17,6 +17,7 @@ from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import QueueState, Thresholds
 from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from rsmq_tui.protocol import RawMessage, Row, make_id
+from rsmq_tui.protocol.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, state
 from tests.tui.scripted import row_of
 
@@ -49,11 +50,11 @@ class Tape:
         self._open: list[tuple[str, pa.RecordBatch]] = []
         self._last_ms: int | None = None
 
-    def poll(self, at_ms: int, *queues: QueueState) -> None:
+    def poll(self, at_ms: int, *queues: QueueState, info: ServerInfo | None = None) -> None:
         """Write a poll."""
         interval_ms = None if self._last_ms is None else at_ms - self._last_ms
         self._last_ms = at_ms
-        self._keep(at_ms, self._rows.polled(queues, at_ms, interval_ms))
+        self._keep(at_ms, self._rows.polled(queues, at_ms, interval_ms, info))
 
     def fail(self, at_ms: int, sentence: str = "connection refused") -> None:
         """Write a poll that failed."""

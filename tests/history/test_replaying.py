@@ -13,6 +13,7 @@ from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
+from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 
@@ -56,12 +57,36 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     at_ms = NOON_MS + poll * STEP_MS
     replay = replay_of(out, from_ms=at_ms)
 
-    # Limits are not recorded.
-    seen = [queue._replace(limit=None) for queue in live.states[at_ms]]
-    assert [queue._replace(drain_s=None) for queue in shown(replay)] == [queue._replace(drain_s=None) for queue in seen]
+    seen = live.states[at_ms]
+    # A limit was computed up to 15 s before.
+    same = [[queue._replace(drain_s=None, limit=None) for queue in queues] for queues in (shown(replay), seen)]
+    assert same[0] == same[1]
+    assert [queue.limit and queue.limit.name for queue in shown(replay)] == [q.limit and q.limit.name for q in seen]
     assert [queue.drain_s for queue in shown(replay)] == [pytest.approx(queue.drain_s) for queue in seen]
     assert replay.snapshot.at_ms == replay.position_ms == at_ms
     assert replay.snapshot.link.failure is None
+
+
+@pytest.mark.parametrize("poll", [20, 60, 200, 470])
+def test_a_limit_is_shown_as_it_was_live(tmp_path: Path, poll: int) -> None:
+    used = Thresholds(depth_limit=5_000)
+    live = Live(Tape(tmp_path, thresholds=used), Sampler(used))
+    for number in range(poll + 1):
+        rows = {
+            "grows": queue_row(10 + 3 * number, 100 + 9 * number, 90 + 6 * number),
+            "still": queue_row(10, 100, 90),
+        }
+        live.poll(NOON_MS + number * STEP_MS, rows)
+    live.tape.seal()
+    at_ms = NOON_MS + poll * STEP_MS
+    queues = shown(replay_of(tmp_path, from_ms=at_ms)), live.states[at_ms]
+    found, seen = ([queue.limit for queue in each] for each in queues)
+
+    assert [limit and limit.name for limit in found] == [limit and limit.name for limit in seen]
+    for ours, theirs in zip(found, seen, strict=True):
+        if ours is not None and theirs is not None:
+            assert ours.until_ms(at_ms) == pytest.approx(theirs.until_ms(at_ms), abs=15_000)
+    assert (found[0] is not None) == (poll >= 60)
 
 
 def test_a_trouble_began_when_it_did_however_long_ago(hour: tuple[Path, Live]) -> None:

@@ -1,5 +1,6 @@
 """From states to rows: nothing unknown becomes a number, and what is kept from poll to poll is never stale."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.schema import OF_SERVER
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage
-from tests.history.made import NOON_MS, PLACE, state
+from rsmq_tui.protocol.status import ServerInfo
+from tests.history.made import NOON_MS, PLACE, polled, state
 
+SAMPLED = ("sampled_age_ms", "sampled", "wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms")
 UNKNOWN: dict[str, Any] = dict.fromkeys(
     (
         "depth",
@@ -45,8 +50,38 @@ def test_a_queue_and_the_poll_itself() -> None:
         "expired": None, "oldest_ready_waiting_ms": 5_000, "since_ms": None, "idle_since_ms": None,
         "pending_since_ms": None, "pending_until_ms": None, "missing": 0, "looked": None, "looked_all_ms": None,
         "is_idle_longer": False, "drain": "unknown", "thresholds": None,
+        **dict.fromkeys((*SAMPLED, *OF_SERVER)),
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common
+
+
+def test_a_sample_of_messages_in_flight_is_recorded_for_a_minute() -> None:
+    kept, times = SampleRows("me", PLACE), FlightTimes(NOON_MS - 1_000, 3, 10, 20, None, 40)
+    queues = state("a", times=times), state("b")
+
+    def sampled(s: int, *queues: QueueState) -> list[list[Any]]:
+        found = kept.polled(queues, NOON_MS + s * 1000, None).to_pylist()
+        return [[row[name] for name in SAMPLED] for row in found]
+
+    nothing = [None] * 6
+    assert sampled(0, *queues) == [[1_000, 3, 10, 20, None, 40], nothing, nothing]
+    assert sampled(59, *queues)[0] == [60_000, 3, 10, 20, None, 40]
+    assert sampled(60, *queues) == [nothing] * 3
+    newer = state("a", times=times._replace(at_ms=NOON_MS + 60_000, work_p50_ms=30))
+    assert sampled(61, newer, queues[1])[:2] == [[1_000, 3, 10, 20, 30, 40], nothing]
+    assert sampled(62, state("a"), queues[1]) == [nothing] * 3
+
+
+def test_which_server_answers_is_in_the_row_of_the_poll() -> None:
+    kept, info = SampleRows("me", PLACE), ServerInfo("run\udcff", 77, "master", 2**70, at_ms=NOON_MS)
+    snapshots = [replace(polled(state(), at_ms=NOON_MS + number), info=info) for number in range(3)]
+    snapshots[2] = replace(snapshots[2], info=info._replace(at_ms=NOON_MS + 2))
+    rows = [kept.taken(snapshot, NOON_MS)[0].to_pylist() for snapshot in snapshots]
+
+    told = [[[row[name] for name in OF_SERVER] for row in of_poll] for of_poll in rows]
+    known, nothing = ["run\\udcff", 77, "master", None], [None] * 4
+    # What was read before is not repeated.
+    assert told == [[nothing, known], [nothing, nothing], [nothing, known]]
 
 
 def test_an_empty_namespace_leaves_a_row_too() -> None:
@@ -100,6 +135,7 @@ _FIELDS = some.fixed_dictionaries(
         "verdict": some.sampled_from(list(Verdict)),
         "problems": some.sampled_from([(), ("one",), ("one", "two")]),
         "totalsent": some.sampled_from([None, 0, 2**64]),
+        "times": some.sampled_from([None, FlightTimes(NOON_MS - 59_999, 1, 2, 3, None, 2**70)]),
     }
 )
 

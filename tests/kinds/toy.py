@@ -29,7 +29,7 @@ from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.scope import Marked, Named, Preview, Scope, SeeingCallback, Selection
+from rsmq_tui.triage.scope import Marked, Named, Preview, ScanCallback, Scope, Selection
 from rsmq_tui.triage.service import Backend
 from rsmq_tui.triage.undo import BatchUndo
 
@@ -168,7 +168,7 @@ class ToyBackend(Backend):
     def editor(self) -> EditExecutor:
         return self._editor
 
-    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         if base.action.name != "delete":
             raise TriageError("toys can only be deleted")
         found, selection = await self._editor.members(base.action.queue), Selection()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.exporter.poller import Target, Watch, Watches
+from rsmq_tui.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
 
@@ -39,13 +39,15 @@ async def test_the_exporter_reads_the_others(client: Redis, redis_url: str, monk
     Rsmq(client).create_queue("orders")
     good, bad = (LivePoller(QueueReader(redis_url, ns)) for ns in ("rsmq", "other"))
     monkeypatch.setattr(bad, "_read", _fail)
-    watches = [Watch(Target("", "", name), poller, interval_s=9.0) for name, poller in (("good", good), ("bad", bad))]
+    watches = [
+        TargetPoller(Target("", "", name), poller, interval_s=9.0) for name, poller in (("good", good), ("bad", bad))
+    ]
     for watch in watches:
         watch._reading = watch._read(await watch._poller.poll())
     readings = {reading.target.ns: reading for reading in (watch.last(1.0) for watch in watches)}
     assert readings["good"].failure is None
     assert readings["bad"].failure is not None
     assert readings["bad"].failure.kind == "defect"
-    assert [reading.target.ns for reading in Watches(tuple(watches)).failed()] == ["bad"]
+    assert [reading.target.ns for reading in TargetPollers(tuple(watches)).failed()] == ["bad"]
     for poller in (good, bad):
         await poller.aclose()

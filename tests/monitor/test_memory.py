@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, Verdict
+from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
 from rsmq_tui.monitor.tracking.series import Moment, Sums
@@ -25,6 +25,7 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.killing import ROOT
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.rows import START_MS, Flow, Scripted
+from tests.monitor.timing import FakeClock
 
 MINUTE_S, HOUR_S = 60, 3600
 LATER_MS = START_MS + 110_000
@@ -436,6 +437,68 @@ class TestWriting:
         assert (first.problem, second.problem) == (None, None)
         assert (again.verdict, again.since_ms) == (stalled.verdict, stalled.since_ms)
         assert set(new.sampler.trend.depths("q")) == {None, 10}
+
+    async def test_one_that_was_paused_for_long_takes_nothing_from_another(self, folder: Path) -> None:
+        flow, one, paused, clock = Flow(sent=10), Scripted(), Scripted(), FakeClock()
+        first = await began(folder, one)
+        second = Memory(folder, "a server", "rsmq", clock=clock)
+        await second.restore(paused.sampler, START_MS)
+        for _ in range(240):
+            one.poll_one(flow.row(), after_s=30)
+            await kept(first, one)
+            if one.at_ms - START_MS < 10 * 60_000:
+                paused.poll_one(flow.row(), after_s=30)
+                await kept(second, paused)
+        clock.now_s += 110 * MINUTE_S
+        await second.aclose(paused.sampler)
+        past = first.load()
+
+        assert (first.problem, second.problem) == (None, None)
+        assert past is not None
+        assert past.last.at_ms == one.at_ms
+        assert past.times_ms[-2] - past.times_ms[0] > KEPT_MS - MINUTE_S * 1000
+
+    async def test_one_that_was_paused_alone_keeps_what_it_knows(self, folder: Path) -> None:
+        flow, paused, clock = Flow(sent=10), Scripted(), FakeClock()
+        alone = Memory(folder, "a server", "rsmq", clock=clock)
+        await alone.restore(paused.sampler, START_MS)
+        paused.run(flow, seconds=100)
+        alone.keep(paused.sampler, paused.at_ms)
+        paused.run(flow, seconds=5)
+        clock.now_s += 20 * MINUTE_S
+        _, new = await restarted(folder, alone, paused, after_s=20 * MINUTE_S)
+
+        assert new.poll_one(flow.row(), after_s=0).idle_since_ms == paused.poll_one(flow.row()).idle_since_ms
+
+    async def test_two_with_other_thresholds_have_verdicts_of_their_own(self, folder: Path) -> None:
+        flow, usual, patient = Flow(sent=10), Scripted(), Scripted(Thresholds(stalled_ms=HOUR_S * 1000))
+        first, second = await began(folder, usual), await began(folder, patient)
+        for _ in range(60):
+            stalled, calm = usual.poll_one(flow.row(), after_s=5), patient.poll_one(flow.row(), after_s=5)
+        await first.aclose(usual.sampler)
+        # The last one to write had no trouble.
+        await second.aclose(patient.sampler)
+        new = Scripted()
+        await began(folder, new, at_ms=usual.at_ms + 1000)
+        again = new.poll_one(flow.row(), after_s=0)
+
+        assert (stalled.verdict, calm.verdict) == (Verdict.STALLED, Verdict.OK)
+        assert (again.verdict, again.idle_since_ms) == (Verdict.STALLED, stalled.idle_since_ms)
+
+    async def test_a_server_whose_nodes_disagree_on_the_time_harms_nothing(self, folder: Path) -> None:
+        flow, ahead, behind = Flow(sent=10), Scripted(), Scripted()
+        first, second = await began(folder, ahead, at_ms=START_MS + 90_000), await began(folder, behind)
+        for _ in range(100):
+            for memory_, watched in ((first, ahead), (second, behind)):
+                watched.poll_one(flow.row(), after_s=30)
+                await kept(memory_, watched)
+        await first.aclose(ahead.sampler)
+        _, new = await restarted(folder, second, behind, after_s=200)
+
+        assert (first.problem, second.problem) == (None, None)
+        times_ms = new.sampler.trend.times_ms
+        assert times_ms[-1] - times_ms[0] > 48 * MINUTE_S * 1000
+        assert max(later - earlier for earlier, later in pairwise(times_ms)) <= 60_000
 
 
 KILLED = """

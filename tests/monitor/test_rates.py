@@ -64,6 +64,20 @@ def test_a_new_queue_is_measured_from_when_it_was_first_seen() -> None:
     assert states["new"].arrivals_s == 4
 
 
+def test_no_rate_spans_a_change_of_this_program() -> None:
+    watched = Scripted()
+    flow = Flow(sent=1_000)
+    watched.run(flow, seconds=60, sent=2, received=1, deleted=1)
+    watched.sampler.note_own_change(["q"])
+    flow.move(deleted=500)
+    assert rates(watched.run(flow, seconds=1, sent=2, received=1, deleted=1)) == UNKNOWN
+    for _ in range(90):
+        assert rates(watched.run(flow, seconds=1, sent=2, received=1, deleted=1)) == (2, 1, 1)
+    known = [(point.arrivals_s, point.deletes_s) for point in watched.sampler.trend.queue("q")]
+    assert set(known) == {(None, None), (2, 1)}
+    assert known.count((None, None)) <= 3
+
+
 @pytest.mark.parametrize(
     "again",
     [

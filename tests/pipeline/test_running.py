@@ -16,6 +16,7 @@ from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H, RUNS, SOURCES
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.history.store import FolderStore, SealedFile
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.run import alone
 from rsmq_tui.pipeline.state import PipelineError
@@ -238,6 +239,9 @@ def test_other_settings_work_anew_what_depends_on_them(desk: Desk) -> None:
     assert desk.run(depth_limit=7).run is None
     assert desk.run(depth_limit=7, poison_rc=3).days == {"samples": (), "messages": (DAY,)}
     assert [dict(row)["poison"] for _, row in desk.tables()[LIFECYCLE]] == ["2"]
+    expected = {"prod": Expected(("a*",), ((1, 2),)).as_lists()}
+    assert desk.run(poison_rc=3, expected=expected).run is not None
+    assert desk.run(poison_rc=3, expected=expected).run is None
 
 
 def test_settings_whose_run_died_when_it_had_published_are_not_taken_for_the_old_ones(desk: Desk) -> None:

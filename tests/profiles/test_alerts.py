@@ -84,6 +84,8 @@ def test_a_rule_is_named_by_its_condition_and_sent_by_all_channels(tmp_path: Pat
         ("oldest > 1h30m", Condition("oldest > 1h30m", "oldest", 5_400_000)),
         ("receive count > 5", Condition("receive count > 5", "receive count", 5)),
         ("expired leases > 0", Condition("expired leases > 0", "expired leases", 0)),
+        ("full in < 2h", Condition("full in < 2h", "full in", 7_200_000)),
+        ("Memory full in <= 90m", Condition("memory full in <= 90m", "memory full in", 5_400_000, or_equal=True)),
     ],
 )
 def test_conditions(text: str, condition: Condition) -> None:
@@ -97,7 +99,9 @@ def test_conditions(text: str, condition: Condition) -> None:
         ("ok", "must be one of broken, stalled"),
         ("watching", "must be one of broken, stalled"),
         ("deph > 5", "has no number deph: .*; did you mean depth"),
-        ("full in < 1h", "has no number full in"),
+        ("full in > 1h", "must be below a limit: write full in < 1h or full in <= 1h"),
+        ("ful in < 1h", "has no number ful in: .*; did you mean full in"),
+        ("memory full in < 5", "no number behind <: a duration has a unit"),
         ("depth < 5", "must be above a limit: write depth > 5"),
         ("depth > many", "no number behind >: it must be a whole number"),
         ("depth > 1.5", "no number behind >: it must be a whole number"),
@@ -131,6 +135,9 @@ profiles = ["b"]
 when = "server gone"
 queues = ["x"]
 [[alerts]]
+when = "memory full in < 1h"
+queues = ["x"]
+[[alerts]]
 name = "good"
 when = "aged"
 channels = ["pager", "broken"]
@@ -156,13 +163,14 @@ timeout = "5s"
         (13, "when has no number behind >"),
         (16, "channels names pagr, but there is no [channels.pagr]; did you mean pager?"),
         (17, "profiles names b, but there is no [profiles.b]"),
-        (20, "queues cannot be combined with"),
-        (28, "unknown key comand in [channels.broken]; did you mean command?"),
-        (29, "a channel needs one of bell, terminal, command, apprise"),
-        (32, "a channel needs one of"),
+        (20, 'queues cannot be combined with when = "server gone"'),
+        (23, 'queues cannot be combined with when = "memory full in < 1h"'),
+        (31, "unknown key comand in [channels.broken]; did you mean command?"),
+        (32, "a channel needs one of bell, terminal, command, apprise"),
+        (35, "a channel needs one of"),
     ):
         assert any(one.startswith(f"{line}: ") and words in one for one in told), (line, words, told)
-    assert len(told) == 10
+    assert len(told) == 11
 
 
 @pytest.mark.parametrize("text", ['alerts = "stalled"', "alerts = [1]", "channels = 5", "[channels]\npager = 1"])

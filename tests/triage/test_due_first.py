@@ -14,7 +14,7 @@ from rsmq_tui.protocol.rsmq.scan import walked
 from rsmq_tui.protocol.rsmq.scan_strategies import QueueRanges
 from rsmq_tui.triage.actions import Delete, Hide, Move, Release
 from rsmq_tui.triage.rsmq.backend import what_is_due_first
-from rsmq_tui.triage.scope import Matching, Seeing
+from rsmq_tui.triage.scope import Matching, ScanProgress
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import done, message_actions, undone
@@ -94,7 +94,7 @@ async def test_a_limit_that_leaves_nothing_out(
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", [f"body {number}" for number in range(3)])
-    seen: list[Seeing] = []
+    seen: list[ScanProgress] = []
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(text), limit), seen.append)
 
     assert preview.what == what
@@ -270,7 +270,7 @@ async def test_beside_consumers_none_is_lost_or_doubled(
     """Whoever stays where they are and are due first are chosen; what is received may match still."""
     received: set[str] = set()
 
-    def receive(_: Seeing) -> None:
+    def receive(_: ScanProgress) -> None:
         received.update(each.id for each in queues.receive_messages("a", 20))
 
     preview = await triage.preview(Delete(queue="a"), Matching(parse_filter(text), 500), receive)

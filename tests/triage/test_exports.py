@@ -95,7 +95,7 @@ async def test_what_is_too_long_or_gone_is_counted(
     exported = await _export(triage, Named(tuple(ids)), tmp_path / "out")
 
     assert exported[1:] == (3, 1, 1, 0, False)
-    assert exported.seeing.scanned == exported.seeing.depth == 5
+    assert exported.progress.scanned == exported.progress.depth == 5
     assert len(_bodies(tmp_path / "out")) == 3
 
 

@@ -15,7 +15,7 @@ from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Report, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq import fixes
-from rsmq_tui.triage.scope import Seeing
+from rsmq_tui.triage.scope import ScanProgress
 from rsmq_tui.triage.service import ChangeService
 from tests.monitor.trouble import TROUBLE
 from tests.protocol.keyspace import everything, plant, send_old
@@ -376,8 +376,8 @@ async def test_the_preview_counts_anew(triage: ChangeService, reader: QueueReade
     findings = await found(reader)
     client.zrem("rsmq:q", "a" * 32)
     client.hdel("rsmq:q:Q", "a" * 32 + ":rc", "a" * 32 + ":fr", "l" * 32)
-    seen: list[Seeing] = []
-    preview = await triage.preview(Fix(queue="q", findings=findings), seeing=seen.append)
+    seen: list[ScanProgress] = []
+    preview = await triage.preview(Fix(queue="q", findings=findings), on_progress=seen.append)
 
     assert (preview.count, preview.what) == (1, "message id without a body")
     assert [note.split(":")[0] for note in preview.notes[:-1]] == ["dangling"]

@@ -227,7 +227,7 @@ async def test_what_stays_is_found_once_while_others_take_and_send(
         reader = ListReader(redis_url, names, ())
         parts = [part async for part in search_lists(reader, A, parse_filter("body~item|odd"))]
         found = Counter(message.body or b"" for part in parts for message in part.messages)
-        assert parts[-1].begun_anew == 0
+        assert parts[-1].restarts == 0
         await reader.aclose()
     else:
         lists = list_changes(redis_url, names, folder)

@@ -6,7 +6,7 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Hide, Move
-from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Seeing, Shown
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanProgress, Scope, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
@@ -176,12 +176,12 @@ async def test_everything_also_what_is_hidden(
 async def test_the_look_says_how_far_it_has_come(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 900)
-    told: list[Seeing] = []
+    told: list[ScanProgress] = []
 
     preview = await triage.preview(Delete(queue="a"), None, told.append)
 
     assert preview.count == 900
-    assert [seeing.scanned for seeing in told] == sorted(seeing.scanned for seeing in told)
+    assert [progress.scanned for progress in told] == sorted(progress.scanned for progress in told)
     assert (told[-1].scanned, told[-1].depth, told[-1].matched) == (900, 900, 900)
     preview.close()
 

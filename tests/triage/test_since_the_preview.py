@@ -8,7 +8,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import DeleteQueue, Import, SetAttributes
-from rsmq_tui.triage.scope import Seeing
+from rsmq_tui.triage.scope import ScanProgress
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import to_import
@@ -105,9 +105,9 @@ async def test_another_file_is_not_imported(
 async def test_a_look_at_a_file_tells_how_far_it_is(triage: ChangeService, queues: Rsmq, tmp_path: Path) -> None:
     queues.create_queue("a")
     path = to_import(tmp_path, "".join(f'{{"id": "{number}", "score": 1}}\n' for number in range(1_200)))
-    seen: list[Seeing] = []
+    seen: list[ScanProgress] = []
 
-    preview = await triage.preview(Import(queue="a", path=path), seeing=seen.append)
+    preview = await triage.preview(Import(queue="a", path=path), on_progress=seen.append)
 
     assert preview.count == 1_200
-    assert [seeing.scanned for seeing in seen] == [500, 1_000, 1_200]
+    assert [progress.scanned for progress in seen] == [500, 1_000, 1_200]

@@ -10,7 +10,7 @@ from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.change import Change, Report, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
-from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, Scope, Seeing, Selection
+from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection
 from tests.tui.scripted import START_MS
 
 
@@ -39,7 +39,7 @@ class ScriptedTriage:
         self.what = "every message of the queue"
         self.states: dict[MessageState, int] = {}
         self.elsewhere = self.unsearched = 0
-        self.seen: tuple[Seeing, ...] = ()
+        self.seen: tuple[ScanProgress, ...] = ()
         self.refusal: str | None = None
         self.run_refusal: str | None = None
         self.look: Gate | None = None
@@ -59,10 +59,10 @@ class ScriptedTriage:
         self.ns = ns
 
     async def preview(
-        self, action: Action, scope: Scope | None = None, seeing: Callable[[Seeing], None] = lambda _: None
+        self, action: Action, scope: Scope | None = None, on_progress: Callable[[ScanProgress], None] = lambda _: None
     ) -> Preview:
         self.asked.append((action, scope))
-        return await self._preview(action, self.what, seeing)
+        return await self._preview(action, self.what, on_progress)
 
     async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
         self.asked.append((None, queue))
@@ -73,13 +73,24 @@ class ScriptedTriage:
         self.runs.append(ScriptedRun(self, preview))
         return self.runs[-1]
 
+    @property
+    def journal_version(self) -> tuple[int, ...] | None:
+        """It has a journal with one change since the first run, which can be undone as long as it is not."""
+        return (len(self.runs), self.runs[-1].report is not None) if self.runs else None
+
+    async def last_undoable(self, queue: str | None = None) -> Change | None:
+        last = self.runs[-1]
+        if last.report is None or isinstance(last.preview.action, Undo):
+            return None
+        return change_of(change=last.report.change or 0, done=last.report.tally.done, state=State.DONE)
+
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))
         for step in range(1, self.steps + 1):
             if self.gate is not None:
                 await self.gate.acquire()
             written = step * 100 - self.cut - self.gone
-            yield Exported(Seeing(step * 100, 400, step * 100), written, self.cut, self.gone, self.unsearched)
+            yield Exported(ScanProgress(step * 100, 400, step * 100), written, self.cut, self.gone, self.unsearched)
 
     async def recover(self) -> list[Change]:
         self.recoveries += 1
@@ -88,9 +99,9 @@ class ScriptedTriage:
     async def aclose(self) -> None:
         self.closed = True
 
-    async def _preview(self, action: Action, what: str, seeing: Callable[[Seeing], None]) -> Preview:
+    async def _preview(self, action: Action, what: str, on_progress: Callable[[ScanProgress], None]) -> Preview:
         for seen in self.seen:
-            seeing(seen)
+            on_progress(seen)
         if self.look is not None:
             await self.look.acquire()
         if self.refusal is not None:

@@ -118,8 +118,11 @@ async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSourc
     async with opened(source, triage=triage) as pilot:
         await _open(pilot, source, "move")
         await press(pilot, "enter")
-        assert "enter the name of a queue; ↓ shows suggestions" in text_of(app_of(pilot))
-        await press(pilot, "down", "enter")
+        told = "enter the name of a queue; ↓ shows suggestions"
+        assert told in text_of(app_of(pilot))
+        await press(pilot, "down")
+        assert told not in text_of(app_of(pilot))
+        await press(pilot, "enter")
         await asked(pilot)
         await say_yes(pilot)
         await made(pilot)

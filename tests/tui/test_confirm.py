@@ -9,7 +9,7 @@ from textual.widgets import Button, Input, Static
 
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.scope import Preview, Seeing
+from rsmq_tui.triage.scope import Preview, ScanProgress
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, settled, text_of, until
@@ -115,7 +115,7 @@ async def test_the_button_waits_until_the_preview_was_seen(
 
 async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.look = Gate()
-    triage.seen = (Seeing(12_000, 38_112, 1_204),)
+    triage.seen = (ScanProgress(12_000, 38_112, 1_204),)
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)
         words = "scanning … 12,000 of 38,112, 1,204 matches"
@@ -133,13 +133,13 @@ async def test_an_answer_that_comes_after_the_dialog_was_closed_is_dropped(
     asked_for, ended = asyncio.Event(), asyncio.Event()
     previews: list[Preview] = []
 
-    async def look(seeing: Callable[[Seeing], None]) -> Preview:
+    async def look(on_progress: Callable[[ScanProgress], None]) -> Preview:
         asked_for.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             # The server had answered by then.
-            seeing(Seeing(1, 2, 1))
+            on_progress(ScanProgress(1, 2, 1))
             if ending == "refusal":
                 raise TriageError("the connection was lost") from None
             previews.append(await triage.preview(Delete(queue="orders")))

@@ -1,23 +1,27 @@
 """The log of events on the screen: what is recorded while the dashboard polls, chosen, opened and shown."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+from redis import Redis
 from textual.pilot import Pilot
 
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
-from rsmq_tui.monitor import Verdict
-from rsmq_tui.protocol import Failure
+from rsmq_tui.history.recorder import Recorder
+from rsmq_tui.monitor import LivePoller, Verdict
+from rsmq_tui.protocol import Failure, QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.place.events import EventsScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
+from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, lines_of, play, resized, settled, text_of, until
+from tests.tui.driving import app_of, lines_of, play, press, resized, settled, text_of, until, wait_for_screen
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -190,6 +194,68 @@ async def test_without_a_log_the_key_says_so(source: ScriptedSource) -> None:
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         await pilot.press("L")
         await until(pilot, lambda: "no events are recorded here" in text_of(app), "it is said")
+
+
+async def test_enter_replays_a_recorded_moment_and_else_opens_the_queue(
+    redis_url: str, client: Redis, tmp_path: Path
+) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("first")
+
+    @asynccontextmanager
+    async def recorded() -> AsyncIterator[tuple[RsmqApp, Pilot[None]]]:
+        recorder, events = Recorder(tmp_path / "history", state=tmp_path), EventRecorder(tmp_path, tick_s=0.01)
+        recorder.start()
+        events.start()
+        poller = LivePoller(QueueReader(redis_url), interval_s=0.05)
+        app = RsmqApp([WatchedServer(poller)], recording=recorder, events=lambda: events)
+        app.animation_level = "none"
+        try:
+            async with app.run_test(size=(132, 36), notifications=True) as pilot:
+                await until(pilot, lambda: app.dashboard.events, "events are recorded")
+                yield app, pilot
+        finally:
+            recorder.close()
+            assert await asyncio.to_thread(recorder.wait, 100.0)
+
+    async def created(app: RsmqApp, pilot: Pilot[None], name: str) -> EventsScreen:
+        """Create a queue, and put the cursor on the event of that."""
+        polled = app.dashboard.snapshot
+        await until(pilot, lambda: app.dashboard.snapshot not in (None, polled), "a poll has been compared with")
+        queues.create_queue(name)
+        await pilot.press("L")
+        screen = await wait_for_screen(pilot, EventsScreen)
+        await until(pilot, lambda: [one.queue for one in screen.table.rows][:1] == [name], "it is shown")
+        return screen
+
+    async with recorded() as (app, pilot):
+        await created(app, pilot, "orders")
+        # Nothing is sealed yet.
+        await pilot.press("enter")
+        assert (await wait_for_screen(pilot, QueueScreen)).queue == "orders"
+        assert app.dashboard.replay is None
+        await settled(pilot)
+    queues.delete_queue("orders")
+    async with recorded() as (app, pilot):
+        screen = await created(app, pilot, "mail")
+        await until(pilot, lambda: "orders" in [one.queue for one in screen.table.rows], "the earlier one is there")
+        screen.table.place_cursor([one.queue for one in screen.table.rows].index("orders"))
+        moment = screen.table.cursor_row
+        assert moment is not None
+        await pilot.press("enter")
+        assert (await wait_for_screen(pilot, QueueScreen)).queue == "orders"
+        assert app.dashboard.replay is not None
+        assert app.dashboard.replay.position_ms == moment.at_ms
+        assert app.dashboard.snapshot is not None
+        assert [queue.name for queue in app.dashboard.snapshot.queues] == ["first", "orders"]
+        await press(pilot, "escape", "q")
+        await until(pilot, lambda: app.dashboard.replay is None, "the replay is left")
+        # What happened after the end of what is sealed is not recorded yet.
+        screen = await wait_for_screen(pilot, EventsScreen)
+        screen.table.place_cursor([one.queue for one in screen.table.rows].index("mail"))
+        await pilot.press("enter")
+        assert (await wait_for_screen(pilot, QueueScreen)).queue == "mail"
+        assert app.dashboard.replay is None
 
 
 async def test_a_replay_shows_what_happened_before_its_position(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.tui.app import RsmqApp
@@ -44,7 +45,7 @@ from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
-PAGES = ("Queues 4", "Heat map", "Episodes 5", "Poison 3", "Advice 2", "Forecasts 2", "Unusual hours 3")
+PAGES = ("Queues 4", "Heat map", "Incidents 5", "Episodes 5", "Poison 3", "Advice 2", "Forecasts 2", "Unusual hours 3")
 LAST_MS = END_MS - 5_000
 
 
@@ -128,14 +129,17 @@ async def test_each_page_lists_its_own_and_wraps_around(analysis_folder: Path) -
 
 
 ROWS = (
-    (2, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
-    (2, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
+    (2, ["growing", "orders", "05-17 14:00", "4h 0m", "05-17 18:30", "38,400", "151k", "1", "arrivals exceeded"]),
+    (2, ["down", "(all of prod)", "05-17 10:00", "20m", "05-17 10:20", "connection refused"]),
     (2, ["poisoned", "invoices", ">1h 59m", "ongoing"]),
-    (3, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
-    (4, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
-    (5, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
-    (5, ["webhooks", "never", "-360", "it does not grow"]),
-    (6, ["05-17 15:00", "orders", "depth", "38,000", "560", "+21.0"]),
+    (3, ["growing", "orders", "05-17 14:00", "4h 0m", "30m", "38,400", "2h 14m", "151k", "arrivals exceeded"]),
+    (3, ["down", "(all of prod rsmq)", "05-17 10:00", "20m", "connection refused"]),
+    (3, ["poisoned", "invoices", ">1h 59m", "ongoing"]),
+    (4, ["invoices", "11", "gone", "05-17 19:00", "214 B", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g"]),
+    (5, ["invoices", "30 s", "90 s", "24.0%", "1m 24s", "410", "24 % came back"]),
+    (6, ["orders", "depth", "05-18 07:00", "10,000", "1,400", "+1,080", "at +0.3/s"]),
+    (6, ["webhooks", "never", "-360", "it does not grow"]),
+    (7, ["05-17 15:00", "orders", "depth", "38,000", "560", "+21.0"]),
 )
 
 
@@ -200,7 +204,7 @@ async def test_the_range_is_shifted_and_zoomed_within_what_is_known(analysis_fol
         assert span().length_ms == 60_000
         await press(pilot, *["minus"] * 20)
         assert span() == TimeRange(START_MS, LAST_MS)
-        assert "Episodes 6" in text(pilot)
+        assert "Incidents 6" in text(pilot)
         await press(pilot, *["left"] * 3)
         assert span() == TimeRange(START_MS, LAST_MS)
 
@@ -290,7 +294,7 @@ async def test_the_filter_keeps_queues_by_their_names(analysis_folder: Path) -> 
 def test_of_a_queues_trouble_only_what_lies_in_the_range_counts(analysis_folder: Path) -> None:
     def trouble_ms(span: TimeRange) -> int:
         analysis = Analysis(analysis_folder)
-        lists = Lists(span, analysis.queues(), analysis.episodes(span))
+        lists = Lists(span, analysis.queues(), analysis.incidents(span))
         (row,) = (row for row in queue_rows(lists) if row.worst == "growing")
         return row.trouble_ms
 
@@ -330,10 +334,10 @@ def test_shades_split_different_values_evenly() -> None:
         assert HeatMap("depth", False, ((0, values),)).levels == levels
 
 
-async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -> None:
+async def test_enter_leads_from_a_queue_to_its_incidents(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "j", "enter")
-        assert "[ Episodes 5 ]" in text(pilot)
+        assert "[ Incidents 5 ]" in text(pilot)
         assert "   of orders · prod rsmq" in text(pilot)
         # Its server was down, and so was it.
         assert [row.split()[1:3] for row in rows_of(pilot)] == [["growing", "orders"], ["down", "(all"]]
@@ -346,13 +350,13 @@ async def test_enter_leads_from_a_queue_to_its_episodes(analysis_folder: Path) -
         assert "   of orders" not in text(pilot)
 
 
-@pytest.mark.parametrize(("page", "queue"), [(4, "invoices"), (5, "orders")])
-async def test_enter_leads_from_advice_and_forecasts_to_the_episodes_of_that_queue(
+@pytest.mark.parametrize(("page", "queue"), [(5, "invoices"), (6, "orders")])
+async def test_enter_leads_from_advice_and_forecasts_to_the_incidents_of_that_queue(
     analysis_folder: Path, page: int, queue: str
 ) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "space", *["l"] * page, "enter")
-        assert "[ Episodes 5 ]" in text(pilot)
+        assert "[ Incidents 5 ]" in text(pilot)
         assert {row.split()[2] for row in rows_of(pilot)} == {queue, "(all"}
         assert f"depth of {queue}" in text(pilot)
         await press(pilot, "escape")
@@ -361,7 +365,7 @@ async def test_enter_leads_from_advice_and_forecasts_to_the_episodes_of_that_que
         assert "emails · prod rsmq marked" in text(pilot)
 
 
-async def test_a_queue_without_episodes_says_so(analysis_folder: Path) -> None:
+async def test_a_queue_without_incidents_says_so(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "G", "enter")
         assert rows_of(pilot) == [
@@ -400,7 +404,7 @@ async def test_enter_replays_the_moment_of_an_episode(analysis_folder: Path, mon
     asked: list[tuple[object, ...]] = []
     monkeypatch.setattr(Dashboard, "open_replay", lambda dashboard, *rest: asked.append(rest))
     async with past_of(analysis_folder, history="/the/history") as pilot:
-        await press(pilot, "l", "l", "j", "j", "enter", "j", "enter", "l", "enter")
+        await press(pilot, "l", "l", "j", "j", "enter", "j", "enter", "l", "l", "enter")
     day = START_MS + 3 * DAY_MS
     assert asked == [
         ("/the/history", day + 14 * HOUR_MS, "orders"),
@@ -428,7 +432,7 @@ async def test_the_replay_shows_that_moment_and_q_leads_back(analysis_folder: Pa
         await pilot.press("q")
         await until(pilot, lambda: isinstance(pilot.app.screen, HistoryScreen), "the past is shown again")
         assert app_of(pilot).dashboard.replay is None
-        assert "[ Episodes 5 ]" in text(pilot)
+        assert "[ Incidents 5 ]" in text(pilot)
 
 
 async def test_what_is_typed_while_a_queue_opens_is_for_its_list(
@@ -508,7 +512,8 @@ async def test_without_its_packages_it_says_how_to_get_them(
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        ("episodes", "the episodes"), ("poison", "the poison messages"), ("advice", "the advice"),
+        ("incidents", "the incidents"), ("episodes", "the episodes"), ("poison", "the poison messages"),
+        ("advice", "the advice"),
         ("forecasts", "the forecasts"), ("anomalies", "the unusual hours"), ("lines", "the charts"),
         ("heat", "the heat map"),
     ],
@@ -527,7 +532,7 @@ async def test_a_part_that_cannot_be_read_is_said_and_the_rest_is_shown(
             await press(pilot, *(["h"] if part == "heat" else []))
             assert [row.split()[2] for row in rows_of(pilot)][-1] == "webhooks"
             shown = [title for title in PAGES if title in text(pilot)]
-            assert len(shown) == (7 if part in ("lines", "heat") else 6)
+            assert len(shown) == (8 if part in ("lines", "heat") else 7)
             patched.undo()
             await press(pilot, "r", "l")
             assert "cannot be shown" not in text(pilot)
@@ -568,12 +573,12 @@ async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monke
         try:
             await pilot.press("l", "l", "m")
             assert "loading …" in text(pilot)
-            assert "[ Episodes ]" in text(pilot)
+            assert "[ Incidents ]" in text(pilot)
         finally:
             gate.set()
         await read(pilot)
         assert "loading" not in text(pilot)
-        assert "[ Episodes 5 ]" in text(pilot)
+        assert "[ Incidents 5 ]" in text(pilot)
         assert str(screen_of(pilot).charts.metric.border_title).startswith("oldest ready of")
 
 
@@ -713,3 +718,38 @@ async def test_no_color_draws_without_colour(analysis_folder: Path, monkeypatch:
                 color = segment.style.color if segment.style else None
                 triplet = color.triplet if color is not None else None
                 assert triplet is None or len(set(triplet)) == 1, segment
+
+
+async def test_what_happened_together_is_below_its_head(tmp_path: Path) -> None:
+    made = Made(tmp_path, "")
+    day = START_MS + 3 * DAY_MS
+    refs = [QueueRef(*PROD, name) for name in ("a", "b", "c", "calm")]
+    for ref in refs:
+        made.add(schema.ROLLUP_1H, bucket(ref, day, HOUR_MS, depth=3.0))
+        known = {"kind": "rsmq", "first_ms": day, "last_ms": day + 5 * HOUR_MS, "samples": 9}
+        made.add(schema.QUEUES, {**named(ref), **known, "peak_depth": 9, "last_depth": 2})
+    made.add(
+        schema.EPISODES,
+        *(episode(PROD, name, "stalled", day + HOUR_MS, day + 2 * HOUR_MS, affected=5) for name in "ab"),
+        episode(PROD, "b", "growing", day + 2 * HOUR_MS, day + 3 * HOUR_MS, affected=9),
+        episode(PROD, "c", "aged", day + 4 * HOUR_MS, day + 5 * HOUR_MS),
+    )
+    made.publish()
+    async with past_of(tmp_path, size=(160, 40)) as pilot:
+        assert [row.split()[2:5] for row in rows_of(pilot)] == [
+            ["b", "2h", "0m"], ["a", "1h", "0m"], ["c", "1h", "0m"], ["calm", "0", "9"],
+        ]  # fmt: skip
+        await press(pilot, "l", "l")
+        assert "[ Incidents 2 ]" in text(pilot)
+        assert [" ".join(row.split()[1:]).partition(" 05-17")[0] for row in rows_of(pilot)] == [
+            "aged c", "stalled (all of prod)", "stalled └ a", "stalled └ b",
+        ]  # fmt: skip
+        await press(pilot, "j")
+        assert "2 queues at the same time: stalled (2)" in text(pilot)
+        assert str(screen_of(pilot).charts.metric.border_title) == "depth of 2 queues"
+        await press(pilot, "j", "j")
+        assert "■ stalled stalled → growing: b was stalled" in text(pilot)
+        # Of one queue, its own and its head.
+        await press(pilot, "h", "h", "j", "enter")
+        assert "   of a" in text(pilot)
+        assert [row.split()[2] for row in rows_of(pilot)] == ["(all", "└"]

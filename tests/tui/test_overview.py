@@ -151,6 +151,14 @@ async def test_chart_and_sparklines_draw_the_past(source: ScriptedSource) -> Non
         assert now[0].split() == ["ready", "600", "▂▃▃▄▄▅▅▆▆▇", "max", "600"]
 
 
+async def test_the_highest_sum_is_not_cut_off(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        for minute in range(12):
+            await play_rows(pilot, {"orders": row_of(depth=98_765)}, START_MS + minute * 60_000)
+        now = lines_of(pilot.app.screen.query_one(NowPanel))
+        assert now[0].split()[-2:] == ["max", "98,765"]
+
+
 async def test_round_trip_and_cost_are_told(source: ScriptedSource) -> None:
     async with opened(source, size=WIDE) as pilot:
         cost = type(source.last.cost)(round_trip_ms=0.84, poll_ms=3.0, bytes=12_345, commands=5)
@@ -179,7 +187,7 @@ async def test_waiting_does_not_jump_where_messages_come_back_to_the_queue(sourc
             await play_rows(pilot, {"back": back, "waits": waits}, at_ms)
             assert [_row(pilot, name)[6:8] for name in ("back", "waits")] == [["1", "s"], [f"{4 + second}", "s"]]
             assert names_in(pilot) == ["waits", "back"]
-            assert f"waiting {'':6}{4 + second} s  in waits" in lines_of(pilot.app.screen.query_one(NowPanel))[2]
+            assert f"waiting {'':5}{4 + second} s  in waits" in lines_of(pilot.app.screen.query_one(NowPanel))[2]
 
 
 async def test_a_wide_terminal_shows_when_a_limit_is_reached(source: ScriptedSource) -> None:

@@ -89,7 +89,7 @@ async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() ->
         info = ServerInfo("abc", 1, "master", 0, 250_000, 1_000_000, START_MS)
         source.play(replace(source.last, info=info))
         await until(
-            pilot, lambda: "memory full unknown: it is not filling within 1d 0h" in shown(pilot), "it is unknown"
+            pilot, lambda: "memory full unknown: it is not filling within a day" in shown(pilot), "it is unknown"
         )
         limit = Limit("memory", source.last.at_ms + 2_400_000, source.last.at_ms + 3_600_000)
         source.play(replace(source.last, memory_limit=limit))

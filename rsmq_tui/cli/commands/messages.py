@@ -16,8 +16,8 @@ from rsmq_tui.cli.changes import (
     Build,
     QueueArgument,
     change_command,
+    progress_words,
     queue_of,
-    seeing_words,
     target_of,
     unsearched_words,
 )
@@ -62,7 +62,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
 from rsmq_tui.triage.jsonl import to_fields
-from rsmq_tui.triage.scope import Everything, Matching, Named, Scope, Seeing
+from rsmq_tui.triage.scope import Everything, Matching, Named, ScanProgress, Scope
 
 
 def _once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -220,7 +220,7 @@ async def _list(options: Options) -> int:
                     line.clear()
                     printed(progress)
                     sys.stdout.flush()
-                line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
+                line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
         line.clear()
         if progress is None or not progress.scanned:
             await place.refuse_missing(queue)
@@ -237,7 +237,7 @@ def _tell_gaps(progress: Progress | None) -> None:
     """Say what a search could not look at."""
     if progress is not None and progress.not_searched:
         say(unsearched_words(progress.not_searched))
-    if progress is not None and progress.begun_anew:
+    if progress is not None and progress.restarts:
         say(INCOMPLETE)
 
 
@@ -332,7 +332,7 @@ async def _matching(queue: str, place: Place, wanted: Filter, limit: int | None)
     async with aclosing(place.source.search(queue, wanted, limit)) as found:
         async for progress in found:
             ids += [row.id for row in progress.rows]
-            line.show(seeing_words(Seeing(progress.scanned, progress.depth, progress.matched)))
+            line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
     line.clear()
     if progress is None or not progress.scanned:
         await place.refuse_missing(queue)
@@ -389,9 +389,9 @@ async def _export(options: Options, wanted: Filter) -> int:
             with _output(options.output, force=options.force) as write:
                 export = backend.export(queue, Matching(wanted, options.limit), write)
                 seen = 0
-                async for seeing in export:
-                    seen = max(seen, seeing.depth)
-                    line.show(f"{seeing_words(seeing)}, {export.written:,} written; Ctrl+C cancels")
+                async for progress in export:
+                    seen = max(seen, progress.depth)
+                    line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
                 if not seen and not export.written:
                     await place.refuse_missing(queue)
     finally:

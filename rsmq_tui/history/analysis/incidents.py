@@ -12,6 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident
 from rsmq_tui.history.names import Place, stored_name
@@ -22,6 +23,9 @@ from rsmq_tui.monitor.text import count, plural
 _NOTHING = Expected()
 _WORST_FIRST = (DOWN, *(verdict.value for verdict in Verdict))
 _ID_DIGITS = 16
+_UNKNOWN = "unknown"
+
+Part = TypeVar("Part", Episode, Incident)
 
 
 def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] | None = None) -> tuple[Incident, ...]:
@@ -70,7 +74,7 @@ def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
 
 def _incident(episodes: Sequence[Episode]) -> Incident:
     """Return the incident of a queue that these episodes are, or an outage of their server."""
-    first, last = episodes[0], max(episodes, key=lambda one: one.end_ms)
+    first, last = episodes[0], _last(episodes)
     worst = min(episodes, key=lambda one: (severity(one.verdict), -one.length_ms, one.start_ms))
     place = first.place if first.queue is not None else Place(first.place.profile, first.place.server, "")
     return Incident(
@@ -95,7 +99,7 @@ def _with_head(members: Sequence[Incident], outage: Incident | None = None) -> I
     parts = [*members, outage] if outage is not None else [*members]
     parts.sort(key=lambda one: one.start_ms)
     place = Place(parts[0].place.profile, parts[0].place.server, "")
-    last = max(parts, key=lambda one: one.end_ms)
+    last = _last(parts)
     recovered = [one.recovered_ms for one in parts if one.recovered_ms is not None]
     affected = [one.affected for one in members if one.affected is not None]
     id = _id(place, None, parts[0].start_ms)
@@ -116,6 +120,11 @@ def _with_head(members: Sequence[Incident], outage: Incident | None = None) -> I
     )
     for one in members:
         yield replace(one, head_id=id)
+
+
+def _last(parts: Sequence[Part]) -> Part:
+    """Return what ended last; of several at the same time, one that is open, or whose end is unknown."""
+    return max(parts, key=lambda one: (one.end_ms, one.ended == OPEN, one.ended == _UNKNOWN))
 
 
 def _queues(members: Sequence[Incident]) -> str:

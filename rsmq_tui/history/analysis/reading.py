@@ -7,11 +7,13 @@ place are gaps, also in the sum of several places. Ages are combined by their ma
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from math import fsum, isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +33,7 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1M,
     ROLLUP_10S,
     SCHEMAS,
+    USUAL_HOURS_MIN,
     WIDTHS_MS,
 )
 from rsmq_tui.history.analysis.tables import Tables
@@ -88,6 +91,24 @@ def by_weekday(line: Line) -> HeatMap:
 def hour_of_week(at_ms: int) -> int:
     """Return the hour of the week of a time: 0 is Monday 00:00 UTC."""
     return (at_ms // DAY_MS + _FIRST_WEEKDAY) % 7 * 24 + at_ms // HOUR_MS % 24
+
+
+def _on_clocks(at_ms: int, zone: tzinfo) -> int:
+    """Return what the clocks of a zone show at a time, as ms since they showed 1970-01-01 00:00."""
+    try:
+        offset = datetime.fromtimestamp(at_ms / 1000, zone).utcoffset()
+    except (ValueError, OverflowError, OSError):
+        # At the ends of the calendar.
+        offset = None
+    return at_ms + (offset or timedelta(0)) // timedelta(milliseconds=1)
+
+
+def _zone(name: str | None) -> tzinfo:
+    """Return a time zone; UTC if it is not known here."""
+    try:
+        return ZoneInfo(name or "UTC")
+    except (LookupError, ValueError, OSError):
+        return UTC
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -208,15 +229,32 @@ def _read(
     choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
     # For older days only a coarse roll-up may exist.
     name = max(choice, key=lambda table: len(tables.days(table, span)))
-    width_ms = WIDTHS_MS[name]
-    # The bucket in which the range begins is included.
-    inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
-    reach = TimeRange(span.from_ms - width_ms, span.to_ms)
-    if is_all and tables.days(PLACES, reach) >= tables.days(name, reach):
-        wanted = dict.fromkeys(("bucket_ms", *_PLACE, "samples", *(of_places or columns)))
-        return tables.read(PLACES, tuple(wanted), inside & (pc.field("width_ms") == width_ms), reach), width_ms
-    wanted = dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *columns))
-    return only(tables.read(name, tuple(wanted), inside & of_queues(refs), reach), refs), width_ms
+
+    def read(name: str, columns: Sequence[str], of_places: Sequence[str]) -> pa.Table:
+        width_ms = WIDTHS_MS[name]
+        # The bucket in which the range begins is included.
+        inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
+        reach = TimeRange(span.from_ms - width_ms, span.to_ms)
+        if is_all and tables.days(PLACES, reach) >= tables.days(name, reach):
+            wanted = dict.fromkeys(("bucket_ms", *_PLACE, "samples", *of_places))
+            return tables.read(PLACES, tuple(wanted), inside & (pc.field("width_ms") == width_ms), reach)
+        wanted = dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *columns))
+        return only(tables.read(name, tuple(wanted), inside & of_queues(refs), reach), refs)
+
+    rows = read(name, columns, of_places or columns)
+    # What was polled every ten seconds or less often is only in the roll-ups by minute and hour.
+    if name == ROLLUP_10S and _minutes_in(rows) < _minutes_in(read(ROLLUP_1M, (), ())):
+        name = ROLLUP_1M
+        rows = read(name, columns, of_places or columns)
+    return rows, WIDTHS_MS[name]
+
+
+def _minutes_in(table: pa.Table) -> int:
+    """Return the number of minutes of each queue or place that has rows, added up."""
+    keys = [name for name in _QUEUE if name in table.column_names]
+    minutes = pc.divide(table.column("bucket_ms"), WIDTHS_MS[ROLLUP_1M])
+    found: pa.Table = table.select(keys).append_column("minute", minutes).group_by([*keys, "minute"]).aggregate([])
+    return int(found.num_rows)
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:
@@ -312,8 +350,8 @@ def _usual_samples(table: pa.Table) -> float:
 
 # A band this many robust standard deviations wide holds what is usual; the factor makes one of a MAD.
 _USUAL = 3 * 1.4826
-# With fewer hours of the same hour of the week, nothing counts as usual.
-_USUAL_HOURS = 3
+# Older tables, without a zone, have one hour of each week.
+_HOURS_MIN_IN_UTC = 3
 
 # A limit, because a damaged file may cover millions of years.
 _MOST_HOURS = 3_660 * 24
@@ -437,16 +475,19 @@ class Analysis(Tables):
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
-        """Return the usual values of a metric of a queue for each hour of a range, if known."""
-        usual = {
-            row["hour_of_week"]: (row["median"], row["mad"] or 0.0)
+        """Return the usual values of a metric of a queue for each hour of a range, as of the end of the history."""
+        rows = [
+            row
             for row in self._rows(BASELINE, pc.field("metric") == metric, (queue,))
-            if row["median"] is not None and (row["hours"] or 0) >= _USUAL_HOURS
-        }
+            if row["median"] is not None
+            and (row["hours"] or 0) >= (USUAL_HOURS_MIN if row["zone"] else _HOURS_MIN_IN_UTC)
+        ]
+        usual = {row["hour_of_week"]: (row["median"], row["mad"] or 0.0) for row in rows}
+        zone = _zone(rows[0]["zone"] if rows else None)
         points = []
         first_ms = max(span.from_ms, span.to_ms - _MOST_HOURS * HOUR_MS) // HOUR_MS * HOUR_MS
         for at_ms in range(first_ms, span.to_ms + 1, HOUR_MS) if usual else ():
-            if (known := usual.get(hour_of_week(at_ms))) is not None:
+            if (known := usual.get(hour_of_week(_on_clocks(at_ms, zone)))) is not None:
                 middle, width = known[0], _USUAL * known[1]
                 points.append((at_ms, max(0.0, middle - width), middle, middle + width))
         return Band(metric, tuple(points))

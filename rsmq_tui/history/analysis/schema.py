@@ -30,6 +30,9 @@ WIDTHS_MS = {ROLLUP_10S: 10_000, ROLLUP_1M: 60_000, ROLLUP_1H: 3_600_000}
 METRICS = ("depth", "oldest_ready_age_ms", "arrivals_s", "deletes_s", "receives_s", "redeliveries_s")
 """What the roll-ups hold statistics of."""
 
+USUAL_HOURS_MIN = 6
+"""The minimum number of hours that tell what is usual at an hour of the week: those of two weeks."""
+
 STATISTICS = ("min", "mean", "max", "p50", "p95", "p99")
 """The statistics of each metric: columns such as ``depth_p95``."""
 
@@ -74,6 +77,7 @@ last_seen_ms: whole: the last inventory that showed it
 """
 
 _BY_DAY = {
+    # Only of samples that were polled more often than every 9.5 s, or as the first after a break.
     ROLLUP_10S: _ROLLUP,
     ROLLUP_1M: _ROLLUP,
     ROLLUP_1H: f"""\
@@ -82,7 +86,8 @@ vt_s: float: attribute vt in the last sample
 maxsize: whole: attribute maxsize in the last sample, -1 for no limit
 last_ms: whole: when the last sample was taken
 last_depth: whole: depth in the last sample
-{_each("@_sketch: bytes: KLL sketch of @, to be merged with others", *METRICS)}""",
+{_each("@_known: whole: samples that know @", *METRICS)}\
+{_each("@_quantiles: floats: @ at 0, 1, 2, ... and 100 % of these, by nearest rank", *METRICS)}""",
     PLACES: f"""\
 width_ms: whole: how long the bucket is: that of rollup_10s, rollup_1m or rollup_1h
 bucket_ms: whole: when the bucket begins
@@ -141,7 +146,8 @@ expired: whole: received messages that came back at least once
 final_received: whole: of received, those that are not in the first inventory of the next day; can be added up over days
 final_expired: whole: of these, those that came back at least once
 last_inventory_ms: whole: when the last whole inventory of the day began
-holding_ms_sketch: bytes: KLL sketch of the holding times, to be merged with others; null if none is
+holding_ms_known: whole: messages whose holding time is known
+holding_ms_quantiles: floats: the holding time at 0, 1, 2, ... and 100 % of these; null if none is
 """,
     POISON_DAYS: _POISON,
 }
@@ -192,19 +198,20 @@ cause: text: the cause of the longest episode with the worst verdict, in one sen
     BASELINE: f"""\
 {_QUEUE}\
 metric: text: depth, oldest_ready_age_ms, arrivals_s, deletes_s or receives_s
-hour_of_week: whole: 0 is Monday 00:00 UTC, 167 Sunday 23:00
+hour_of_week: whole: 0 is Monday 00:00, 167 Sunday 23:00, on the clocks of the zone
 hours: whole: number of hours that the median is computed from
-median: float: median of the hourly means
+median: float: median of the hourly means at this hour of the week, the one before and the one after, of four weeks
 mad: float: median absolute deviation from it
+zone: text: the time zone, such as Europe/Berlin; null in older tables, for UTC
 """,
     ANOMALIES: f"""\
 bucket_ms: whole: when the hour begins
 {_QUEUE}\
 metric: text: the unusual metric
 value: float: its hourly mean
-median: float: the usual value at that hour of the week
+median: float: the usual value at that hour of the week, in the four weeks before
 mad: float: how much it varies
-score: float: robust standard deviations away, negative below
+score: float: robust standard deviations away from it, or from the day before if that is nearer; negative below
 """,
     FORECAST: f"""\
 {_QUEUE}\
@@ -214,7 +221,7 @@ value: float: its mean in that hour
 slope_s: float: growth per second
 hours: whole: number of hours of the trend
 limit: float: the limit
-reaches_ms: whole: when it reaches the limit; at_ms if it already has; null if it does not grow
+reaches_ms: whole: when it reaches the limit; if it is over it, the hour since which it is; null if it does not grow
 told: text: the same in one sentence
 """,
     POISON: f"{_POISON}is_there: flag: whether the last whole inventory of its queue still held it\n",

@@ -219,7 +219,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast of a metric of a queue; ``reaches_ms`` is when it reaches the limit, None for never."""
+    """The forecast of a metric of a queue; ``reaches_ms`` is when it reaches the limit, or did, None for never."""
 
     ref: QueueRef
     metric: str
@@ -230,6 +230,11 @@ class Forecast:
     limit: float | None
     reaches_ms: int | None
     told: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has reached the limit already."""
+        return self.reaches_ms is not None and self.reaches_ms <= self.at_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,18 @@ from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Limit, limit_of
 from rsmq_tui.monitor.tracking.rsmq_tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, RunningTotals
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, ListSeries, QueueSeries, Sample, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import (
+    BUCKET_MS,
+    BUCKETS,
+    FlightTimes,
+    ListSeries,
+    QueueSeries,
+    Sample,
+    TotalsPoint,
+    Trend,
+)
 from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
@@ -23,6 +33,8 @@ _VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _DRAINS = frozenset(drain.value for drain in Drain)
 # The columns that are copied to fields of the state unchanged.
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
+_TIMES = FlightTimes._fields[1:]
+_SAMPLED = ("queue", "sampled_age_ms", *_TIMES)
 # The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
 # With types: to infer the type of a value, Arrow tries to import dateutil, each time anew where it is not installed.
@@ -91,11 +103,18 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
     }
     return QueueState(
         name=read_name(row["queue"]),
+        times=_times_of(row, poll.at_ms),
         oldest_ready_ms=None if age_ms is None else poll.at_ms - age_ms,
         oldest_ready_due_ms=None if waiting_ms is None else poll.at_ms - waiting_ms,
         place=place,
         **known,
     )
+
+
+def _times_of(row: dict[str, Any], at_ms: int) -> FlightTimes | None:
+    """Return the sample of messages in flight of a row; older files have none."""
+    age_ms, sampled = row["sampled_age_ms"], row["sampled"]
+    return None if age_ms is None or sampled is None else FlightTimes(at_ms - age_ms, *(row[name] for name in _TIMES))
 
 
 def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
@@ -179,6 +198,8 @@ class RecordedTrend(Trend):
             copied.times_ms = same.times_ms
             copied.depth, copied.ready = series.depth[:], series.ready[:]
             copied.totalsent, copied.totalrecv = series.totalsent[:], series.totalrecv[:]
+            copied.ready_peaks, copied.hidden_peaks = series.ready_peaks[:], series.hidden_peaks[:]
+            copied.flights = series.flights and series.flights.copy()
         return same
 
 
@@ -239,11 +260,37 @@ class PlaceTrack:
         states = tuple(
             sorted((state_of(row, poll, self.label) for row in rows.to_pylist()), key=lambda state: state.name)
         )
+        states = tuple(state._replace(limit=self._limit_at(state, poll)) for state in states)
         totals = RunningTotals()
         totals.begin()
         for state in states:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)
+
+    def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
+        """Return the limit that a queue reaches first, as it was live; that of the memory was not recorded."""
+        trend, limits, at_ms = self._trend, poll.thresholds, poll.at_ms
+        series = trend.series.get(state.name)
+        # How old the items of a list were in the minutes before is not kept.
+        age_ms = state.waiting_ms(at_ms) if kind_named(state.kind).counts_arrivals else None
+        is_waiting = age_ms is not None and age_ms >= WAITING_SHARE * limits.aged_ms
+        if series is None or state.depth is None or not (limits.depth_limit or is_waiting):
+            return None
+        reference = trend.reference(at_ms, DRAIN_SPAN_MS)
+        then = None if reference is None else series.at(reference.bucket)
+        counts = state.depth, state.totalsent or 0, state.totalrecv or 0
+        # Clients may write any time of creation.
+        created_ms = 0 if state.created_ms is None or state.created_ms > at_ms else state.created_ms
+        return limit_of(
+            series,
+            at_ms,
+            max(*trend.times_ms[:1], *trend.gaps_ms[-1:], created_ms),
+            depth=state.depth,
+            depth_limit=limits.depth_limit,
+            age_ms=age_ms,
+            age_limit_ms=limits.aged_ms,
+            is_still=then is not None and (then.depth, then.totalsent, then.totalrecv) == counts,
+        )
 
     def _rates(self, span_ms: int) -> dict[str, pa.ChunkedArray]:
         """Return the rates over the last ``span_ms``, or since the oldest poll after a gap."""
@@ -275,6 +322,10 @@ class PlaceTrack:
         for name, depth, ready, sent, received in zip(names, *columns, strict=True):
             is_known = depth is not None and ready is not None
             trend.series[name].append(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None)
+        for row in rows.filter(pc.field("sampled").is_valid()).select(_SAMPLED).to_pylist():
+            times = _times_of(row, at_ms)
+            if times is not None:
+                trend.series[read_name(row["queue"])].add_flights(times)
 
     def _snapshot(self, queues: tuple[QueueState, ...], totals: Totals, trend: Trend, now_ms: int) -> Snapshot:
         at_ms = self._polls[-1].at_ms if self._polls else None

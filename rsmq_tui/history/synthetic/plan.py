@@ -346,7 +346,7 @@ _POISON_EVERY_MS = DAY_MS
 _LIFE_MS = 4 * DAY_MS
 # How many hours, days and weeks of a queue are kept.
 _KEPT = 4_000
-# A queue that is never recreated was created at the start of such a span.
+# All other queues are recreated once in such a span.
 _ERA_MS = 400 * DAY_MS
 # What each number is drawn for.
 _HOURS, _BURSTS, _LAGS, _POISON, _LIFE = 21, 22, 23, 24, 25
@@ -464,18 +464,25 @@ class Curve:
 
     def created_ms(self, at_ms: float) -> float:
         """Return when the queue that exists at a time was created."""
-        queue = self._queue
-        if queue.role is not Role.ANEW:
-            era = math.floor(at_ms / _ERA_MS)
-            return era * _ERA_MS - between(1, 90, queue.seed, queue.number, _LIFE) * DAY_MS
-        life = math.floor(at_ms / _LIFE_MS)
+        life = math.floor(at_ms / self._life_ms)
         born = self._born(life)
         return born if born <= at_ms else self._born(life - 1)
 
+    def unusual(self, from_ms: int, to_ms: int) -> list[Span]:
+        """Return when consumers fell behind, until they have caught up, and the bursts, in the weeks of this span."""
+        lags = [(lag.from_ms, lag.good_ms) for lag in self._lags_near(from_ms, to_ms)]
+        days = range(from_ms // DAY_MS, to_ms // DAY_MS + 1)
+        bursts = [(at_ms, at_ms + lasts_ms) for day in days for at_ms, lasts_ms, _ in self._bursts_of(day)]
+        return [Span(math.floor(begin), math.ceil(end)) for begin, end in sorted(lags + bursts)]
+
+    @property
+    def _life_ms(self) -> int:
+        return _LIFE_MS if self._queue.role is Role.ANEW else _ERA_MS
+
     def _born(self, life: int) -> float:
-        # At least two days apart.
+        # At least half a life apart.
         queue = self._queue
-        return life * _LIFE_MS + between(0, _LIFE_MS / 2, queue.seed, queue.number, _LIFE, life)
+        return life * self._life_ms + between(0, self._life_ms / 2, queue.seed, queue.number, _LIFE, life)
 
     def _knot(self, knots: Knots, at_ms: float, next_ms: float, *, before: bool = False) -> None:
         middle_ms = (at_ms + next_ms) / 2

@@ -37,7 +37,7 @@ from rsmq_tui.protocol import (
 
 T = TypeVar("T")
 
-# Note for a list that changed too fast to read (see ``Progress.begun_anew``).
+# Note for a list that changed too fast to read (see ``Progress.restarts``).
 INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
 
 # Matching yields to the event loop after this long.
@@ -58,7 +58,7 @@ class Progress:
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; ``not_searched`` are messages whose bodies are
     needed but too long to read. ``depth`` is the queue's current depth: it changes meanwhile, so ``scanned`` may end
-    below or above it. ``begun_anew`` counts how often the position in a list was lost because the list changed too
+    below or above it. ``restarts`` counts how often the position in a list was lost because the list changed too
     fast: items may then be missing or found twice. ``age`` is the path of the creation time in list items, if known.
     """
 
@@ -68,7 +68,7 @@ class Progress:
     matched: int
     not_searched: int
     messages: tuple[RawMessage, ...]
-    begun_anew: int = 0
+    restarts: int = 0
     age: JsonPath | None = None
 
     @property
@@ -191,9 +191,7 @@ async def search_chunks(
             matched += len(found)
             if chunk.too_long and "body" in needs:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            yield Progress(
-                chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.begun_anew, age
-            )
+            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.restarts, age)
             if limit is not None and matched >= limit:
                 return
 

@@ -28,7 +28,11 @@ _STEP_MS = 30_000
 _LEAST_WINDOWS = 5
 # So long does it take until there are that many.
 KNOWN_MS = _WINDOW_MS + (_LEAST_WINDOWS - 1) * _STEP_MS
-HORIZON_MS = 86_400_000
+# A forecast takes some tens of microseconds: that of a queue which moves is made this often.
+FORECAST_EVERY_MS = 15_000
+_HORIZON_MS = 86_400_000
+# Of the limit of the age: a message that waits for less is not forecast.
+WAITING_SHARE = 0.1
 
 
 class Limit(NamedTuple):
@@ -69,7 +73,7 @@ def limit_of(
     """
     if depth_limit and depth >= depth_limit:
         return Limit("depth", at_ms, at_ms)
-    is_aging = age_ms is not None and age_ms < age_limit_ms
+    is_aging = age_ms is not None and WAITING_SHARE * age_limit_ms <= age_ms < age_limit_ms
     age_left_ms = age_limit_ms - (age_ms or 0)
     if is_still:
         is_known = is_aging and at_ms - from_ms >= KNOWN_MS
@@ -224,7 +228,7 @@ def _reached(name: str, at_ms: int, rest: float, slopes: Sequence[float]) -> Lim
         return None
     low, high = band
     soonest_ms = rest * 1000 / high
-    if soonest_ms > HORIZON_MS:
+    if soonest_ms > _HORIZON_MS:
         return None
     latest_ms = rest * 1000 / low if low > 0 else inf
-    return Limit(name, at_ms + round(soonest_ms), None if latest_ms > HORIZON_MS else at_ms + round(latest_ms))
+    return Limit(name, at_ms + round(soonest_ms), None if latest_ms > _HORIZON_MS else at_ms + round(latest_ms))

@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import chain, repeat
@@ -66,9 +66,10 @@ class Memory:
     """The memory of one place in ``folder``; ``identity`` says which server, user and queues it is about.
 
     It is in no file name, but its digest is, so it must not contain passwords. ``problem`` is a sentence, or None.
+    ``clock`` is a monotonic clock in seconds.
     """
 
-    def __init__(self, folder: Path, *identity: str) -> None:
+    def __init__(self, folder: Path, *identity: str, clock: Callable[[], float] = time.monotonic) -> None:
         digest = sha256("\n".join(identity).encode("utf-8", "surrogateescape")).hexdigest()
         self.path = folder / f"{digest[:32]}{_SUFFIX}"
         self.problem: str | None = None
@@ -77,6 +78,8 @@ class Memory:
         self._saving: asyncio.Task[None] | None = None
         # The time of the last poll that was kept, or of the first poll.
         self._kept_ms: int | None = None
+        self._clock = clock
+        self._polled_s = 0.0
         self._is_tidy = False
 
     def begin(self) -> None:
@@ -102,6 +105,7 @@ class Memory:
 
     def keep(self, sampler: Sampler, at_ms: int) -> None:
         """Write what is known after a poll, in a thread, if that is due."""
+        self._polled_s = self._clock()
         if self._kept_ms is None or 0 <= at_ms - self._kept_ms < EVERY_MS or self._is_unfit:
             return
         if self._saving is None or self._saving.done():
@@ -114,7 +118,9 @@ class Memory:
             if task is not None:
                 await asyncio.shield(task)
         if self._kept_ms is not None and not self._is_unfit and (moment := sampler.moment()).at_ms:
-            await asyncio.to_thread(self.save, moment)
+            # Of a dashboard that was paused for long, others may have written later ones.
+            is_late = (self._clock() - self._polled_s) * 1000 > EVERY_MS
+            await asyncio.to_thread(self.save, moment, only_if_newest=is_late)
 
     def load(self) -> Past | None:
         """Read the file; None if there is none, or if it cannot be used."""
@@ -125,8 +131,12 @@ class Memory:
                 return _read(db)
         return None
 
-    def save(self, moment: Moment) -> None:
-        """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing."""
+    def save(self, moment: Moment, *, only_if_newest: bool = False) -> None:
+        """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing.
+
+        A moment before the last one in the file is of a clock that was set back, unless it is written
+        ``only_if_newest``: then it is left out.
+        """
         with self._explained("kept"):
             for folder in (self.path.parent.parent, self.path.parent):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -136,7 +146,7 @@ class Memory:
             # Names of queues may be secret: only the user may ever read the file.
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             with closing(self._opened()) as db:
-                _write(db, moment)
+                _write(db, moment, only_if_newest=only_if_newest)
             self.problem = None
 
     def _opened(self) -> "sqlite3.Connection":
@@ -201,7 +211,7 @@ def _transaction(db: "sqlite3.Connection") -> Iterator[None]:
     db.execute("COMMIT")
 
 
-def _write(db: "sqlite3.Connection", moment: Moment) -> None:
+def _write(db: "sqlite3.Connection", moment: Moment, *, only_if_newest: bool) -> None:
     # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
     names = json.dumps(moment.names).encode()
     digest = sha256(names).hexdigest()
@@ -210,6 +220,8 @@ def _write(db: "sqlite3.Connection", moment: Moment) -> None:
     more = zlib.compress(json.dumps([moment.totals, moment.more]).encode(), 1)
     at_ms = moment.at_ms
     with _transaction(db):
+        if only_if_newest and db.execute("SELECT * FROM state WHERE at_ms > ?", (at_ms,)).fetchone() is not None:
+            return
         db.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (digest, zlib.compress(names, 1)))
         db.execute("INSERT OR REPLACE INTO bucket VALUES (?, ?, ?, ?)", (at_ms // EVERY_MS, at_ms, digest, counters))
         db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", (at_ms, digest, numbers, more))

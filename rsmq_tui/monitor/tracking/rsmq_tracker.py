@@ -13,7 +13,7 @@ from rsmq_tui.monitor.model import Drain, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, Ages, Limit, limit_of
+from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import (
     STILL,
     UNKNOWN,
@@ -112,10 +112,6 @@ References = tuple[Reference | None, Reference | None, Reference | None, Referen
 
 # A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
 MEASURED_MS = 10_000
-# A forecast takes some tens of microseconds.
-_LIMIT_EVERY_MS = 15_000
-# Of the threshold of ``aged``: the age of a message that waits for less is not forecast.
-_WAITING_SHARE = 0.1
 
 
 class Tracker(ABC):
@@ -254,25 +250,25 @@ class Tracker(ABC):
     def _limit_at(
         self, sample: Sample, due_ms: int | None, *, is_still: bool, ages: Ages | None = None
     ) -> Limit | None:
-        """Return the limit that the queue reaches first; of a queue that moves, as of the last ``_LIMIT_EVERY_MS``.
+        """Return the limit that the queue reaches first; of a queue that moves, as of the last ``FORECAST_EVERY_MS``.
 
         The first ready message became due at ``due_ms``, None for unknown; ``ages`` as in ``limit_of``.
         """
         at_ms, limits = sample.at_ms, self._thresholds
         age_ms = None if due_ms is None else at_ms - due_ms
         # Fast path: most queues have no limit of their depth, and no message that waits for long.
-        is_waiting = age_ms is not None and age_ms >= _WAITING_SHARE * limits.aged_ms
+        is_waiting = age_ms is not None and age_ms >= WAITING_SHARE * limits.aged_ms
         if not (limits.depth_limit or is_waiting or self.memory_limit):
             self._limit = None
         elif is_still or at_ms >= self._limit_due_ms:
-            self._limit_due_ms = at_ms if is_still else at_ms + _LIMIT_EVERY_MS
+            self._limit_due_ms = at_ms if is_still else at_ms + FORECAST_EVERY_MS
             self._limit = limit_of(
                 self.series,
                 at_ms,
                 self._known_from_ms(sample),
                 depth=sample.depth,
                 depth_limit=limits.depth_limit,
-                age_ms=age_ms if is_waiting else None,
+                age_ms=age_ms,
                 age_limit_ms=limits.aged_ms,
                 is_still=is_still,
                 ages=ages,
@@ -283,7 +279,7 @@ class Tracker(ABC):
     def _forecast_due_ms(self, sample: Sample, due_ms: int) -> tuple[int, ...]:
         """Return when the forecast of a queue that is still may change; its first message became due at ``due_ms``."""
         aged_ms = self._thresholds.aged_ms
-        return due_ms + aged_ms, due_ms + ceil(_WAITING_SHARE * aged_ms), self._known_from_ms(sample) + KNOWN_MS
+        return due_ms + aged_ms, due_ms + ceil(WAITING_SHARE * aged_ms), self._known_from_ms(sample) + KNOWN_MS
 
     def _known_from_ms(self, sample: Sample) -> int:
         """Return from when on the samples of the series may be compared."""
@@ -298,6 +294,7 @@ class Tracker(ABC):
         """Return the samples from which rates and the trend count: none spans a change of this program."""
         if self.own_change_ms:
             self._changed = sample
+            self.series.note_change(sample.at_ms)
         earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
         changed = self._changed
         if changed is None or changed.at_ms <= before_trend.at_ms:

@@ -124,7 +124,8 @@ class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
     __slots__ = (
-        "depth", "flights", "hidden_peaks", "marks", "ready", "ready_peaks", "times_ms", "totalrecv", "totalsent"
+        "changed_ms", "depth", "flights", "hidden_peaks", "marks", "ready", "ready_peaks", "times_ms", "totalrecv",
+        "totalsent",
     )  # fmt: skip
     sample: ClassVar[type[Sample]] = Sample
 
@@ -138,6 +139,8 @@ class QueueSeries:
         # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves.
         self.ready_peaks = array("d", [_NAN]) * (missed - BUCKETS)
         self.hidden_peaks = array("d", [_NAN]) * (missed - BUCKETS)
+        # The last polls that a change of this program may have affected: no rate spans them. None for most queues.
+        self.changed_ms: deque[int] | None = None
         # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist.
         self.marks = array("d")
         # None until the queue was sampled: most queues of many are rarely.
@@ -152,6 +155,16 @@ class QueueSeries:
         if sample is not None and (not self.marks or sample.at_ms - self.marks[-3] >= MARK_MS):
             self.marks.extend((sample.at_ms, sample.totalsent, sample.totalrecv))
             del self.marks[: -3 * MARKS]
+
+    def note_change(self, at_ms: int) -> None:
+        """Note that a change of this program may have affected the queue since the poll before this one."""
+        if self.changed_ms is None:
+            self.changed_ms = deque(maxlen=BUCKETS)
+        self.changed_ms.append(at_ms)
+
+    def was_changed(self, earlier_ms: int, later_ms: int) -> bool:
+        """Return whether a change of this program may have affected the queue between two polls."""
+        return any(earlier_ms < at_ms <= later_ms for at_ms in self.changed_ms or ())
 
     def add_flights(self, times: FlightTimes) -> None:
         """Store a sample of messages in flight for the chart; of older ones, one a minute."""
@@ -427,7 +440,9 @@ class Trend:
             if sample is None:
                 yield QueuePoint(at_ms, None, None, None, None, None)
             else:
-                earlier = None if before is None or self._is_gap(before.at_ms, at_ms) else before
+                earlier = before
+                if before is None or self._is_gap(before.at_ms, at_ms) or series.was_changed(before.at_ms, at_ms):
+                    earlier = None
                 rates = None if earlier is None else sample.rates_since(earlier)
                 net_s = None if earlier is None else sample.net_since(earlier)
                 arrivals_s, deletes_s, receives_s = rates or (None, None, None)

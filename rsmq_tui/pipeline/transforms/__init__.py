@@ -8,6 +8,7 @@ forecasts    when a queue reaches its limit, by the trend of its last hours
 incidents    episodes of a queue that belong together, and those of a server that happen together
 inventories  inventories, how long messages waited and were held, and poison messages
 places       the roll-up of places: all queues of a place together
+quantiles    percentiles of all values, and summaries of values that can be merged
 samples      from rows to deduplicated samples with rates, and their roll-ups and runs of verdicts, by day
 whole        all tables over all days
 """

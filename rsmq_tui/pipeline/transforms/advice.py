@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, plural, rounded
+from rsmq_tui.pipeline.transforms.quantiles import merged
 from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
 
 KNOWN_MIN = 20
@@ -20,7 +21,7 @@ KNOWN_MIN = 20
 ERRORS_MIN = 3
 """The minimum holding time for an advice, in errors: the true one is then between two thirds of it and four thirds."""
 
-_COVERED = 0.99
+_COVERED = 99
 _EXPIRED_MAX = 0.01
 
 
@@ -30,29 +31,26 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     If hardly any message became visible again, the current vt is enough: holding times from inventories hours apart are
     less precise than that.
     """
-    in_day = sf.struct(sf.kll_sketch_get_n_double("holding_ms_sketch").alias("known"), "holding_error_ms")
     attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
     found = (
         lifecycle.groupBy(*QUEUE)
         .agg(
             sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
             sf.sum("final_expired").alias("expired"),
-            sf.count("holding_ms_sketch").alias("sketches"),
-            sf.kll_merge_agg_double("holding_ms_sketch").alias("sketch"),
-            sf.collect_list(in_day).alias("days"),
+            sf.collect_list(sf.struct(sf.col("holding_ms_known").alias("known"), "holding_error_ms")).alias("days"),
         )
         .join(attributes, on=list(QUEUE), how="left")
+        .join(merged(lifecycle, QUEUE, "holding_ms_quantiles", "holding_ms_known", _COVERED), list(QUEUE), "left")
     )
-    is_known = sf.col("sketches") > 0
     known = found.withColumns(
         {
-            "known": sf.coalesce(sf.when(is_known, sf.kll_sketch_get_n_double("sketch")), sf.lit(0)),
-            "holding_ms_p99": sf.when(is_known, sf.kll_sketch_get_quantile_double("sketch", sf.lit(_COVERED))),
+            "known": sf.coalesce("merged_known", sf.lit(0)),
+            "holding_ms_p99": sf.col("merged"),
             "expired_share": sf.when(sf.col("received") > 0, sf.col("expired") / sf.col("received")),
         }
     )
     # Days with less than 1 % of the messages do not decide what covers 99 %.
-    counting = sf.filter("days", lambda in_one: in_one["known"] >= sf.col("known") * (1 - _COVERED))
+    counting = sf.filter("days", lambda in_one: in_one["known"] >= sf.col("known") * (100 - _COVERED) / 100)
     p99_ms, error_ms = sf.col("holding_ms_p99"), sf.col("error_ms")
     is_clear = p99_ms >= error_ms * ERRORS_MIN
     most_ms = sf.when(is_clear, p99_ms).otherwise(p99_ms + error_ms)

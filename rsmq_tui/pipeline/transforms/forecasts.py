@@ -54,7 +54,7 @@ def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
             "slope_ms": rounded(sf.col("slope_h")),
         }
     )
-    reaches = sf.when(sf.col("is_over"), sf.col("at_ms")).otherwise(sf.col("line_ms"))
+    reaches = sf.when(sf.col("is_over"), sf.col("since_ms")).otherwise(sf.col("line_ms"))
     return conform(found.withColumns({"reaches_ms": reaches, "told": _forecast_text()}), FORECAST)
 
 

@@ -23,10 +23,11 @@ from datetime import date
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS, STATISTICS
+from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
+from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 from rsmq_tui.pipeline.transforms.samples import QUEUE
 from rsmq_tui.protocol import SECONDS_BELOW
 
@@ -182,11 +183,7 @@ def _day_of(name: str) -> Column:
     return sf.floor(sf.col(name) / DAY_MS)
 
 
-SKETCH_K = 1024
-"""The size of the sketches of holding times: exact up to this many values, then with a rank error of 0.3 %."""
-
 RC_COUNTS = 11
-_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
@@ -232,45 +229,42 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
         sf.count("*").alias("messages"),
         sf.count_if(is_received).alias("received"),
         sf.count("until_ms").alias("gone"),
-        *_statistics("waiting_ms"),
-        *_statistics("holding_ms"),
-        sf.percentile("error_ms", 0.99).alias("holding_error_ms"),
+        *_values("waiting_ms"),
+        *_values("holding_ms"),
+        *_values("error_ms"),
         sf.array(*counts, sf.count_if(rc >= RC_COUNTS - 1)).alias("rc_counts"),
         sf.count_if(rc >= poison_rc).alias("poison"),
         sf.count_if(is_expired).alias("expired"),
         sf.count_if(is_received & is_final).alias("final_received"),
         sf.count_if(is_expired & is_final).alias("final_expired"),
-        sf.when(sf.count("holding_ms") > 0, sf.kll_sketch_agg_double("holding_ms", SKETCH_K)).alias(
-            "holding_ms_sketch"
-        ),
     )
     whole = (
         found.where(sf.col("end_ms").isNotNull() & sf.col(DAY_NO).isin(day_numbers(days)))
         .groupBy(*QUEUE, DAY_NO)
         .agg(sf.count("*").alias("inventories"), sf.max("inventory_ms").alias("last_inventory_ms"))
     )
-    none: dict[str, bool | float | int | str] = dict.fromkeys(
-        ("messages", "received", "gone", "poison", "expired", "final_received", "final_expired"), 0
-    )
+    counted = ("messages", "received", "gone", "poison", "expired", "final_received", "final_expired")
+    none: dict[str, bool | float | int | str] = dict.fromkeys(counted, 0)
     rows = whole.join(messages, on=[*QUEUE, DAY_NO], how="left").fillna(none)
     no_counts = sf.array_repeat(sf.lit(0).cast("bigint"), RC_COUNTS)
     return conform(
-        rows.withColumns({DAY: day_name(sf.col(DAY_NO)), "rc_counts": sf.coalesce("rc_counts", no_counts)})
-        .withColumns(_columns("waiting_ms") | _columns("holding_ms")),
+        rows.withColumns(
+            {
+                DAY: day_name(sf.col(DAY_NO)),
+                "rc_counts": sf.coalesce("rc_counts", no_counts),
+                **percentiles("waiting_ms"),
+                **percentiles("holding_ms"),
+                "holding_error_ms": percentiles("error_ms")["error_ms_p99"],
+                "holding_ms_known": sf.coalesce(sf.size("holding_ms_values"), sf.lit(0)),
+                "holding_ms_quantiles": summary("holding_ms_values"),
+            }
+        ),
         LIFECYCLE,
-    )  # fmt: skip
-
-
-def _statistics(name: str) -> tuple[Column, ...]:
-    """Return the statistics of a column; the exact percentiles are in one array, which takes a single sort."""
-    return (
-        *(getattr(sf, how)(name).alias(f"{name}_{how}") for how in STATISTICS if how not in _QUANTILES),
-        sf.percentile(name, list(_QUANTILES.values())).alias(f"{name}_percentiles"),
     )
 
 
-def _columns(name: str) -> dict[str, Column]:
-    return {f"{name}_{how}": sf.col(f"{name}_percentiles")[at] for at, how in enumerate(_QUANTILES)}
+def _values(name: str) -> tuple[Column, Column]:
+    return sf.mean(name).alias(f"{name}_mean"), sf.sort_array(sf.collect_list(name)).alias(f"{name}_values")
 
 
 _FACTS = ("sent_ms", "fr_ms", "rc", "size")

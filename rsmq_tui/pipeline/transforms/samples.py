@@ -1,11 +1,11 @@
 """From the rows of a history to deduplicated samples with rates, and to their roll-ups and runs of verdicts by day.
 
+Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls. The
+counters are the server's, so what happened between two samples that count is the difference of their counters,
+whichever recorders took them.
+
 The samples are shuffled once, by queue. All tables of samples are computed from that and grouped by queue, so no second
 shuffle is needed.
-
-Sketches of a metric can be merged, and give its percentiles. Up to ``SKETCH_K`` values are kept completely; percentiles
-are then exact (nearest rank). Of more values, a sketch keeps about twice ``SKETCH_K``, and a percentile is, in 99 of
-100 cases, within 1.7 % of its rank.
 """
 
 from collections.abc import Callable, Collection
@@ -18,94 +18,18 @@ from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLL
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import OK
 from rsmq_tui.pipeline.transforms.columns import conform
+from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 
 INTERVAL_MAX_MS = HOUR_MS
 """Samples that are further apart give no rates."""
 
 RATES = ("arrivals", "deletes", "receives", "redeliveries")
-
-_COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
-
-
-def with_rates(samples: DataFrame) -> DataFrame:
-    """Return deduplicated samples, with what happened since the row before of the same recorder and queue.
-
-    ``follows`` says whether the recorder saw the queue in the poll before, within an hour. Then ``arrivals``,
-    ``deletes``, ``receives`` and ``redeliveries`` are messages since that poll, and the columns with ``_s`` messages
-    per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes are
-    arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
-    which arrivals are known.
-
-    The counters and ``interval_ms`` are dropped.
-    """
-    by_time = Window.partitionBy("profile", "server", "ns", "queue", "recorder").orderBy("at_ms")
-    lagged = samples.withColumns(
-        {"earlier_ms": sf.lag("at_ms").over(by_time)}
-        | {f"earlier_{name}": sf.lag(name).over(by_time) for name in _COUNTERS}
-    ).where(~sf.col("at_ms").eqNullSafe(sf.col("earlier_ms")))
-    interval_ms = sf.col("interval_ms")
-    follows = (interval_ms <= INTERVAL_MAX_MS) & (interval_ms == sf.col("at_ms") - sf.col("earlier_ms"))
-    is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
-    counted = lagged.withColumn("follows", sf.coalesce(follows, sf.lit(False))).withColumn(
-        "is_counted", sf.col("follows") & ~sf.coalesce(is_anew, sf.lit(False))
-    )
-    arrivals, receives = _change("totalsent"), _change("totalrecv")
-    deletes = _not_negative(sf.try_subtract(arrivals, _change("depth")))
-    redeliveries = _redeliveries(by_time, sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden")))
-    counts = dict(zip(RATES, (arrivals, deletes, receives, redeliveries), strict=True))
-    with_counts = counted.withColumns({name: sf.when(sf.col("is_counted"), count) for name, count in counts.items()})
-    return (
-        with_counts.withColumns({f"{name}_s": sf.col(name) / (interval_ms / 1000) for name in RATES})
-        .withColumn("covered_ms", sf.when(sf.col("arrivals").isNotNull(), interval_ms))
-        .drop("interval_ms", "is_counted", "earlier_ms", "totalsent", "totalrecv")
-        .drop(*(f"earlier_{name}" for name in _COUNTERS))
-    )
-
-
-# More messages than that between two polls are no counts of messages.
-_MESSAGES_MAX = 10**12
-
-
-def _redeliveries(by_time: WindowSpec, shown: Column) -> Column:
-    """Return the number of expiries since the row before, each of which leads to a redelivery.
-
-    A receive hides a message; a delete or an expiry ends that. So expiries are ``shown``: receives minus deletes minus
-    the change of ``hidden``. A delayed message hides itself, which lowers that number, and raises it when it becomes
-    due. So expiries are told only as far as the sum of ``shown`` exceeds its maximum in this hour and the one before,
-    and no more are taken off than were hidden. What was hidden when a recording begins may be delayed too.
-    """
-    step = sf.when(sf.col("is_counted") & (sf.abs(shown) <= _MESSAGES_MAX), shown)
-    hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))
-    total = sf.sum(sf.coalesce(step, sf.lit(0))).over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    begun = sf.col("interval_ms").isNull() | (sf.col("interval_ms") > INTERVAL_MAX_MS)
-    told = total + sf.when(begun, sf.coalesce(hidden, sf.lit(0))).otherwise(0)
-    hour = sf.floor(sf.col("at_ms") / HOUR_MS)
-    # A frame that grows takes one pass, one that slides would read an hour for each row: so the maximum is that of two
-    # hours, which begin at an even hour or at an odd one.
-    earlier = by_time.rowsBetween(Window.unboundedPreceding, -1)
-    even, odd = (
-        sf.max(sf.struct(sf.floor((hour + shift) / 2).alias("hours"), told.alias("total"))).over(earlier)["total"]
-        for shift in (0, 1)
-    )
-    delayed = sf.when(hour % 2 == 1, even).otherwise(odd) - (total - step)
-    return _not_negative(step - sf.least(delayed, sf.coalesce("earlier_hidden", sf.lit(0))))
-
-
-def _change(name: str) -> Column:
-    """The change of a number; null on overflow: clients may write any counter."""
-    return sf.try_subtract(name, f"earlier_{name}")
-
-
-def _not_negative(number: Column) -> Column:
-    # Not greatest(), for which null is less than 0.
-    return sf.when(number < 0, 0).otherwise(number)
-
-
 PLACE = ("profile", "server", "ns")
 QUEUE = (*PLACE, "queue")
 GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
+_COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = (
     *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
     *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms"),
@@ -127,17 +51,26 @@ def is_within(at_ms: Column, hours: Collection[int]) -> Column:
     return is_near if last - first < len(set(hours)) else is_near & sf.floor(at_ms / HOUR_MS).isin(sorted(set(hours)))
 
 
-def annotated_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
+Keep = Callable[[DataFrame], DataFrame]
+"""Caches rows that are used several times; whoever passes it must release them."""
+
+
+def persisted(rows: DataFrame) -> DataFrame:
+    """Cache rows once they are computed, in memory and, if that is full, on disk."""
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = persisted) -> DataFrame:
     """Return the samples of some hours: distinct, of one recorder at a time, with rates and continuity.
 
-    Adds the columns of ``with_rates``. ``verdict`` is ``down`` if a poll failed, and null in other rows without a
-    queue; ``told`` is why it failed or why the queue was broken; ``continues`` says whether nothing is unknown between
-    a sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it: where the
+    Adds the columns of ``_counted``. ``verdict`` is ``down`` if a poll failed, and null in other rows without a queue;
+    ``told`` is why it failed or why the queue was broken; ``continues`` says whether nothing is unknown between a
+    sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it: where the
     verdict changes, after a gap, and on the hour. The result for an hour depends only on it and on the hour before, so
     any hour can be computed separately.
 
-    A sample continues if its recorder saw the queue in the poll before, or if another sample of the queue is at most a
-    minute older and no poll failed in between. A failed poll continues only another failed poll.
+    A sample continues if its recorder polled without a break since the sample before, or if that is at most a minute
+    older and no poll failed in between. A failed poll continues only another failed poll.
     """
     rows = samples.where(is_within(sf.col("at_ms"), {read for hour in hours for read in (hour - 1, hour)}))
     is_queue = sf.col("queue").isNotNull()
@@ -146,36 +79,38 @@ def annotated_samples(samples: DataFrame, hours: Collection[int]) -> DataFrame:
         sf.when(is_queue, sf.col("verdict")).when(_is_down(), "down").alias("verdict"),
         sf.coalesce("broken", "failure").alias("told"),
     )
-    distinct = with_rates(read.repartition(*QUEUE))
-    return _with_runs(_of_one_voice(distinct, minutes_in_doubt(rows)), hours)
+    minutes = keep(minutes_in_doubt(rows))
+    # With its size known, Spark sends a small table to all tasks, so that the samples are not shuffled for it.
+    minutes.count()
+    return _with_runs(_of_one_voice(read, minutes).repartition(*QUEUE), hours)
 
 
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     """Return the minutes of places in which not just one recorder polled, and successfully.
 
-    ``teller`` is the recorder that is used for the minute: one whose polls succeeded before one whose polls failed,
-    then the smallest id; null if the row is only for failures of the minute before. ``failed_ms`` are the times of its
-    failed polls, of this minute and of the one before.
+    ``teller`` is the recorder that counts in the minute: the one with the most successful polls, then with the most
+    polls, then with the smallest id; null if the row is only for failures of the minute before. ``failed_ms`` are the
+    times of its failed polls, of this minute and of the one before.
     """
-    rows = samples.where(sf.col("queue").isNull()).select(
-        *PLACE, _minute().alias("minute"), "recorder", "at_ms", _is_down().alias("is_down")
-    )
-    minutes = (
-        rows.groupBy(*PLACE, "minute")
+    polls = (
+        samples.where(sf.col("queue").isNull())
+        .groupBy(*PLACE, _minute().alias("minute"), "recorder")
         .agg(
-            sf.min(sf.struct("is_down", "recorder"))["recorder"].alias("teller"),
-            (sf.min("recorder") != sf.max("recorder")).alias("is_contested"),
-            sf.collect_set(sf.when(sf.col("is_down"), sf.struct("recorder", "at_ms"))).alias("failures"),
+            sf.collect_set(sf.when(~_is_down(), sf.col("at_ms"))).alias("answered_ms"),
+            sf.collect_set(sf.when(_is_down(), sf.col("at_ms"))).alias("failed_ms"),
         )
-        .where(sf.col("is_contested") | (sf.size("failures") > 0))
     )
-    failed_ms = sf.transform(
-        sf.filter("failures", lambda failure: failure["recorder"] == sf.col("teller")), lambda failure: failure["at_ms"]
+    densest = sf.min(sf.struct(-sf.size("answered_ms"), -sf.size("failed_ms"), "recorder", "failed_ms"))
+    minutes = (
+        polls.groupBy(*PLACE, "minute")
+        .agg(densest.alias("densest"), (sf.count(sf.lit(1)) > 1).alias("is_contested"))
+        .select(*PLACE, "minute", "is_contested", "densest.recorder", "densest.failed_ms")
+        .where(sf.col("is_contested") | (sf.size("failed_ms") > 0))
     )
-    itself = sf.struct(sf.col("minute"), sf.col("teller"))
+    itself = sf.struct(sf.col("minute"), sf.col("recorder").alias("teller"))
     following = sf.struct((sf.col("minute") + 1).alias("minute"), sf.lit(None).cast("string").alias("teller"))
     return (
-        minutes.select(*PLACE, failed_ms.alias("failed_ms"), sf.explode(sf.array(itself, following)).alias("of"))
+        minutes.select(*PLACE, "failed_ms", sf.explode(sf.array(itself, following)).alias("of"))
         .groupBy(*PLACE, sf.col("of.minute").alias("minute"))
         .agg(sf.max("of.teller").alias("teller"), sf.flatten(sf.collect_list("failed_ms")).alias("failed_ms"))
         .where(sf.col("teller").isNotNull() | (sf.size("failed_ms") > 0))
@@ -183,33 +118,96 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
 
 
 def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Return the rows of the recorder used for each minute, with ``failed_ms`` if polls failed."""
-    # Usually there are few or none of these minutes, so they are broadcast to the samples.
-    joined = rows.withColumn("minute", _minute()).join(sf.broadcast(minutes), [*PLACE, "minute"], "left")
-    return joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder"))).drop("teller", "minute")
+    """Return the rows of the recorder that counts in each minute, with when the last poll before failed, if any."""
+    joined = rows.withColumn("minute", _minute()).join(minutes, [*PLACE, "minute"], "left")
+    told = joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder")))
+    failed_ms = sf.array_max(sf.filter("failed_ms", lambda failed: failed < sf.col("at_ms")))
+    return told.withColumn("failed_ms", failed_ms).drop("teller", "minute", "recorder")
 
 
 def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Return the rows of these hours, with how each continues the one before of its queue."""
+    """Return the rows of these hours, each once, with how it continues the one before of its queue."""
     at_ms, before_ms = sf.col("at_ms"), sf.col("before_ms")
     by_time = Window.partitionBy(*QUEUE).orderBy("at_ms")
-    is_near = (at_ms - before_ms <= GAP_MS) & ~sf.coalesce(
-        sf.exists("failed_ms", lambda failed: (failed > before_ms) & (failed < at_ms)), sf.lit(False)
-    )
+    apart_ms = at_ms - before_ms
+    follows = (sf.col("interval_ms") <= INTERVAL_MAX_MS) & (sf.col("interval_ms") >= apart_ms)
+    is_near = (apart_ms <= GAP_MS) & ~sf.coalesce(sf.col("failed_ms") > before_ms, sf.lit(False))
     is_followed = sf.col("queue").isNotNull() | sf.col("verdict_before").eqNullSafe(sf.lit("down"))
-    continues = (sf.col("follows") | sf.coalesce(is_near, sf.lit(False))) & is_followed
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
         sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
-    return (
-        rows.withColumns(
-            {"before_ms": sf.lag("at_ms").over(by_time), "verdict_before": sf.lag("verdict").over(by_time)}
-        )
-        .withColumn("continues", continues)
+    earlier = {f"{name}_before": sf.lag(name).over(by_time) for name in ("verdict", *_COUNTERS)}
+    continued = (
+        rows.withColumns({"before_ms": sf.lag("at_ms").over(by_time), **earlier})
+        .where(~at_ms.eqNullSafe(before_ms))
+        .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
         .withColumn("is_start", ~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))))
-        .where(is_within(at_ms, hours))
-        .drop("failed_ms", "follows", "before_ms", "verdict_before")
     )
+    return _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
+
+
+def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
+    """Add what happened since the sample before, if it ``continues`` that one.
+
+    ``arrivals``, ``deletes``, ``receives`` and ``redeliveries`` are messages since then, and the columns with ``_s``
+    messages per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes
+    are arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
+    which arrivals are known.
+    """
+    is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
+    is_counted = sf.col("continues") & ~sf.coalesce(is_anew, sf.lit(False))
+    arrivals, receives = _change("totalsent"), _change("totalrecv")
+    deletes = _not_negative(sf.try_subtract(arrivals, _change("depth")))
+    expiries = sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden"))
+    counts = dict(zip(RATES, (arrivals, deletes, receives, _redeliveries(by_time)), strict=True))
+    until_now = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    apart_ms = sf.col("at_ms") - sf.col("before_ms")
+    return (
+        rows.withColumn("expiries", sf.when(is_counted & (sf.abs(expiries) <= _MESSAGES_MAX), expiries))
+        .withColumn("expiries_sum", sf.sum(sf.coalesce("expiries", sf.lit(0))).over(until_now))
+        .withColumns({name: sf.when(is_counted, count) for name, count in counts.items()})
+        .withColumns({f"{name}_s": sf.col(name) / (apart_ms / 1000) for name in RATES})
+        .withColumn("covered_ms", sf.when(sf.col("arrivals").isNotNull(), apart_ms))
+        .drop("expiries", "expiries_sum")
+    )
+
+
+# A greater number than that is no count of messages.
+_MESSAGES_MAX = 10**12
+
+
+def _redeliveries(by_time: WindowSpec) -> Column:
+    """Return how many messages came back since the row before, each of which leads to a redelivery.
+
+    A receive hides a message; a delete or an expiry ends that. So expiries are receives minus deletes minus the
+    change of ``hidden``. But a delayed message hides itself, which lowers that number, and raises it when it becomes
+    due. So they are told only as far as their sum exceeds the maximum that it had in this hour and the one before,
+    except that no more are left out than were hidden. What is hidden when a recording begins may be delayed too.
+    """
+    hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))
+    is_begun = sf.col("interval_ms").isNull() | (sf.col("interval_ms") > INTERVAL_MAX_MS)
+    most = sf.col("expiries_sum") + sf.when(is_begun, sf.coalesce(hidden, sf.lit(0))).otherwise(0)
+    hour = sf.floor(sf.col("at_ms") / HOUR_MS)
+    # A frame that grows takes one pass, but one that slides would read two hours for each row. So there are two maxima:
+    # of two hours that begin with an even one, and with an odd one.
+    earlier = by_time.rowsBetween(Window.unboundedPreceding, -1)
+    from_even, from_odd = (
+        sf.max(sf.struct(sf.floor((hour + shift) / 2).alias("hours"), most.alias("most"))).over(earlier)["most"]
+        for shift in (0, 1)
+    )
+    before = sf.col("expiries_sum") - sf.col("expiries")
+    delayed = sf.when(hour % 2 == 1, from_even).otherwise(from_odd) - before
+    return _not_negative(sf.col("expiries") - sf.least(delayed, sf.coalesce("hidden_before", sf.lit(0))))
+
+
+def _change(name: str) -> Column:
+    """The change of a number; null on overflow: clients may write any counter."""
+    return sf.try_subtract(name, f"{name}_before")
+
+
+def _not_negative(number: Column) -> Column:
+    # Not greatest(), for which null is less than 0.
+    return sf.when(number < 0, 0).otherwise(number)
 
 
 def _minute() -> Column:
@@ -220,89 +218,24 @@ def _is_down() -> Column:
     return ~sf.col("status").eqNullSafe(OK)
 
 
-SKETCH_K = 200
-PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
-
-_WHOLE = ("depth", "oldest_ready_age_ms")
-
-
-def sketch_of(metric: str) -> Column:
-    """Aggregate the values of a metric into a sketch; null if there is none."""
-    made = sf.kll_sketch_agg_bigint if metric in _WHOLE else sf.kll_sketch_agg_double
-    return sf.when(sf.count(metric) > 0, made(metric, SKETCH_K))
-
-
-def merged(metric: str, sketch: str) -> Column:
-    """Aggregate sketches of a metric into one; null if there is none."""
-    merge = sf.kll_merge_agg_bigint if metric in _WHOLE else sf.kll_merge_agg_double
-    return sf.when(sf.count(sketch) > 0, merge(sketch, SKETCH_K))
-
-
-def percentiles_in(metric: str, sketch: str) -> Column:
-    """Return the ``PERCENTILES`` of a sketch, an array; null if the sketch is."""
-    quantiles = sf.kll_sketch_get_quantile_bigint if metric in _WHOLE else sf.kll_sketch_get_quantile_double
-    ranks = sf.array(*(sf.lit(percent / 100) for percent in PERCENTILES.values()))
-    return sf.when(sf.col(sketch).isNotNull(), quantiles(sketch, ranks))
-
-
-def percentiles_of(values: str) -> Column:
-    """Return the ``PERCENTILES`` of a sorted array of all values; null if it is empty."""
-    count = sf.size(values)
-    picked = [
-        # The first index, from 0, whose rank is at least the percentage.
-        sf.get(values, sf.floor((count * percent + 99) / 100).cast("int") - 1)
-        for percent in PERCENTILES.values()
-    ]
-    return sf.array(*picked)
-
-
-_SUMS = ("samples", "covered_ms", *RATES)
-# Means are kept as sum and count, so that roll-ups of roll-ups are correct.
 _MEANS = ("ready", "hidden", *METRICS)
+# Polls every ten seconds are sometimes a little early.
+_SPARSE_MS = 9_500
 
 
-def rollup_10s(told: DataFrame) -> DataFrame:
-    """Return the roll-up at 10 seconds; its percentiles are of all samples."""
-    values = {f"{metric}_values": sf.sort_array(sf.collect_list(metric)) for metric in METRICS}
-    buckets = _grouped(told, ROLLUP_10S, values)
-    return _finished(buckets, ROLLUP_10S, {metric: percentiles_of(f"{metric}_values") for metric in METRICS})
+def rollup(told: DataFrame, table: str) -> DataFrame:
+    """Return a roll-up of ``annotated_samples``; its percentiles are of all samples of a bucket, by nearest rank.
 
-
-def minutes_of(told: DataFrame) -> DataFrame:
-    """Aggregate the samples of each minute to sums, counts and sketches, from which roll-ups are made."""
-    facts = sf.struct("at_ms", "depth", "vt_s", "maxsize")
-    return _grouped(
-        told,
-        ROLLUP_1M,
-        {f"{metric}_sketch": sketch_of(metric) for metric in METRICS} | {"last": sf.max_by(facts, "at_ms")},
-    )
-
-
-def rollup_1m(minutes: DataFrame) -> DataFrame:
-    """Return the roll-up at one minute, from ``minutes_of``."""
-    return _finished(minutes, ROLLUP_1M, _from_sketches())
-
-
-def rollup_1h(minutes: DataFrame) -> DataFrame:
-    """Return the roll-up at one hour, from ``minutes_of``: the sketches of its minutes are merged."""
-    hours = minutes.groupBy(*QUEUE, _bucket(sf.col("bucket_ms"), ROLLUP_1H)).agg(
-        sf.max_by("kind", "bucket_ms").alias("kind"),
-        *(sf.try_sum(name).alias(name) for name in _SUMS),
-        *(sf.sum(f"{name}_{part}").alias(f"{name}_{part}") for name in _MEANS for part in ("sum", "count")),
-        *(sf.min(f"{metric}_min").alias(f"{metric}_min") for metric in METRICS),
-        *(sf.max(f"{metric}_max").alias(f"{metric}_max") for metric in METRICS),
-        *(merged(metric, f"{metric}_sketch").alias(f"{metric}_sketch") for metric in METRICS),
-        sf.max_by("last", "bucket_ms").alias("last"),
-    )
-    facts = {"vt_s": "vt_s", "maxsize": "maxsize", "last_ms": "at_ms", "last_depth": "depth"}
-    return _finished(
-        hours.withColumns({name: sf.col("last")[field] for name, field in facts.items()}), ROLLUP_1H, _from_sketches()
-    )
-
-
-def _grouped(told: DataFrame, table: str, more: dict[str, Column]) -> DataFrame:
-    """Return a row for each queue and bucket, with the aggregates of all roll-ups, and ``more``."""
-    return (
+    The one at 10 seconds has the samples that were polled more often than that, and those after which it is unknown.
+    """
+    if table == ROLLUP_10S:
+        told = told.where(sf.coalesce("interval_ms", sf.lit(0)) < _SPARSE_MS)
+    more: dict[str, Column] = {}
+    if table == ROLLUP_1H:
+        last = sf.struct("vt_s", "maxsize", sf.col("at_ms").alias("last_ms"), sf.col("depth").alias("last_depth"))
+        more["last"] = sf.max_by(last, "at_ms")
+        more |= {f"{metric}_known": sf.count(metric) for metric in METRICS}
+    buckets = (
         told.where(sf.col("queue").isNotNull())
         .groupBy(*QUEUE, _bucket(sf.col("at_ms"), table))
         .agg(
@@ -311,29 +244,16 @@ def _grouped(told: DataFrame, table: str, more: dict[str, Column]) -> DataFrame:
             sf.coalesce(sf.sum("covered_ms"), sf.lit(0)).alias("covered_ms"),
             # A counter may be any number: a sum that overflows is unknown.
             *(sf.try_sum(name).alias(name) for name in RATES),
-            *(sf.sum(sf.col(name).cast("double")).alias(f"{name}_sum") for name in _MEANS),
-            *(sf.count(name).alias(f"{name}_count") for name in _MEANS),
-            *(sf.min(metric).alias(f"{metric}_min") for metric in METRICS),
-            *(sf.max(metric).alias(f"{metric}_max") for metric in METRICS),
+            *(sf.mean(sf.col(name).cast("double")).alias(f"{name}_mean") for name in _MEANS),
+            *(sf.sort_array(sf.collect_list(metric)).alias(f"{metric}_values") for metric in METRICS),
             *(column.alias(name) for name, column in more.items()),
         )
     )
-
-
-def _finished(buckets: DataFrame, table: str, percentiles: dict[str, Column]) -> DataFrame:
-    means = {f"{name}_mean": sf.try_divide(f"{name}_sum", f"{name}_count") for name in _MEANS}
-    arrays = {f"{metric}_percentiles": array for metric, array in percentiles.items()}
-    picked = {
-        f"{metric}_{name}": sf.col(f"{metric}_percentiles")[place]
-        for metric in METRICS
-        for place, name in enumerate(PERCENTILES)
-    }
-    named = buckets.withColumns({**means, **arrays, "day": day_of(sf.col("bucket_ms"))}).withColumns(picked)
-    return conform(named, table)
-
-
-def _from_sketches() -> dict[str, Column]:
-    return {metric: percentiles_in(metric, f"{metric}_sketch") for metric in METRICS}
+    picked = {name: column for metric in METRICS for name, column in percentiles(metric).items()}
+    if table == ROLLUP_1H:
+        picked |= {f"{metric}_quantiles": summary(f"{metric}_values") for metric in METRICS}
+        picked |= {name: sf.col("last")[name] for name in ("vt_s", "maxsize", "last_ms", "last_depth")}
+    return conform(buckets.withColumns({**picked, "day": day_of(sf.col("bucket_ms"))}), table)
 
 
 def _bucket(at_ms: Column, table: str) -> Column:
@@ -382,27 +302,16 @@ def verdict_runs(told: DataFrame) -> DataFrame:
     return conform(named, VERDICT_RUNS)
 
 
-def persisted(rows: DataFrame) -> DataFrame:
-    """Cache rows once they are computed, in memory and, if that is full, on disk."""
-    return rows.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def sample_tables(
-    samples: DataFrame, hours: Collection[int], keep: Callable[[DataFrame], DataFrame] = persisted
-) -> dict[str, DataFrame]:
+def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep = persisted) -> dict[str, DataFrame]:
     """Return the tables of some hours, each with ``day`` in front.
 
     ``samples`` are rows of a history: of these hours, and of the hour before each; other rows are ignored. The rows
     that all four tables share go through ``keep``, so that they are computed once; the caller must release them.
     """
     # Reading, shuffling and sorting the samples takes more than half the time of each table.
-    told = keep(annotated_samples(samples, hours))
-    minutes = minutes_of(told)
-    return {
-        ROLLUP_10S: rollup_10s(told),
-        ROLLUP_1M: rollup_1m(minutes),
-        ROLLUP_1H: rollup_1h(minutes),
-        VERDICT_RUNS: verdict_runs(told),
+    told = keep(annotated_samples(samples, hours, keep))
+    return {table: rollup(told, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)} | {
+        VERDICT_RUNS: verdict_runs(told)
     }
 
 

@@ -330,7 +330,7 @@ class ListScan:
         early. It remembers 8 bytes of each item, and up to 200,000 leases.
 
         It may miss or repeat items if thousands are pushed between two calls, if items are removed from the middle, if
-        the queue is replaced, or if long runs of equal items follow each other while the queue changes: ``begun_anew``
+        the queue is replaced, or if long runs of equal items follow each other while the queue changes: ``restarts``
         of the chunks counts how often that may be so. An item that is taken and put back is found if it is among the
         500 that are taken next.
         """

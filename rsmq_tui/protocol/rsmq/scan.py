@@ -40,7 +40,7 @@ class ScanChunk:
 
     ``columns`` holds one sequence for each field of ``RawMessage``, so that only the messages needed are built.
     ``too_long`` counts the bodies that were asked for and are longer than ``scan.SCAN_BODY_BYTES``: they are None.
-    ``begun_anew`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
+    ``restarts`` counts how often the place in a list was lost so far: items may have been missed, or come twice.
     ``read`` names the fields that were read besides ids and scores; the others are None, or 0.
     """
 
@@ -48,7 +48,7 @@ class ScanChunk:
     depth: int
     columns: tuple[Sequence[Any], ...]
     too_long: int = 0
-    begun_anew: int = 0
+    restarts: int = 0
     read: frozenset[ReadField] = frozenset()
 
     @classmethod

@@ -57,9 +57,9 @@ from rsmq_tui.triage.lists.transfer import NO_BODY, Outgoing, refuse_other_slots
 from rsmq_tui.triage.scope import (
     Everything,
     Preview,
+    ScanCallback,
+    ScanProgress,
     Scope,
-    Seeing,
-    SeeingCallback,
     check_room,
     preview_of_sending,
     what_of,
@@ -110,7 +110,7 @@ class ListBackend(Backend):
         """The executor of its edits."""
         return self._editor
 
-    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
         action = _in_list(base.action)
         base = replace(base, action=action)
@@ -120,7 +120,7 @@ class ListBackend(Backend):
         area, what = _meant(action, scope)
         base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
         if not isinstance(action, actions.MessageAction):
-            return await _of_sending(base, action, facts, seeing)
+            return await _of_sending(base, action, facts, on_progress)
         if not facts.depth:
             raise TriageError("there is no list queue with that key")
         notes = [*await _target_notes(editor, action, self._ns), STILL_THERE]
@@ -129,7 +129,7 @@ class ListBackend(Backend):
         scope = None if isinstance(action, actions.Pop | actions.Trim | actions.PurgeList) else scope
         selection = ListSelection()
         try:
-            found = await select_items(editor, self._search, action.queue, scope, area, selection, seeing)
+            found = await select_items(editor, self._search, action.queue, scope, area, selection, on_progress)
             check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
         except BaseException:
             selection.close()
@@ -214,9 +214,9 @@ def _meant(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
     return Area(), what_of(action, scope)
 
 
-async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, seeing: SeeingCallback) -> Preview:
+async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, on_progress: ScanCallback) -> Preview:
     notes = () if facts.ready else ("The list does not exist now: the first item creates it.",)
-    found = await preview_of_sending(base, seeing)
+    found = await preview_of_sending(base, on_progress)
     match action:
         case actions.Send():
             where = "taken next" if isinstance(action, actions.Push) and action.first else "taken last"
@@ -289,7 +289,7 @@ class ListExport(Exporting):
         # How far pushes have shifted items since their places were read.
         self._drift = 0
 
-    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+    async def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
         selection = ListSelection()
         try:
             found = await select_items(
@@ -302,8 +302,8 @@ class ListExport(Exporting):
                 for part in chunked(selection.items(area), _PART_ITEMS, attrgetter("size"), _PART_BYTES):
                     for item in await self._with_bodies(part, area, selection.ready):
                         self._take(item._replace(rc=None, fr=None), selection.at_ms)
-                    yield Seeing(self.written, depth, self.written)
-            yield Seeing(depth, depth, self.written)
+                    yield ScanProgress(self.written, depth, self.written)
+            yield ScanProgress(depth, depth, self.written)
         finally:
             selection.close()
 

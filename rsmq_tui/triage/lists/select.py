@@ -34,7 +34,7 @@ from rsmq_tui.protocol.lists.scan import WindowItems
 from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Seeing, SeeingCallback, Selection
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanCallback, ScanProgress, Scope, Selection
 
 
 class _Block(NamedTuple):
@@ -363,11 +363,11 @@ async def select_items(
     scope: Scope | None,
     area: Area,
     selection: ListSelection,
-    seeing: SeeingCallback,
+    on_progress: ScanCallback,
 ) -> Found:
     """Select the items of a scope that are in the area; raises what the editor and the search raise."""
     adding = _Adding(area, selection)
-    elsewhere = unsearched = begun_anew = 0
+    elsewhere = unsearched = restarts = 0
     look = Look(editor, queue, "q")
     walked = _walked(scope, area)
     match scope if walked is None else walked:
@@ -381,8 +381,8 @@ async def select_items(
                 async for part in found:
                     matching = part.messages if limit is None else part.messages[: max(0, limit - adding.taken)]
                     adding.add(matching, part.at_ms)
-                    unsearched, begun_anew = part.not_searched, part.begun_anew
-                    seeing(Seeing(part.scanned, part.depth, adding.taken))
+                    unsearched, restarts = part.not_searched, part.restarts
+                    on_progress(ScanProgress(part.scanned, part.depth, adding.taken))
                     if limit is not None and adding.taken >= limit:
                         break
         case Matching() | Everything() | None:
@@ -390,9 +390,9 @@ async def select_items(
             async with aclosing(_everything(editor, queue, area, limit, look)) as parts:
                 async for scanned, depth, at_ms, items in parts:
                     adding.add(items, at_ms)
-                    seeing(Seeing(scanned, depth, adding.taken))
+                    on_progress(ScanProgress(scanned, depth, adding.taken))
     selection.ready, selection.newest = await editor.newest(queue)
-    return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=begun_anew > 0 or look.has_gaps)
+    return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=restarts > 0 or look.has_gaps)
 
 
 def _walked(scope: Scope | None, area: Area) -> Matching | None:

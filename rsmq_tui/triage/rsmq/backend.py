@@ -39,9 +39,9 @@ from rsmq_tui.triage.scope import (
     Matching,
     Named,
     Preview,
+    ScanCallback,
+    ScanProgress,
     Scope,
-    Seeing,
-    SeeingCallback,
     Selection,
     Shown,
     check_room,
@@ -72,15 +72,15 @@ class RsmqBackend(Backend):
         self._editor = self._editor.within(ns)
         self._reader = self._reader.within(ns)
 
-    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, seeing: SeeingCallback) -> Preview:
+    async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
         action = base.action
         check(action)
         base = replace(base, at_ms=await self._editor.clock_us() // 1000)
         if isinstance(action, actions.Fix):
-            return await preview_of_fix(self._reader, base, action, seeing)
+            return await preview_of_fix(self._reader, base, action, on_progress)
         if not isinstance(action, actions.MessageAction):
-            return await preview_of_queue(self._editor, base, seeing)
+            return await preview_of_queue(self._editor, base, on_progress)
         own, notes = await self._notes(action)
         guard = guard_of(action, scope)
         selection = Selection()
@@ -95,13 +95,15 @@ class RsmqBackend(Backend):
                     shown = dict.fromkeys(ids)
                     elsewhere, changed = await select_shown(self._editor, action.queue, shown, selection)
                 case Matching(limit=int() as limit):
-                    matched, unsearched = await select_due_first(self._reader, action, scope, limit, selection, seeing)
+                    matched, unsearched = await select_due_first(
+                        self._reader, action, scope, limit, selection, on_progress
+                    )
                     what = what_is_due_first(action, scope, limit, matched, selection.count)
                     base = replace(base, what=printable(what))
                 case Matching() | Everything() | None:
                     wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                     found_by = search(self._reader, action.queue, wanted, **_needs(action))
-                    unsearched = await select_matching(found_by, selection, seeing)
+                    unsearched = await select_matching(found_by, selection, on_progress)
             check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
             if isinstance(action, actions.Redrive):
                 origins = await origin_notes(self._editor, journal, action, selection)
@@ -199,7 +201,7 @@ async def select_shown(
 
 
 async def select_matching(
-    found_by: AsyncGenerator[Progress, None], selection: Selection, seeing: SeeingCallback
+    found_by: AsyncGenerator[Progress, None], selection: Selection, on_progress: ScanCallback
 ) -> int:
     """Select the matches of a search of the whole queue; return how many messages could not be searched."""
     unsearched = 0
@@ -207,7 +209,7 @@ async def select_matching(
         async for part in found:
             selection.add(part.messages, part.at_ms)
             unsearched = part.not_searched
-            seeing(Seeing(part.scanned, part.depth, part.matched))
+            on_progress(ScanProgress(part.scanned, part.depth, part.matched))
     return unsearched
 
 
@@ -229,7 +231,7 @@ async def select_due_first(
     scope: Matching,
     limit: int,
     selection: Selection,
-    seeing: SeeingCallback,
+    on_progress: ScanCallback,
 ) -> tuple[int, int]:
     """Select the first ``limit`` matches by due time; return how many match, and how many could not be searched.
 
@@ -240,7 +242,7 @@ async def select_due_first(
         # A release has no effect on visible messages.
         wanted = replace(wanted, terms=(*wanted.terms, Term("state", ":", ("hidden",))))
     if await reader.ranges.depth(queue) <= limit:
-        unsearched = await select_matching(search(reader, queue, wanted, **_needs(action)), selection, seeing)
+        unsearched = await select_matching(search(reader, queue, wanted, **_needs(action)), selection, on_progress)
         if selection.count <= limit:
             return selection.count, unsearched
         # Messages arrived meanwhile: there are more than the limit.
@@ -256,7 +258,7 @@ async def select_due_first(
                 whole = await reader.scan.read(queue, chunk, bodies=action.takes_away, sizes=is_sized)
                 selection.add(whole.messages, part.at_ms)
             matched, unsearched = part.matched, part.not_searched
-            seeing(Seeing(part.scanned, max(part.depth, part.scanned), matched))
+            on_progress(ScanProgress(part.scanned, max(part.depth, part.scanned), matched))
             if wanted.is_empty and selection.count >= limit:
                 return max(part.depth, selection.count), 0
     return matched, unsearched
@@ -327,7 +329,7 @@ class Export(Exporting):
         self.depth = 0
         self._reader, self._queue, self._scope = reader, queue, scope
 
-    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+    async def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
         reader, queue, wanted, limit = self._reader, self._queue, self._scope.filter, self._scope.limit
         parts = search(reader, queue, wanted) if limit is None else search_due_first(reader, queue, wanted, limit)
         async with aclosing(parts) as found:
@@ -335,7 +337,7 @@ class Export(Exporting):
                 for message in progress.messages:
                     await self._take_whole(message, progress.at_ms)
                 self.unsearched, self.depth = progress.not_searched, progress.depth
-                yield Seeing(progress.scanned, progress.depth, progress.matched)
+                yield ScanProgress(progress.scanned, progress.depth, progress.matched)
 
     async def _take_whole(self, message: RawMessage, at_ms: int) -> None:
         if message.body is None and message.size:
@@ -358,7 +360,7 @@ class MarkedExport(Exporting):
         super().__init__(write)
         self._editor, self._queue, self._ids = editor, queue, ids
 
-    async def __aiter__(self) -> AsyncGenerator[Seeing, None]:
+    async def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
         for start in range(0, len(self._ids), _CHUNK_MESSAGES):
             ids = [name_bytes(id) for id in self._ids[start : start + _CHUNK_MESSAGES]]
             _, seen = await self._editor.messages(self._queue, ids, bodies=False)
@@ -368,8 +370,8 @@ class MarkedExport(Exporting):
             self.cut += len(there) - len(short)
             for group in chunked(short, _CHUNK_MESSAGES, attrgetter("size"), _CALL_BYTES):
                 await self._take_group([message.id for message in group])
-                yield self._seeing
-            yield self._seeing
+                yield self._progress
+            yield self._progress
 
     async def _take_group(self, ids: list[bytes]) -> None:
         at_ms, found = await self._editor.messages(self._queue, ids)
@@ -380,5 +382,5 @@ class MarkedExport(Exporting):
                 self._take(message, at_ms)
 
     @property
-    def _seeing(self) -> Seeing:
-        return Seeing(self.written + self.gone + self.cut, len(self._ids), self.written)
+    def _progress(self) -> ScanProgress:
+        return ScanProgress(self.written + self.gone + self.cut, len(self._ids), self.written)

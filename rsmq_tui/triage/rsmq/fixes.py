@@ -27,7 +27,7 @@ from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, strays
-from rsmq_tui.triage.scope import Preview, Seeing, SeeingCallback
+from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
 # The attributes of queues that the canonical client creates.
@@ -216,8 +216,9 @@ _WHOLE = {
 _NOTE = "Each problem is checked again, and fixed only if it still exists."
 
 
-async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing: SeeingCallback) -> Preview:
-    """Return ``base``, completed with what a fix would do; ``seeing`` gets the messages and fields, and the problems.
+async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, on_progress: ScanCallback) -> Preview:
+    """Return ``base``, completed with what a fix would do; ``on_progress`` gets the messages and fields, and the
+    problems.
 
     Raises ``TriageError``, and what the reader raises.
     """
@@ -226,7 +227,7 @@ async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing
         raise TriageError(f"{found_in}: run the audit again first")
     if not any(finding.fix is not None for finding in action.findings):
         raise TriageError("none of this has an automatic fix; check it manually")
-    counts = await _counts_now(reader, action, seeing)
+    counts = await _counts_now(reader, action, on_progress)
     mended = [
         replace(finding, count=counts[kind])
         for finding in action.findings
@@ -237,7 +238,7 @@ async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, seeing
     return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))
 
 
-async def _counts_now(reader: QueueReader, action: Fix, seeing: SeeingCallback) -> Counter[FindingKind]:
+async def _counts_now(reader: QueueReader, action: Fix, on_progress: ScanCallback) -> Counter[FindingKind]:
     """Return the number of problems, by kind; raises what the reader raises.
 
     Unlike the fix, it does not wait if ids carry no time, so it may count messages that are complete a moment later.
@@ -254,12 +255,12 @@ async def _counts_now(reader: QueueReader, action: Fix, seeing: SeeingCallback) 
         in_messages -= {FindingKind.DANGLING}
     about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
     examined = 0
-    seeing(Seeing(examined, about, counts.total()))
+    on_progress(ScanProgress(examined, about, counts.total()))
     for walk, meant in ((suspects, in_messages), (loose_fields, in_fields)):
         if meant:
             async with aclosing(walk(reader, queue, 0)) as parts:
                 async for part in parts:
                     examined += part.examined
                     counts.update(suspect.kind for suspect in part.found if suspect.kind in meant)
-                    seeing(Seeing(examined, about, counts.total()))
+                    on_progress(ScanProgress(examined, about, counts.total()))
     return counts

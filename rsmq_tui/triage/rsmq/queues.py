@@ -12,13 +12,13 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.jsonl import read_file
-from rsmq_tui.triage.scope import Preview, SeeingCallback, preview_of_sending
+from rsmq_tui.triage.scope import Preview, ScanCallback, preview_of_sending
 
 # One call blocks the server for a millisecond or two.
 PUT_MESSAGES, PUT_BYTES = 250, 1_000_000
 
 
-async def preview_of_queue(editor: QueueEditor, base: Preview, seeing: SeeingCallback) -> Preview:
+async def preview_of_queue(editor: QueueEditor, base: Preview, on_progress: ScanCallback) -> Preview:
     """Return ``base``, completed with what its action would do.
 
     Raises what the editor raises, and ``RsmqError`` if the protocol refuses the action.
@@ -27,7 +27,7 @@ async def preview_of_queue(editor: QueueEditor, base: Preview, seeing: SeeingCal
     if isinstance(action, CreateQueue):
         await _absent(editor, action.queue)
         return replace(base, what=f"vt {action.vt} s, delay {action.delay} s, maxsize {action.maxsize}")
-    found = await preview_of_sending(base, seeing)
+    found = await preview_of_sending(base, on_progress)
     there = await _existing(editor, action.queue)
     match action:
         case SetAttributes():

@@ -23,10 +23,10 @@ from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, la
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
-    from rsmq_tui.triage.scope import Preview, Scope, Seeing
+    from rsmq_tui.triage.scope import Preview, ScanProgress, Scope
 
-Look = Callable[[Callable[["Seeing"], None]], Awaitable["Preview"]]
-LookWider = Callable[["Scope", Callable[["Seeing"], None]], Awaitable["Preview"]]
+Look = Callable[[Callable[["ScanProgress"], None]], Awaitable["Preview"]]
+LookWider = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 
 # A preview can be confirmed after it was visible this long: keys that were typed ahead must not confirm it.
 SEEN_S = 0.25
@@ -204,12 +204,12 @@ class ConfirmScreen(Dialog["Preview"]):
         names = (preview.action.queue, printable(preview.action.queue))
         return not preview.action.asks_for_name or self.query_one("#typed", Input).value in names
 
-    def _tell_progress(self, seeing: "Seeing") -> None:
+    def _tell_progress(self, progress: "ScanProgress") -> None:
         now_s = time.monotonic()
         if self._is_open and now_s - self._told_s >= _SEEING_EVERY_S:
             self._told_s = now_s
-            scanned = f"{count(seeing.scanned)} of {count(max(seeing.scanned, seeing.depth))}"
-            self._say(f"scanning … {scanned}, {matches(seeing.matched)}")
+            scanned = f"{count(progress.scanned)} of {count(max(progress.scanned, progress.depth))}"
+            self._say(f"scanning … {scanned}, {matches(progress.matched)}")
 
     @property
     def _is_open(self) -> bool:

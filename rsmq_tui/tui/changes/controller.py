@@ -438,9 +438,11 @@ class ChangeController:
         exported: Exported | None = None
         async with aclosing(site.triage.export(queue, scope, path)) as parts:
             async for exported in parts:
-                seeing = exported.seeing
+                progress = exported.progress
                 left_out = exported.cut + exported.gone + exported.unsearched
-                self._tell_progress("exporting", seeing.scanned, max(seeing.scanned, seeing.depth), skipped=left_out)
+                self._tell_progress(
+                    "exporting", progress.scanned, max(progress.scanned, progress.depth), skipped=left_out
+                )
                 if self._is_stopping:
                     return ChangeTold("export cancelled: no file was written")
         return end_of_export(exported, path)

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input, Static, TextArea
 
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
@@ -283,6 +283,14 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(Button.Pressed, "#cancel")
     def _cancel(self) -> None:
         self.dismiss()
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(TickBox.Changed)
+    def _forget_problem(self) -> None:
+        """Remove what was wrong with the answers before."""
+        self._is_warned = False
+        self._tell("")
 
     @on(Input.Submitted)
     @on(TickBox.Submitted)

@@ -12,6 +12,7 @@ from rsmq_tui.history.analysis.values import (
     Episode,
     Forecast,
     HeatMap,
+    Incident,
     Line,
     Poison,
     QueueFacts,
@@ -129,6 +130,7 @@ class Lists:
 
     span: TimeRange | None = None
     queues: tuple[QueueFacts, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     episodes: tuple[Episode, ...] = ()
     poison: tuple[Poison, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -236,6 +238,7 @@ class Loader:
         return Lists(
             span,
             analysis.queues(),
+            self._part("the incidents", lambda: analysis.incidents(span), none),
             self._part("the episodes", lambda: analysis.episodes(span), none),
             self._part("the poison messages", lambda: analysis.poison(span), none),
             self._part("the advice", analysis.advice, none),

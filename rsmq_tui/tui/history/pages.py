@@ -1,7 +1,7 @@
 """What the history screen shows: pages with their columns, charts, and heat maps."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from rsmq_tui.history.analysis.values import (
     Episode,
     Forecast,
     HeatMap,
+    Incident,
     Line,
     Point,
     Poison,
@@ -55,7 +56,7 @@ class PastContext:
 
     several: bool = False
     marked: Set[QueueRef] = frozenset()
-    # The verdict of the episode of a queue that starts at a time: the one before it, which ended then, became that.
+    # What an episode of a queue that ended at a time became.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:
@@ -69,11 +70,11 @@ class PastContext:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue, and a summary of its episodes in the range."""
+    """A queue, and a summary of its incidents in the range."""
 
     facts: QueueFacts
     worst: str
-    episodes: int
+    incidents: int
     trouble_ms: int
 
 
@@ -106,12 +107,18 @@ QUEUE_COLUMNS: tuple[Column[QueueRow, PastContext], ...] = (
     Column("mark", "", 1, lambda row, context: ("●", "strong") if row.facts.ref in context.marked else ("", "")),
     Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.facts.ref), "strong"), grow=True),
-    Column("trouble", "TROUBLE", 8, lambda row, _: (duration(row.trouble_ms) if row.episodes else "", ""), right=True),
-    Column("episodes", "EPISODES", 8, lambda row, _: (count(row.episodes), ""), drop=2, right=True),
+    Column("trouble", "TROUBLE", 8, lambda row, _: (duration(row.trouble_ms) if row.incidents else "", ""), right=True),
+    Column("incidents", "INCIDENTS", 9, lambda row, _: (count(row.incidents), ""), drop=2, right=True),
     Column("peak", "PEAK", 7, lambda row, _: (compact(row.facts.peak_depth), ""), drop=1, right=True),
     Column("last", "LAST", 7, lambda row, _: (compact(row.facts.last_depth), ""), drop=4, right=True),
     Column("seen", "LAST SEEN", 11, lambda row, _: (moment(row.facts.last_ms), "muted"), drop=3, right=True),
 )
+
+
+def _incident_name(row: Incident, context: PastContext) -> Piece:
+    if row.ref is None:
+        return f"(all of {row.place.profile or row.place.server})", "muted"
+    return f"{'└ ' if row.head_id is not None else ''}{context.name(row.ref)}", "strong"
 
 
 def _episode_name(row: Episode, context: PastContext) -> Piece:
@@ -120,9 +127,22 @@ def _episode_name(row: Episode, context: PastContext) -> Piece:
     return context.name(row.ref), "strong"
 
 
-def _lasted(row: Episode, _: PastContext) -> Piece:
+def _lasted(row: Episode | Incident, _: PastContext) -> Piece:
     words = duration(row.length_ms)
     return (words, "") if row.ended == "over" else (f">{words}", "")
+
+
+def became_of(episodes: Iterable[Episode]) -> dict[tuple[QueueRef | None, int], str]:
+    """Return the verdict that followed each episode directly, by its queue and end."""
+    became: dict[tuple[QueueRef | None, int], str] = {}
+    last: dict[QueueRef | None, Episode] = {}
+    # The verdicts of a queue follow each other, but begin when their conditions began.
+    for episode in sorted(episodes, key=lambda one: one.end_ms):
+        before = last.get(episode.ref)
+        if before is not None and episode.start_ms <= before.end_ms != before.recovered_ms and before.ended == "over":
+            became[before.ref, before.end_ms] = episode.verdict
+        last[episode.ref] = episode
+    return became
 
 
 def _recovered(row: Episode, context: PastContext) -> Piece:
@@ -133,6 +153,24 @@ def _recovered(row: Episode, context: PastContext) -> Piece:
         return duration(after_ms) if after_ms > 0 else "0 s", ""
     return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
 
+
+def _ok_again(row: Incident, _: PastContext) -> Piece:
+    if row.recovered_ms is not None:
+        return moment(row.recovered_ms), ""
+    return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
+
+
+INCIDENT_COLUMNS: tuple[Column[Incident, PastContext], ...] = (
+    Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
+    Column("queue", "QUEUE", 10, _incident_name, most=26),
+    Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
+    Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
+    Column("ok", "OK AGAIN", 11, _ok_again, drop=5, right=True),
+    Column("peak", "PEAK", 7, lambda row, _: (compact(row.peak_depth), ""), drop=4, right=True),
+    Column("affected", "AFFECTED", 8, lambda row, _: (compact(row.affected), ""), drop=6, right=True),
+    Column("episodes", "EPISODES", 8, lambda row, _: (count(row.episodes), ""), drop=7, right=True),
+    Column("cause", "CAUSE", 16, lambda row, _: (row.cause, "muted"), drop=3, grow=True),
+)
 
 EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
     Column("verdict", "VERDICT", 10, lambda row, _: (trouble_words(row.verdict), trouble_token(row.verdict))),
@@ -187,13 +225,15 @@ def _growth(row: Forecast, _: PastContext) -> Piece:
 
 
 def _reaches(row: Forecast, _: PastContext) -> Piece:
-    return ("never", "muted") if row.reaches_ms is None else (moment(row.reaches_ms), "")
+    if row.reaches_ms is None:
+        return "never", "muted"
+    return (f"since {moment(row.reaches_ms)}", "alarm") if row.is_over else (moment(row.reaches_ms), "")
 
 
 FORECAST_COLUMNS: tuple[Column[Forecast, PastContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("metric", "METRIC", 12, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=2),
-    Column("reaches", "REACHES", 11, _reaches),
+    Column("reaches", "REACHES", 17, _reaches),
     Column("limit", "LIMIT", 8, lambda row, _: (metric_value(row.metric, row.limit), ""), drop=1, right=True),
     Column("value", "NOW", 8, lambda row, _: (metric_value(row.metric, row.value), ""), drop=4, right=True),
     Column("growth", "AN HOUR", 8, _growth, drop=5, right=True),
@@ -232,20 +272,29 @@ class Page:
 
 def queue_rows(lists: Lists) -> list[QueueRow]:
     """Return the queues, by the worst verdict, then by the time in trouble."""
-    of_queue: dict[QueueRef, list[Episode]] = {}
-    for episode in lists.episodes:
-        if episode.ref is not None:
-            of_queue.setdefault(episode.ref, []).append(episode)
+    of_queue: dict[QueueRef, list[Incident]] = {}
+    for incident in lists.incidents:
+        if incident.ref is not None:
+            of_queue.setdefault(incident.ref, []).append(incident)
     rows = []
     for facts in lists.queues:
-        episodes = of_queue.get(facts.ref, [])
-        worst = min((episode.verdict for episode in episodes), key=rank, default=Verdict.OK.value)
-        trouble_ms = sum(
-            episode.length_ms if lists.span is None else episode.within(lists.span) for episode in episodes
-        )
-        rows.append(QueueRow(facts, worst, len(episodes), trouble_ms))
+        incidents = of_queue.get(facts.ref, [])
+        worst = min((incident.worst for incident in incidents), key=rank, default=Verdict.OK.value)
+        trouble_ms = sum(one.length_ms if lists.span is None else one.within(lists.span) for one in incidents)
+        rows.append(QueueRow(facts, worst, len(incidents), trouble_ms))
     rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
     return rows
+
+
+def incident_rows(lists: Lists) -> list[Incident]:
+    """Return the incidents, the latest first; those that have a head follow it."""
+    members: dict[str | None, list[Incident]] = {}
+    for incident in lists.incidents:
+        members.setdefault(incident.head_id, []).append(incident)
+    heads = {incident.id for incident in lists.incidents}
+    # A head may lie outside of the range.
+    first = [one for one in lists.incidents if one.head_id not in heads]
+    return [row for one in reversed(first) for row in (one, *members.get(one.id, ()))]
 
 
 PAGES = (
@@ -259,6 +308,16 @@ PAGES = (
         empty="The analysis contains no queues.",
     ),
     Page(HEAT, "Heat map", empty="No data for this time."),
+    Page(
+        "incidents",
+        "Incidents",
+        INCIDENT_COLUMNS,
+        incident_rows,
+        lambda lists: sum(one.head_id is None for one in lists.incidents),
+        at_ms=lambda row: row.start_ms,
+        told=lambda row: f"{' → '.join(row.verdicts)}: {row.cause}" if len(row.verdicts) > 1 else row.cause,
+        empty="No queue had a problem in this time.",
+    ),
     Page(
         "episodes",
         "Episodes",

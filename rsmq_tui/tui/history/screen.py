@@ -2,7 +2,7 @@
 
 import asyncio
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from rsmq_tui.history.analysis.values import Episode, QueueFacts, QueueRef, TimeRange
+from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, passes, plural, printable
@@ -39,6 +39,7 @@ from rsmq_tui.tui.history.pages import (
     Page,
     PastCharts,
     PastContext,
+    became_of,
     key_of,
     tab_pieces,
     trouble_token,
@@ -147,8 +148,9 @@ def row_pieces(page: Page, row: Any) -> list[Piece]:
     if row is None:
         return []
     pieces: list[Piece] = [(" ", "")]
-    if isinstance(row, Episode):
-        pieces.append((f"{printable(trouble_words(row.verdict), 30)} ", trouble_token(row.verdict)))
+    if isinstance(row, Episode | Incident):
+        verdict = row.verdict if isinstance(row, Episode) else row.worst
+        pieces.append((f"{printable(trouble_words(verdict), 30)} ", trouble_token(verdict)))
     return [*pieces, (printable(page.told(row), 300), "")]
 
 
@@ -183,7 +185,7 @@ def _wrapped(words: str, width: int) -> list[str]:
 class PastChoice:
     """The marked queues, the queues of the last row under the cursor, and the filters.
 
-    Rows must match the words ``typed``; if ``only`` is set, episodes must be of that queue.
+    Rows must match the words ``typed``; if ``only`` is set, incidents and episodes must be of that queue.
     """
 
     def __init__(self) -> None:
@@ -194,7 +196,7 @@ class PastChoice:
         self._before: tuple[Page, dict[QueueRef, None]] | None = None
 
     def narrow(self, ref: QueueRef, page: Page) -> None:
-        """Show the episodes of one queue only, coming from that page."""
+        """Show the incidents and episodes of one queue only, coming from that page."""
         self._before = page, self.marked
         self.only, self.marked = ref, {ref: None}
 
@@ -208,19 +210,25 @@ class PastChoice:
 
     def rows(self, page: Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
         """Return the rows of a page that pass the filters; ``name`` returns the name of a queue."""
-        return [row for row in page.rows(lists) if self._holds(row) and self.passes(page.ref(row), name)]
+        rows = page.rows(lists)
+        heads = {row.head_id for row in rows if isinstance(row, Incident) and row.ref == self.only}
+        return [row for row in rows if self._holds(row, heads) and self.passes(page.ref(row), name)]
 
     def passes(self, ref: QueueRef | None, name: Callable[[QueueRef], str]) -> bool:
         """Return whether a queue, None for a row without one, passes the filter."""
         shown = "" if ref is None else name(ref).lower()
         return passes(self.typed, shown.__contains__)
 
-    def _holds(self, row: Any) -> bool:
-        """Return whether a row is of the ``only`` queue, or of its whole place."""
+    def _holds(self, row: Any, heads: Container[str | None]) -> bool:
+        """Return whether a row is of the ``only`` queue, of its whole place, or one of the ``heads``."""
         only = self.only
-        return only is None or row.ref == only or (row.ref is None and row.place == only.place)
+        if only is None or row.ref == only:
+            return True
+        if isinstance(row, Incident):
+            return row.id in heads or (row.worst == DOWN and row.place[:2] == only.place[:2])
+        return row.ref is None and row.place == only.place
 
-    def follow(self, page: Page, row: Any, queues: Iterable[QueueFacts]) -> tuple[QueueRef, ...]:
+    def follow(self, page: Page, row: Any, lists: Lists) -> tuple[QueueRef, ...]:
         """Return the queues to chart: the marked ones, else those of the row under the cursor, None for no row."""
         refs = tuple(self.marked)
         if not refs and row is not None:
@@ -228,7 +236,11 @@ class PastChoice:
             if ref is not None:
                 refs = (ref,)
             elif isinstance(row, Episode):
-                refs = tuple(facts.ref for facts in queues if facts.ref.place == row.place)
+                refs = tuple(facts.ref for facts in lists.queues if facts.ref.place == row.place)
+            elif row.worst == DOWN:
+                refs = tuple(facts.ref for facts in lists.queues if facts.ref.place[:2] == row.place[:2])
+            else:
+                refs = tuple(one.ref for one in lists.incidents if one.head_id == row.id and one.ref is not None)
         self.refs = refs or self.refs
         return self.refs
 
@@ -259,7 +271,7 @@ _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
 class HistoryScreen(DashboardScreen):
-    """Shows an analysis: charts, episodes, a heat map and the other tables.
+    """Shows an analysis: charts, incidents, a heat map and the other tables.
 
     ``queue`` is the queue to mark first, as (server, namespace, name).
     """
@@ -350,7 +362,7 @@ class HistoryScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
         elif ref is not None:
             self._choice.narrow(ref, self._page)
-            self._turn_to(next(page for page in PAGES if page.id == "episodes"))
+            self._turn_to(next(page for page in PAGES if page.id == "incidents"))
 
     def _filter_rows(self) -> None:
         self._choice.typed = self._filter.value
@@ -361,7 +373,7 @@ class HistoryScreen(DashboardScreen):
         self._filter.open()
 
     def action_clear(self) -> None:
-        """Go back from the episodes of one queue; clear the marks, then the filter; then leave."""
+        """Go back from the incidents of one queue; clear the marks, then the filter; then leave."""
         is_typing = self._filter.has_focus
         if not is_typing and (page := self._choice.widen()) is not None:
             self._turn_to(page)
@@ -429,8 +441,7 @@ class HistoryScreen(DashboardScreen):
     @property
     def _cells(self) -> PastContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
-        became = {(episode.ref, episode.start_ms): episode.verdict for episode in self._shown.lists.episodes}
-        return PastContext(len(places) > 1, frozenset(self._choice.marked), became)
+        return PastContext(len(places) > 1, frozenset(self._choice.marked), became_of(self._shown.lists.episodes))
 
     def _turn_to(self, page: Page) -> None:
         self._page = page
@@ -453,7 +464,7 @@ class HistoryScreen(DashboardScreen):
 
     def _chart_cursor(self) -> None:
         """Chart the marked queues, or else the row under the cursor."""
-        self._ask(refs=self._choice.follow(self._page, self._row, self._shown.lists.queues))
+        self._ask(refs=self._choice.follow(self._page, self._row, self._shown.lists))
 
     def _ask(self, **news: Any) -> None:
         """Request something else; earlier requests that have not started are dropped."""
@@ -521,7 +532,7 @@ class HistoryScreen(DashboardScreen):
 
     @property
     def _of(self) -> str:
-        """The name of the queue whose episodes are listed; empty if all are."""
+        """The name of the queue whose incidents are listed; empty if all are."""
         return "" if self._choice.only is None else self._words_of((self._choice.only,))
 
     def _tell(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -193,7 +194,14 @@ class EventsScreen(DashboardScreen):
         self._why.show(pieces, 3)
 
     def _open(self, event: "Event") -> None:
-        """Go to the queue, or replay the moment if it is gone and the moment was recorded."""
+        """Replay the moment if it was recorded, else go to the queue."""
+        history = self._history
+        if history is None:
+            self._go_to_queue(event)
+        else:
+            self.dashboard.open_replay(history, event.at_ms, event.queue, partial(self._go_to_queue, event))
+
+    def _go_to_queue(self, event: "Event") -> None:
         snapshot = self.dashboard.snapshot
         for queue in snapshot.queues if snapshot is not None and event.queue is not None else ():
             if queue.name == event.queue:
@@ -201,9 +209,6 @@ class EventsScreen(DashboardScreen):
                 if part is not None and (part.server, part.ns) == (event.server, event.ns):
                     self.dashboard.navigation.open_queue(queue.name, queue.place)
                     return
-        if self._history is not None:
-            self.action_replay_moment()
-            return
         name = printable(event.queue or "", 60)
         gone = [one.at_ms for one in self._events if one.kind == "deleted" and _where(one) == _where(event)]
         if event.queue is None:

@@ -139,7 +139,7 @@ class Hits:
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
         self.stage = Stage.RUNNING
-        self.scanned = self.depth = self.matched = self.not_searched = self.begun_anew = 0
+        self.scanned = self.depth = self.matched = self.not_searched = self.restarts = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
         self.gone: set[str] = set()
@@ -154,7 +154,7 @@ class Hits:
         self.error = ""
         self.at_ms, self.depth = progress.at_ms, progress.depth
         self.scanned, self.matched = progress.scanned, progress.matched
-        self.not_searched, self.begun_anew = progress.not_searched, progress.begun_anew
+        self.not_searched, self.restarts = progress.not_searched, progress.restarts
         if progress.messages:
             self._keep(progress)
 
@@ -258,7 +258,7 @@ def search_pieces(hits: Hits, text: str, noun: str, now_ms: int, width: int) -> 
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
     if hits.not_searched:
         told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
-    if hits.begun_anew:
+    if hits.restarts:
         told.append((f" · {INCOMPLETE}", "verdict-aged"))
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - len(matched) - sum(len(words) for words, _ in told)

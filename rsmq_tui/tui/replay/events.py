@@ -16,6 +16,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
     tracks: dict[Place, PlaceTrack] = {}
     queues: dict[Place, QueueDetector] = {}
     servers: dict[str, ServerDetector] = {}
+    informing: dict[str, Place] = {}
     found: list[Event] = []
     for poll in timeline.polls(max(timeline.span.from_ms, at_ms - span_ms), at_ms):
         place = poll.place
@@ -26,5 +27,8 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
         tracks[place].take(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
         found += servers[place.server].take(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
+        # The places of a cluster may be on different nodes: the first one speaks for all.
+        if poll.info is not None and informing.setdefault(place.server, place) == place:
+            found += servers[place.server].take_info(poll.info)
         found += queues[place].take(snapshot)
     return found

@@ -78,6 +78,12 @@ class ReplaySession:
         """The moment that is shown."""
         return self.player.position_ms
 
+    def shows(self, at_ms: int) -> bool:
+        """Return whether it shows that moment, and something was recorded then, an outage included."""
+        snapshot = self.player.snapshot
+        failures = [part.link.failure for part in snapshot.parts or (snapshot,)]
+        return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
+
     @property
     def span(self) -> "Span":
         """The recorded span."""

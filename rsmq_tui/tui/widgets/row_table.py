@@ -254,6 +254,9 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def _scroll_into_view(self) -> None:
         top, rows = self._top, self.visible_rows
+        if not self.size.height:
+            # It is not shown yet: its first size scrolls it.
+            return
         if self._cursor < top:
             self._scroll_rows(self._cursor)
         elif self._cursor >= top + rows:

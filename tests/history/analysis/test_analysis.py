@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
@@ -104,6 +105,20 @@ def test_a_band_follows_the_hours_of_the_week(analysis: Analysis) -> None:
     assert [at_ms for at_ms, *_ in band.points] == list(range(LAST.from_ms, LAST.to_ms + 1, HOUR_MS))
     assert band.points[0][1:] == pytest.approx((300 - 88.956, 300.0, 300 + 88.956))
     assert analysis.band(ORDERS, "arrivals_s", LAST).points == ()
+
+
+def test_a_band_follows_the_clocks_of_its_zone(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for hour in range(168):
+        usual = {"metric": "depth", "hour_of_week": hour, "hours": 12, "median": float(hour), "mad": 0.0}
+        made.add("baseline", {**named(ORDERS), **usual, "zone": "Europe/Berlin"})
+    made.publish()
+    # The Sunday on which the clocks there go from 2:00 to 3:00, which is at 1:00 UTC.
+    change_ms = round(datetime(2031, 3, 30, 1, tzinfo=UTC).timestamp() * 1000)
+
+    band = Analysis(tmp_path).band(ORDERS, "depth", TimeRange(change_ms - 2 * HOUR_MS, change_ms + HOUR_MS))
+
+    assert [middle for _, _, middle, _ in band.points] == [144.0, 145.0, 147.0, 148.0]
 
 
 def test_what_happened_twice_is_not_what_is_usual(tmp_path: Path) -> None:

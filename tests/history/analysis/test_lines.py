@@ -140,6 +140,27 @@ def _made(tmp_path: Path, *rows: dict[str, Any], table: str = ROLLUP_1M, refs: t
     return Analysis(tmp_path)
 
 
+def test_a_queue_that_was_polled_too_rarely_for_the_fine_roll_up_has_a_line_by_minute(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for ref in (ORDERS, WEBHOOKS):
+        made.add(ROLLUP_1M, *(bucket(ref, START_MS + n * MINUTE_MS, MINUTE_MS, depth=9.0) for n in range(30)))
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": START_MS + 30 * MINUTE_MS - 1, "samples": 9})
+    made.add(ROLLUP_10S, *(bucket(ORDERS, START_MS + n * 10_000, 10_000, depth=10.0) for n in range(180)))
+    # The first poll of the other one, before which nothing is known.
+    made.add(ROLLUP_10S, bucket(WEBHOOKS, START_MS, 10_000, depth=9.0))
+    made.publish()
+    analysis = Analysis(tmp_path)
+    span = TimeRange(START_MS, START_MS + 30 * MINUTE_MS - 1)
+
+    dense, sparse, both = (
+        line_of(analysis, refs, "depth", span, points=180) for refs in ([ORDERS], [WEBHOOKS], [ORDERS, WEBHOOKS])
+    )
+
+    assert (dense.step_ms, set(_known(dense).values())) == (10_000, {10.0})
+    assert (sparse.step_ms, set(_known(sparse).values()), len(sparse.points)) == (MINUTE_MS, {9.0}, 30)
+    assert (both.step_ms, set(_known(both).values())) == (MINUTE_MS, {18.0})
+
+
 def test_a_queue_that_is_not_there_adds_nothing_while_its_place_is_polled(tmp_path: Path) -> None:
     rows = [bucket(ORDERS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=10.0) for n in range(30)]
     rows += [bucket(EMAILS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=5.0) for n in range(30) if n not in range(9, 20)]

@@ -48,9 +48,14 @@ def failed(at_ms: int, failure: str = "connection refused", **fields: Any) -> li
     return [sample(at_ms, None, status="down", failure=failure, **fields)]
 
 
+def arrow(rows: Iterable[Row]) -> pa.Table:
+    """The rows as a history holds them."""
+    return pa.Table.from_pylist(list(rows), SCHEMAS[SAMPLES])
+
+
 def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
     """The rows as Spark reads them from a history."""
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), SCHEMAS[SAMPLES]))
+    return spark.createDataFrame(arrow(rows))
 
 
 def rows_of(df: DataFrame) -> list[Row]:

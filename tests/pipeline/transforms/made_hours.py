@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import linear_regression, mean, median
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ def arrow(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema)
 
 
-_QUEUES, _WEEKS = 30, 5
+_QUEUES, _WEEKS = 30, 7
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ def weekly_hours(chances: Chances) -> list[Row]:
     rows = []
     for number in range(_QUEUES):
         usual, noise = dice.choice((0, 1, 50, 100_000)), dice.choice((0, 0, 1, 10, 1000))
-        for of_week in dice.sample(range(168), 2):
-            for week in range(_WEEKS):
+        # Hours near each other, and some of the day before.
+        chosen = {at + by for at in dice.sample(range(30, 168), 2) for by in (-26, -24, -3, -1, 0, 1)}
+        for week in range(_WEEKS):
+            for of_week in sorted(chosen):
                 if dice.randrange(100) >= chances.missing:
                     means = {f"{metric}_mean": _mean(dice, usual, noise) for metric in METRICS}
                     rows.append(hour(f"q{number}", week * 168 + of_week, **means))
@@ -95,52 +98,94 @@ def trending_hours(chances: Chances) -> list[Row]:
     return rows
 
 
-def _hour_of_week(bucket_ms: int) -> int:
-    moment = datetime.fromtimestamp(bucket_ms / 1000, UTC)
-    return moment.weekday() * 24 + moment.hour
+def _local_hour(bucket_ms: int, zone: str) -> int:
+    """What the clocks show, in hours since they showed 1970-01-01 00:00."""
+    shown = datetime.fromtimestamp(bucket_ms / 1000, ZoneInfo(zone)).replace(tzinfo=UTC, minute=0)
+    return round(shown.timestamp()) // 3600
 
 
-def expected_baseline(rows: list[Row]) -> dict[Any, Row]:
+def _is_like(other: int, hour: int, weeks: int) -> bool:
+    """Whether a local hour is of that hour of the week, or next to it, so many weeks before."""
+    return abs(other + weeks * 168 - hour) <= 1
+
+
+def _middle(values: list[float]) -> Row:
+    middle = median(values)
+    return {"median": middle, "mad": median(abs(value - middle) for value in values)}
+
+
+def _by_queue(rows: list[Row]) -> dict[str, list[Row]]:
+    queues: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        queues[row["queue"]].append(row)
+    return queues
+
+
+def expected_baseline(rows: list[Row], zone: str = "UTC") -> dict[Any, Row]:
     """The table ``baseline``, by queue, metric and hour of the week."""
-    means: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    for row in rows:
-        for metric in METRICS:
-            if row[f"{metric}_mean"] is not None:
-                means[row["queue"], metric, _hour_of_week(row["bucket_ms"])].append(row[f"{metric}_mean"])
     told = {}
-    for key, values in means.items():
-        middle = median(values)
-        mad = median(abs(value - middle) for value in values)
-        told[key] = {"hours": len(values), "median": middle, "mad": mad}
-    return told
-
-
-def expected_anomalies(rows: list[Row], score: float) -> dict[Any, Row]:
-    """The table ``anomalies``, by queue, metric and when the hour begins."""
-    usual, told = expected_baseline(rows), {}
-    for row in rows:
+    for queue, hours in _by_queue(rows).items():
+        last = max(_local_hour(row["bucket_ms"], zone) for row in hours)
+        near = [(_local_hour(row["bucket_ms"], zone) + by, row) for row in hours for by in (-1, 0, 1)]
         for metric in METRICS:
-            value = row[f"{metric}_mean"]
-            if value is None:
-                continue
-            known = usual[row["queue"], metric, _hour_of_week(row["bucket_ms"])]
-            deviation = max(1.4826 * known["mad"], 0.05 * abs(known["median"]), FLOORS[metric])
-            away = (value - known["median"]) / deviation
-            if known["hours"] >= 3 and abs(away) >= score:
-                facts = {"value": value, "median": known["median"], "mad": known["mad"], "score": away}
-                told[row["queue"], metric, row["bucket_ms"]] = facts
+            for of_week in range(168):
+                values = [
+                    row[f"{metric}_mean"]
+                    for at, row in near
+                    # 1970 began on a Thursday, three days after Monday.
+                    if (at + 72) % 168 == of_week
+                    and _local_hour(row["bucket_ms"], zone) > last - 4 * 168 - 1
+                    and row[f"{metric}_mean"] is not None
+                ]
+                if values:
+                    told[queue, metric, of_week] = {"hours": len(values), "zone": zone, **_middle(values)}
     return told
+
+
+def expected_anomalies(rows: list[Row], score: float, zone: str = "UTC") -> dict[Any, Row]:
+    """The table ``anomalies``, by queue, metric and when the hour begins."""
+    told = {}
+    for queue, hours in _by_queue(rows).items():
+        local = {row["bucket_ms"]: _local_hour(row["bucket_ms"], zone) for row in hours}
+        for row in hours:
+            at_ms = row["bucket_ms"]
+            weeks = [
+                one for one in hours if any(_is_like(local[one["bucket_ms"]], local[at_ms], n) for n in (1, 2, 3, 4))
+            ]
+            day = [one for one in hours if at_ms - 24 * HOUR_MS <= one["bucket_ms"] < at_ms]
+            for metric in METRICS:
+                found = _judged(metric, row, weeks, day)
+                if found is not None and abs(found["score"]) >= score:
+                    told[queue, metric, at_ms] = found
+    return told
+
+
+def _judged(metric: str, row: Row, weeks: list[Row], day: list[Row]) -> Row | None:
+    name = f"{metric}_mean"
+    value, usual, since = row[name], _known(weeks, name), _known(day, name)
+    if value is None or len(usual) < 6:
+        return None
+    middle = _middle(usual)
+    deviation = max(1.4826 * middle["mad"], 0.05 * abs(middle["median"]), FLOORS[metric])
+    away = (value - middle["median"]) / deviation
+    if since:
+        away_from_day = (value - median(since)) / deviation
+        away = 0 if away * away_from_day <= 0 else min(away, away_from_day, key=abs)
+    if metric == "oldest_ready_age_ms" and away < 0:
+        return None
+    return {"value": value, "score": away, **middle}
+
+
+def _known(rows: list[Row], name: str) -> list[float]:
+    return [row[name] for row in rows if row[name] is not None]
 
 
 def expected_forecast(rows: list[Row], settings: Settings) -> dict[Any, Row]:
     """The table ``forecast``, by queue and metric."""
-    queues: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        queues[row["queue"]].append(row)
     newest_ms = max(row["bucket_ms"] for row in rows)
     limits = {"depth": settings.depth_limit, "oldest_ready_age_ms": settings.age_limit_ms}
     told = {}
-    for queue, hours in queues.items():
+    for queue, hours in _by_queue(rows).items():
         for metric, limit in limits.items():
             if limit is not None and max(row["bucket_ms"] for row in hours) >= newest_ms - HOUR_MS:
                 found = _forecast(hours, metric, limit)
@@ -166,7 +211,7 @@ def _forecast(hours: list[Row], metric: str, limit: int) -> Row | None:
         since_ms = min(
             one["bucket_ms"] for one in hours if one["bucket_ms"] > below_ms and one[f"{metric}_mean"] is not None
         )
-        return row | {"reaches_ms": at_ms, "told": f"over the limit of {amount} since {_minute(since_ms)}"}
+        return row | {"reaches_ms": since_ms, "told": f"over the limit of {amount} since {_minute(since_ms)}"}
     if slope < GROWTH_MIN_H[metric] or not _is_straight(x, y):
         return row | {"reaches_ms": None, "told": "does not grow"}
     rate = f"at +{duration(slope) if metric != 'depth' else count(slope) if slope >= 10 else f'{slope:,.1f}'}/h it"

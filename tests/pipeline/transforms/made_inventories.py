@@ -18,8 +18,6 @@ FIRST_NO = (FIRST_DAY - date(1970, 1, 1)).days
 START_MS = FIRST_NO * DAY_MS
 PLACE = {"profile": "prod", "server": "redis://db1:6379/0", "ns": "rsmq"}
 
-RANKS = (0.13, 0.37, 0.51, 0.77, 0.99)
-
 Row = dict[str, Any]
 
 
@@ -134,7 +132,7 @@ def whole_inventories(rows: list[Row]) -> dict[str, list[Inventory]]:
 
 
 def expected_lifecycle(rows: list[Row], days: list[int], poison_rc: int) -> dict[tuple[str, str], Row]:
-    """The table ``lifecycle``, by queue and day; what a sketch knows and tells at some ranks stands for it."""
+    """The table ``lifecycle``, by queue and day."""
     told = {}
     for queue, inventories in whole_inventories(rows).items():
         for number in days:
@@ -193,8 +191,8 @@ def _lifecycle(today: list[Inventory], tomorrow: list[Inventory], poison_rc: int
         "inventories": len(today), "messages": len(last), **counts, "rc_counts": rc_counts,
         "last_inventory_ms": max(one.begun_ms for one in today),
         **statistics("waiting_ms", waiting), **statistics("holding_ms", holding),
-        "holding_error_ms": percentile(errors, 0.99) if errors else None, "known": len(holding) or None,
-        "held": [at_rank(holding, share) for share in RANKS] if holding else None,
+        "holding_error_ms": percentile(errors, 99) if errors else None, "holding_ms_known": len(holding),
+        "holding_ms_quantiles": [percentile(holding, percent) for percent in range(101)] if holding else None,
     }  # fmt: skip
 
 
@@ -225,18 +223,10 @@ def statistics(name: str, values: list[float]) -> dict[str, float | None]:
     """The statistics of a column, null where there is nothing to tell."""
     if not values:
         return {f"{name}_{how}": None for how in ("min", "mean", "max", "p50", "p95", "p99")}
-    shares = {f"{name}_p{share}": percentile(values, share / 100) for share in (50, 95, 99)}
+    shares = {f"{name}_p{percent}": percentile(values, percent) for percent in (50, 95, 99)}
     return {f"{name}_min": min(values), f"{name}_mean": mean(values), f"{name}_max": max(values), **shares}
 
 
-def percentile(values: list[float], share: float) -> float:
-    """The percentile, between the two values that are next to it."""
-    ordered, place = sorted(values), share * (len(values) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
-def at_rank(values: list[float], share: float) -> float:
+def percentile(values: list[float], percent: int) -> float:
     """The smallest value that so large a share of them is no greater than."""
-    return sorted(values)[ceil(share * len(values)) - 1]
+    return sorted(values)[max(1, ceil(percent * len(values) / 100)) - 1]

@@ -1,21 +1,177 @@
-"""The tables of samples once more, in plain Python: slow, and simple enough to be believed."""
+"""The tables of samples once more, by another engine: DuckDB, in SQL written from the documentation of the columns.
+
+The episodes are worked out in plain Python.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from math import ceil
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from rsmq_tui.history.analysis.schema import METRICS, STATISTICS, WIDTHS_MS
+import duckdb
+import pyarrow as pa
+import pytest
+
+from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
 
 Row = dict[str, Any]
 
-DAY_MS, HOUR_MS, MINUTE_MS = 86_400_000, 3_600_000, 60_000
-RATES = ("arrivals", "deletes", "receives", "redeliveries")
+MINUTE_MS = 60_000
+_PERCENTILES = {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}
+
+# One recorder counts in each minute of a place: the one with the most successful polls, then with the most polls, then
+# with the smallest id. A row that was written twice counts once.
+_TOLD = """
+    create or replace temp table told as
+    with polls as (
+        select distinct profile, server, ns, recorder, at_ms, coalesce(status = 'ok', false) as is_ok
+        from samples where queue is null
+    ), counts as (
+        select profile, server, ns, at_ms // 60000 as minute, recorder, count(*) as polls, count_if(is_ok) as answered
+        from polls group by all
+    ), recorders as (
+        select *, row_number() over (
+            partition by profile, server, ns, minute order by answered desc, polls desc, recorder
+        ) as place
+        from counts
+    )
+    select distinct on (samples.profile, samples.server, samples.ns, samples.queue, samples.at_ms) samples.*
+    from samples join recorders on samples.profile = recorders.profile and samples.server = recorders.server
+        and samples.ns = recorders.ns and samples.recorder = recorders.recorder
+        and samples.at_ms // 60000 = recorders.minute and recorders.place = 1
+"""
+# Delayed messages that become due lower hidden, as expiries do: such may be what the sum of expiries had fallen by,
+# within this hour and the one before, and what was hidden when a recording began, but no more than was hidden.
+# Nothing is unknown between a sample and the one before if its recorder polled without a break since then, for an hour
+# at most; or if the one before is at most a minute older, whoever took it, and no poll failed in between.
+_CONTINUED = """
+    create or replace temp table continued as
+    with failed as (
+        select profile, server, ns, at_ms as failed_ms from told where queue is null and status is distinct from 'ok'
+    ), named as (
+        select *, case when queue is not null then verdict when status is distinct from 'ok' then 'down' end as state
+        from told
+    ), paired as (
+        select *,
+            lag(at_ms) over time as before_ms, lag(state) over time as state_before,
+            lag(hidden) over time as hidden_before,
+            totalsent - lag(totalsent) over time as sent, totalrecv - lag(totalrecv) over time as received,
+            depth - lag(depth) over time as deeper, hidden - lag(hidden) over time as more_hidden,
+        from named window time as (partition by profile, server, ns, queue order by at_ms)
+    ), judged as (
+        select paired.*, coalesce(interval_ms <= 3600000 and before_ms >= at_ms - interval_ms, false) as is_unbroken,
+            coalesce(at_ms - before_ms <= 60000 and coalesce(failed_ms <= before_ms, true), false) as is_near,
+            (is_unbroken or is_near) and (queue is not null or coalesce(state_before = 'down', false)) as continues
+        from paired asof left join failed on paired.profile = failed.profile and paired.server = failed.server
+            and paired.ns = failed.ns and paired.at_ms > failed.failed_ms
+    ), counted as (
+        select *,
+            continues and coalesce(sent, 0) >= 0 and coalesce(received, 0) >= 0 as is_counted,
+            case when is_counted then sent end as arrivals,
+            case when is_counted then received end as receives,
+            case when is_counted and sent - deeper is not null then greatest(sent - deeper, 0) end as deletes,
+            receives - deletes - more_hidden as expiries,
+            case when arrivals is not null then at_ms - before_ms end as covered_ms,
+        from judged
+    ), summed as (
+        select *, sum(coalesce(expiries, 0)) over (partition by profile, server, ns, queue order by at_ms) as total
+        from counted
+    ), balanced as (
+        select *, coalesce(interval_ms > 3600000, true) as is_begun,
+            max(total + if(is_begun, coalesce(hidden, 0), 0)) over (
+            partition by profile, server, ns, queue
+            order by at_ms range between (at_ms % 3600000 + 3600000) preceding and 1 preceding
+        ) - (total - expiries) as delayed
+        from summed
+    ), told_again as (
+        select *, case when expiries is not null
+            then greatest(expiries - least(delayed, coalesce(hidden_before, 0)), 0)::bigint end as redeliveries
+        from balanced
+    )
+    select *, (at_ms - before_ms) / 1000 as apart_s, arrivals / apart_s as arrivals_s, deletes / apart_s as deletes_s,
+        receives / apart_s as receives_s, redeliveries / apart_s as redeliveries_s
+    from told_again
+"""
+_DENSE = "and coalesce(interval_ms < 9500, true)"
+_DAY = "strftime(make_timestamp({} * 1000), '%Y-%m-%d') as day"
+_RUNS = f"""
+    with started as (
+        select *, not (
+            continues and state is not distinct from state_before and at_ms // 3600000 = before_ms // 3600000
+        ) as is_start
+        from continued
+    ), numbered as (
+        select *, sum(is_start::int) over (partition by profile, server, ns, queue order by at_ms) as run from started
+    )
+    select {_DAY.format("min(at_ms)")}, profile, server, ns, queue, any_value(state) as verdict,
+        min(at_ms) as first_ms, max(at_ms) as last_ms, min(since_ms) as since_ms,
+        arg_min(continues, at_ms) as continues, count(*) as samples,
+        first(depth order by at_ms) as first_depth, last(depth order by at_ms) as last_depth,
+        max(depth) as peak_depth, max(ready) as peak_ready,
+        min(at_ms) filter (depth = top) as peak_ms, max(oldest_ready_age_ms) as peak_age_ms,
+        sum(arrivals)::bigint as arrivals, sum(deletes)::bigint as deletes, sum(receives)::bigint as receives,
+        max(poison) as poison, max(highest_rc) as highest_rc,
+        first(coalesce(broken, failure) order by at_ms) as told, max(kind) as kind, max(expired) as expired,
+    from (select *, max(depth) over (partition by profile, server, ns, queue, run) as top from numbered)
+    where state is not null
+    group by profile, server, ns, queue, run
+"""
 
 
-def day_of(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms // 1000, UTC).date().isoformat()
+def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
+    """The tables of samples: of rows, or of the Parquet files of a pattern."""
+    with duckdb.connect() as engine:
+        if isinstance(samples, str):
+            engine.execute(
+                "create temp view samples as select * from read_parquet(?, hive_partitioning = false)", [samples]
+            )
+        else:
+            engine.register("samples", samples)
+        engine.execute(_TOLD)
+        engine.execute(_CONTINUED)
+        asked = {table: _rollup(table) for table in WIDTHS_MS} | {VERDICT_RUNS: _RUNS}
+        return {table: engine.sql(sql).to_arrow_table().to_pylist() for table, sql in asked.items()}
+
+
+def _rollup(table: str) -> str:
+    """A roll-up; its percentiles are the values of the nearest rank."""
+    sums = [f"sum({name})::bigint as {name}" for name in ("arrivals", "deletes", "receives", "redeliveries")]
+    sums += [f"avg({name}) as {name}_mean" for name in ("ready", "hidden", *METRICS)]
+    sums += [f"list({name}::double order by {name}) filter ({name} is not null) as {name}_values" for name in METRICS]
+    columns = [f"{_ranked(metric, of)} as {metric}_{name}" for metric in METRICS for name, of in _PERCENTILES.items()]
+    if table == ROLLUP_1H:
+        sums += [f"last({name} order by at_ms) as {name}" for name in ("vt_s", "maxsize")]
+        sums += ["max(at_ms) as last_ms", "last(depth order by at_ms) as last_depth"]
+        sums += [f"count({metric}) as {metric}_known" for metric in METRICS]
+        quantiles = {metric: f"[{_ranked(metric, 'percent')} for percent in range(101)]" for metric in METRICS}
+        columns += [
+            f"case when {name}_known > 0 then {each} end as {name}_quantiles" for name, each in quantiles.items()
+        ]
+    return f"""
+        with buckets as (
+            select at_ms // {WIDTHS_MS[table]} * {WIDTHS_MS[table]} as bucket_ms, profile, server, ns, queue,
+                last(kind order by at_ms) as kind, count(*) as samples,
+                coalesce(sum(covered_ms), 0)::bigint as covered_ms, {", ".join(sums)}
+            from continued where queue is not null {_DENSE if table == ROLLUP_10S else ""} group by all
+        )
+        select {_DAY.format("bucket_ms")}, * exclude ({", ".join(f"{metric}_values" for metric in METRICS)}),
+            {", ".join(columns)}
+        from buckets
+    """
+
+
+def _ranked(metric: str, percent: int | str) -> str:
+    return f"{metric}_values[greatest(1, ceil(len({metric}_values) * {percent} / 100))::bigint]"
+
+
+def assert_same(found: list[Row], expected: list[Row]) -> None:
+    """Equal, but for the last digits of what is a mean."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        means = {name for name in other if name.endswith("_mean")}
+        assert {name: one[name] for name in one if name not in means} == {
+            name: other[name] for name in other if name not in means
+        }
+        assert {name: one[name] for name in means} == pytest.approx({name: other[name] for name in means})
 
 
 def place_of(row: Row) -> tuple[Any, ...]:
@@ -37,167 +193,8 @@ def minus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one - other
 
 
-def with_rates(rows: Iterable[Row]) -> list[Row]:
-    """Each row once, with what happened since the one before of its recorder."""
-    made = []
-    for group in grouped(rows, lambda row: (*queue_of(row), row["recorder"])).values():
-        distinct = {row["at_ms"]: dict(row) for row in group}
-        before: Row | None = None
-        # Receives minus deletes minus the change of hidden, in sum, by time: what shows of expiries.
-        shown: list[tuple[int, int, int]] = []
-        for at_ms in sorted(distinct):
-            row = distinct[at_ms]
-            row.update(dict.fromkeys(("covered_ms", *RATES, *(f"{name}_s" for name in RATES))))
-            interval_ms = row["interval_ms"]
-            row["follows"] = (
-                before is not None
-                and interval_ms is not None
-                and interval_ms <= HOUR_MS
-                and row["at_ms"] - before["at_ms"] == interval_ms
-            )
-            step = 0
-            if row["follows"]:
-                row.update(counted(row, before, interval_ms))
-                step = row["redeliveries"] or 0
-            total = (shown[-1][2] if shown else 0) + step
-            if before is not None and row["redeliveries"] is not None:
-                highest = max(told for when_ms, told, _ in shown if when_ms // HOUR_MS >= at_ms // HOUR_MS - 1)
-                delayed = min(highest - (total - step), before["hidden"] or 0)
-                row["redeliveries"] = max(0, step - delayed)
-                row["redeliveries_s"] = row["redeliveries"] / (interval_ms / 1000)
-            is_begun = interval_ms is None or interval_ms > HOUR_MS
-            shown.append((at_ms, total + ((row["hidden"] or 0) if is_begun else 0), total))
-            made.append(row)
-            before = row
-    return made
-
-
-def counted(row: Row, before: Any, interval_ms: int) -> Row:
-    sent, received = (minus(row[name], before[name]) for name in ("totalsent", "totalrecv"))
-    if (sent is not None and sent < 0) or (received is not None and received < 0):
-        return {}
-    deleted = minus(sent, minus(row["depth"], before["depth"]))
-    deleted = None if deleted is None else max(0, deleted)
-    again = minus(minus(received, deleted), minus(row["hidden"], before["hidden"]))
-    counts = dict(zip(RATES, (sent, deleted, received, again), strict=True))
-    rates = {f"{name}_s": None if count is None else count / (interval_ms / 1000) for name, count in counts.items()}
-    return {**counts, **rates, "covered_ms": None if sent is None else interval_ms}
-
-
-def of_one_voice(rows: list[Row]) -> list[Row]:
-    tellers = {}
-    polls = grouped(
-        (row for row in rows if row["queue"] is None), lambda row: (place_of(row), row["at_ms"] // MINUTE_MS)
-    )
-    for minute, told in polls.items():
-        tellers[minute] = min((row["status"] != "ok", row["recorder"]) for row in told)[1]
-    return [row for row in rows if row["recorder"] == tellers[place_of(row), row["at_ms"] // MINUTE_MS]]
-
-
-def told_samples(rows: list[Row], days: Sequence[str]) -> list[Row]:
-    """The samples of some days with ``continues`` and ``is_start``, by queue and time."""
-    told = of_one_voice(with_rates(rows))
-    failed = grouped((row for row in told if row["queue"] is None and row["status"] != "ok"), place_of)
-    made = []
-    for group in grouped(told, queue_of).values():
-        before: Row | None = None
-        for row in sorted(group, key=lambda row: row["at_ms"]):
-            if row["queue"] is None:
-                row["verdict"] = None if row["status"] == "ok" else "down"
-            is_near = before is not None and row["at_ms"] - before["at_ms"] <= MINUTE_MS
-            if is_near and before is not None:
-                is_near = not any(before["at_ms"] < poll["at_ms"] < row["at_ms"] for poll in failed[place_of(row)])
-            is_followed = row["queue"] is not None or (before is not None and before["verdict"] == "down")
-            row["continues"] = (row["follows"] or is_near) and is_followed
-            row["is_start"] = (
-                before is None
-                or not row["continues"]
-                or row["verdict"] != before["verdict"]
-                or row["at_ms"] // HOUR_MS != before["at_ms"] // HOUR_MS
-            )
-            made.append(row)
-            before = row
-    return [row for row in made if day_of(row["at_ms"]) in days]
-
-
-def percentile(values: list[Any], percent: int) -> float:
-    return float(values[ceil(len(values) * percent / 100) - 1])
-
-
-def total(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def rollup(told: list[Row], table: str) -> list[Row]:
-    width_ms = WIDTHS_MS[table]
-    made = []
-    queues = (row for row in told if row["queue"] is not None)
-    for (_, bucket_ms), group in grouped(
-        queues, lambda row: (queue_of(row), row["at_ms"] // width_ms * width_ms)
-    ).items():
-        last = max(group, key=lambda row: row["at_ms"])
-        row = {"day": day_of(bucket_ms), "bucket_ms": bucket_ms, "samples": len(group), "kind": last["kind"]}
-        row |= {name: last[name] for name in ("profile", "server", "ns", "queue")}
-        row["covered_ms"] = total(row["covered_ms"] for row in group) or 0
-        row |= {name: total(row[name] for row in group) for name in RATES}
-        row |= {f"{name}_mean": mean(row[name] for row in group) for name in ("ready", "hidden")}
-        for metric in METRICS:
-            values = sorted(row[metric] for row in group if row[metric] is not None)
-            row |= dict.fromkeys(f"{metric}_{name}" for name in STATISTICS)
-            if values:
-                row[f"{metric}_min"], row[f"{metric}_max"] = float(values[0]), float(values[-1])
-                row[f"{metric}_mean"] = mean(values)
-                row |= {f"{metric}_p{percent}": percentile(values, percent) for percent in (50, 95, 99)}
-        if table == "rollup_1h":
-            row |= {"vt_s": last["vt_s"], "maxsize": last["maxsize"]}
-            row |= {"last_ms": last["at_ms"], "last_depth": last["depth"]}
-        made.append(row)
-    return made
-
-
 def greatest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def verdict_runs(told: list[Row]) -> list[Row]:
-    runs: list[list[Row]] = []
-    for row in told:
-        if row["is_start"]:
-            runs.append([])
-        runs[-1].append(row)
-    return [run_of(run) for run in runs if run[0]["verdict"] is not None]
-
-
-def run_of(run: list[Row]) -> Row:
-    first, last = run[0], run[-1]
-    peak_depth = greatest(row["depth"] for row in run)
-    peak_ms = None if peak_depth is None else min(row["at_ms"] for row in run if row["depth"] == peak_depth)
-    return {
-        "day": day_of(first["at_ms"]),
-        **{name: first[name] for name in ("profile", "server", "ns", "queue", "verdict", "continues")},
-        "first_ms": first["at_ms"],
-        "since_ms": min((row["since_ms"] for row in run if row["since_ms"] is not None), default=None),
-        "last_ms": last["at_ms"],
-        "samples": len(run),
-        "first_depth": first["depth"],
-        "last_depth": last["depth"],
-        "peak_depth": peak_depth,
-        "peak_ready": greatest(row["ready"] for row in run),
-        "peak_ms": peak_ms,
-        "peak_age_ms": greatest(row["oldest_ready_age_ms"] for row in run),
-        **{name: total(row[name] for row in run) for name in ("arrivals", "deletes", "receives")},
-        "poison": greatest(row["poison"] for row in run),
-        "highest_rc": greatest(row["highest_rc"] for row in run),
-        "told": first["failure"] if first["broken"] is None else first["broken"],
-        "kind": greatest(row["kind"] for row in run),
-        "expired": greatest(row["expired"] for row in run),
-    }
 
 
 def episodes(runs: list[Row]) -> list[Row]:

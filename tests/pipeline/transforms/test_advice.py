@@ -1,5 +1,7 @@
 """What follows from all days: messages that are poison, and which vt a queue should have."""
 
+from bisect import bisect_left
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +12,10 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, POISON, POISON_DAYS, SCHEMAS
 from rsmq_tui.pipeline.transforms.advice import advice
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.inventories import SKETCH_K, poison
+from rsmq_tui.pipeline.transforms.inventories import poison
+from rsmq_tui.pipeline.transforms.quantiles import merged, summary
 from tests.pipeline.transforms import made_hours
-from tests.pipeline.transforms.made_inventories import PLACE, Row, day
+from tests.pipeline.transforms.made_inventories import PLACE, Row, day, percentile
 
 
 def table(spark: SparkSession, name: str, rows: list[Row]) -> DataFrame:
@@ -31,12 +34,12 @@ def lifecycle_of(spark: SparkSession, days: list[tuple[str, int, int, list[float
     ]
     schema = "day string, queue string, final_received bigint, final_expired bigint, held array<double>"
     schema += ", holding_error_ms double"
-    sketch = sf.kll_sketch_agg_double(sf.col("ms") * 1000, SKETCH_K)
     by_day = spark.createDataFrame(rows, schema)
-    sketches = (
-        by_day.select("day", sf.explode("held").alias("ms")).groupBy("day").agg(sketch.alias("holding_ms_sketch"))
+    held_ms = sf.transform(sf.sort_array("held"), lambda held_s: held_s * 1000)
+    summaries = by_day.withColumn("held_ms", held_ms).withColumns(
+        {"holding_ms_known": sf.size("held"), "holding_ms_quantiles": summary("held_ms")}
     )
-    return by_day.join(sketches, on="day", how="left").withColumns({name: sf.lit(text) for name, text in PLACE.items()})
+    return summaries.withColumns({name: sf.lit(text) for name, text in PLACE.items()})
 
 
 def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
@@ -108,19 +111,39 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
     assert (never["expired_share"], never["holding_ms_p99"]) == (None, None)
 
 
-def test_a_sketch_of_many_days_is_hardly_off(spark: SparkSession) -> None:
-    # 50,000 holding times over ten days, 1 to 50,000 s.
-    sketched = (
-        spark.range(1, 50_001)
-        .groupBy((sf.col("id") % 10).cast("string").alias("day"))
-        .agg(sf.kll_sketch_agg_double(sf.col("id") * 1000.0, SKETCH_K).alias("holding_ms_sketch"))
-    )
-    facts = {"queue": "many", "final_received": 1, "final_expired": 0, "holding_error_ms": 1.0, **PLACE}
-    lifecycle = sketched.withColumns({name: sf.lit(value) for name, value in facts.items()})
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_percentile_of_merged_days_is_within_one_percent_of_its_rank(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)
+    days = [
+        [
+            random.paretovariate(1.2) * 10 ** random.randint(0, 4)
+            for _ in range(random.choice([1, 5, 99, 100, 101, 4000]))
+        ]
+        for _ in range(12)
+    ]
+    rows = [{"queue": "many", "values": sorted(values), "known": len(values)} for values in days]
+    stored = spark.createDataFrame(pa.Table.from_pylist(rows)).withColumn("summary", summary("values"))
+    everything = sorted(value for values in days for value in values)
 
-    found = advice(lifecycle, spark.createDataFrame(made_hours.arrow([]))).toArrow().to_pylist()
+    for percent in (1, 50, 95, 99):
+        found = merged(stored, ["queue"], "summary", "known", percent).toArrow().to_pylist()
+        again = merged(stored.repartition(3), ["queue"], "summary", "known", percent).toArrow().to_pylist()
+        least = bisect_left(everything, found[0]["merged"]) / len(everything)
+        assert found[0]["merged_known"] == len(everything)
+        assert found == again
+        assert abs(least - percent / 100) <= 0.01 + 1 / len(everything)
 
-    assert found[0]["advised_vt_s"] == pytest.approx(49_500, abs=0.01 * 50_000)
+
+def test_days_of_a_hundred_values_or_fewer_are_merged_exactly(spark: SparkSession) -> None:
+    random = Random(3)
+    days = [[random.random() for _ in range(size)] for size in (1, 2, 20, 99, 100)]
+    rows = [{"queue": "few", "values": sorted(values), "known": len(values)} for values in days]
+    stored = spark.createDataFrame(pa.Table.from_pylist(rows)).withColumn("summary", summary("values"))
+    everything = sorted(value for values in days for value in values)
+
+    for percent in (0, 1, 50, 99, 100):
+        found = merged(stored, ["queue"], "summary", "known", percent).toArrow().to_pylist()
+        assert found[0]["merged"] == percentile(everything, percent)
 
 
 def test_poison_over_all_days(spark: SparkSession) -> None:

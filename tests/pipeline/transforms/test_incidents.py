@@ -1,15 +1,19 @@
-"""The table of incidents holds what the rule makes of the episodes, with names as they are stored."""
+"""The table of incidents: what the rule makes of the episodes, with names as they are stored, and what SQL does."""
 
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.history.analysis.schema import EPISODES, INCIDENTS, SCHEMAS
+from rsmq_tui.history.analysis.schema import EPISODES, INCIDENTS, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.transforms.columns import columns_of
+from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.incidents import incidents
-from tests.pipeline.transforms.made import rows_of
+from rsmq_tui.pipeline.transforms.samples import sample_tables
+from tests.pipeline.transforms.incidents_sql import comparable, incidents_by_sql
+from tests.pipeline.transforms.made import HOURS, Row, by_chance, frame, rows_of
 
 MINUTE = 60_000
 
@@ -42,3 +46,22 @@ def test_the_table_is_what_the_rule_makes_of_the_episodes(spark: SparkSession) -
         "verdicts": ["growing", "stalled"], "peak_depth": 9, "affected": 4, "episodes": 2, "cause": "was stalled",
     }  # fmt: skip
     assert (head["ns"], head["queue"], head["worst"], head["episodes"]) == ("", None, "down", 1)
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_another_engine_finds_the_same_incidents_in_the_runs(spark: SparkSession, seed: int) -> None:
+    # Several namespaces of a server, with recorders that overlap.
+    rows = [row | {"server": f"redis://db{sum(row['server'].encode()) % 3}"} for row in by_chance(seed)]
+    runs = sample_tables(frame(spark, rows), HOURS, keep=lambda rows: rows)[VERDICT_RUNS]
+    stored = spark.createDataFrame(runs.toArrow())
+
+    found = comparable(rows_of(incidents(episodes_of(stored), {})))
+
+    assert sorted(found, key=_order) == sorted(incidents_by_sql(stored.toArrow()), key=_order)
+    assert {row["queue"] is None for row in found} == {True, False}
+    assert any(row["head_ms"] is not None for row in found)
+    assert any(row["episodes"] > 3 and row["queue"] for row in found)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    return row["profile"], row["server"], row["start_ms"], row["ns"], row["queue"] or "", row["end_ms"]

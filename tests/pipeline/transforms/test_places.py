@@ -46,4 +46,4 @@ def test_the_queues_of_a_place_are_added_up_and_of_ages_the_maximum_is_kept(spar
         )
 
 
-_NAMES = {"int64": "bigint", "string": "string", "double": "double", "binary": "binary"}
+_NAMES = {"int64": "bigint", "string": "string", "double": "double", "list<item: double>": "array<double>"}

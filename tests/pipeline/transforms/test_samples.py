@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,10 +22,15 @@ def counted(number: int, **fields: Any) -> Row:
     return {"queue": "orders", "totalsent": number, "totalrecv": number // 2, "depth": number // 10, **fields}
 
 
-def every_5s(from_ms: int, *queues: Row, **fields: Any) -> list[Row]:
-    """Polls of one queue, five seconds apart."""
-    polls = [poll(from_ms + n * 5 * S, 5 * S if n else None, queue, **fields) for n, queue in enumerate(queues)]
+def every(interval_ms: int, from_ms: int, *queues: Row, **fields: Any) -> list[Row]:
+    """Polls of one queue by one recorder."""
+    polls = [
+        poll(from_ms + n * interval_ms, interval_ms if n else None, queue, **fields) for n, queue in enumerate(queues)
+    ]
     return [row for rows in polls for row in rows]
+
+
+every_5s = partial(every, 5 * S)
 
 
 STALLED, GROWING, FINE = ({"queue": "orders", "verdict": name} for name in ("stalled", "growing", "ok"))
@@ -120,6 +126,20 @@ CASES: dict[str, list[Row]] = {
     ],
     "an outage on the hour": [*failed(T - 5 * S, "x"), *failed(T, "x")],
     "a long outage": [*failed(T), *failed(T + 60 * S), *failed(T + 120 * S + 1)],
+    "a lost row over a minute": [*poll(T, None, counted(0)), *poll(T + 65 * S, 60 * S, counted(10))],
+    "dense and sparse": [
+        *every(S, T, *[counted(n) for n in range(180)], recorder="dense"),
+        # The same counters, seen between two polls of the other.
+        *every(45 * S, T + 500, *[counted(n * 45) for n in range(4)], recorder="a sparse one"),
+    ],
+    "killed and started again": [
+        *every(S, T, *[counted(n * 10) for n in range(40)], recorder="z"),
+        *every(S, T + 42 * S, *[counted(420 + n * 10) for n in range(60)], recorder="a"),
+    ],
+    "two slow ones": [
+        *every(240 * S, T, *[counted(n * 240) for n in range(4)], recorder="a"),
+        *every(120 * S, T + 60 * S, *[counted(60 + n * 120) for n in range(8)], recorder="b"),
+    ],
     "two recorders": [
         *every_5s(T, *[counted(n * 10) for n in range(24)], recorder="b"),
         *every_5s(T + 2 * S, *[counted(n * 10) for n in range(12)], recorder="a"),
@@ -204,7 +224,8 @@ UNKNOWN = (None, None, None, None)
         ("a list", [UNKNOWN, UNKNOWN, UNKNOWN]),
         ("slow", [UNKNOWN, (10, 9, 5, 0)]),
         ("too slow", [UNKNOWN, UNKNOWN]),
-        ("a lost row", [UNKNOWN, UNKNOWN]),
+        ("a lost row", [UNKNOWN, (10, 9, 5, 0)]),
+        ("a lost row over a minute", [UNKNOWN, UNKNOWN]),
     ],
 )  # fmt: skip
 def test_what_happened_between_two_samples_comes_from_their_counters(
@@ -223,15 +244,39 @@ def test_rates_are_over_the_measured_interval(made: Mapping[str, dict[str, list[
 
 
 def test_each_minute_of_a_place_is_told_by_one(made: Mapping[str, dict[str, list[Row]]]) -> None:
-    two = of(made["two recorders"]["samples"], "at_ms", "recorder", "arrivals")
+    two = of(made["two recorders"]["samples"], "at_ms", "arrivals", "covered_ms")
 
-    assert [recorder for _, recorder, _ in two] == ["a"] * 12 + ["b"] * 12
-    assert two == sorted(two)
-    # Its rates are since its own row before, which was not told.
-    assert two[12] == (T + 60 * S, "b", 10)
-    assert of(made["one of two is down"]["samples"], "recorder") == [("b",), ("b",)]
+    # Of those that poll as often, the one with the smaller id.
+    assert [at_ms for at_ms, *_ in two] == [
+        *range(T + 2 * S, T + 60 * S, 5 * S), *range(T + 60 * S, T + 120 * S, 5 * S)
+    ]  # fmt: skip
+    # Counted since the last poll of the other.
+    assert two[12] == (T + 60 * S, 10, 3 * S)
+    assert of(made["one of two is down"]["samples"], "at_ms") == [(T,), (T + 5 * S,)]
     assert of(made["one of two is down"]["runs"], "verdict") == [("ok",)]
     assert of(made["two are down"]["runs"], "verdict", "samples", "told") == [("down", 1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("case", "samples", "arrivals", "covered_s"),
+    [
+        # Of each minute the densest one counts, and nothing is counted twice.
+        ("dense and sparse", 180, 179, 179),
+        # Of the minute of the restart the first recorder counts; what it did not see, the second one does.
+        ("killed and started again", 40 + 42, 1010, 101),
+        # Less often than once a minute, each poll counts, and is compared with the one before of either.
+        ("two slow ones", 4 + 8, 900, 900),
+    ],
+)
+def test_what_several_recorders_saw_is_counted_once(
+    made: Mapping[str, dict[str, list[Row]]], case: str, samples: int, arrivals: int, covered_s: int
+) -> None:
+    told = of(made[case]["samples"], "at_ms", "arrivals", "covered_ms")
+
+    assert len(told) == samples
+    assert sum(count or 0 for _, count, _ in told) == arrivals
+    assert sum(ms or 0 for *_, ms in told) == covered_s * S
+    assert [row["samples"] for row in made[case]["runs"]] == [samples]
 
 
 def test_of_a_list_nothing_is_covered_and_what_is_counted_is_told(made: Mapping[str, dict[str, list[Row]]]) -> None:

@@ -42,7 +42,7 @@ async def scanned(
         async with aclosing(ListScan(runner, names).chunks(QUEUE, count=count, **asked)) as chunks:
             async for chunk in chunks:
                 found += chunk.messages
-                found.lost = chunk.begun_anew
+                found.lost = chunk.restarts
                 meanwhile()
     return found
 
@@ -174,7 +174,7 @@ async def test_a_queue_that_is_replaced_is_read_or_it_is_said(
     async with running(redis_url) as runner, aclosing(ListScan(runner, RIGHT).chunks(QUEUE, count=20)) as chunks:
         async for chunk in chunks:
             found += chunk.messages
-            told.append(chunk.begun_anew)
+            told.append(chunk.restarts)
             replace()
     counted = Counter(message.body or b"" for message in found)
     assert max(counted.values()) == 1
@@ -239,7 +239,7 @@ async def test_a_producer_that_is_faster_than_the_scan_does_not_keep_it_up(
     monkeypatch.setattr(ListRanges, "read", pushing)
     async with running(redis_url) as runner, aclosing(ListScan(runner, RIGHT).chunks(QUEUE)) as chunks:
         async for chunk in chunks:
-            told = chunk.begun_anew
+            told = chunk.restarts
     assert told
 
 

@@ -13,7 +13,7 @@ from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.exporter.poller import Target, Watch, Watches
+from rsmq_tui.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
@@ -84,12 +84,12 @@ def command(options: Options) -> int:
 async def _serve(options: Options) -> int:
     stop = asyncio.Event()
     call_at(signal.SIGTERM, stop.set)
-    watches = _watches(profiles_of(options), max_age_s=options.min_interval, patience_s=options.timeout)
+    pollers = _target_pollers(profiles_of(options), max_age_s=options.min_interval, patience_s=options.timeout)
     try:
         server = MetricsServer(options.host, options.port)
     except (OSError, UnicodeError) as error:
         raise UsageError(_cannot_listen(options, error)) from error
-    async with serving(server, watches):
+    async with serving(server, pollers):
         only_here = (
             " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == _HOST else ""
         )
@@ -98,14 +98,14 @@ async def _serve(options: Options) -> int:
     return 0
 
 
-def _watches(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: float) -> Watches:
-    watches: dict[Target, Watch] = {}
+def _target_pollers(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: float) -> TargetPollers:
+    pollers: dict[Target, TargetPoller] = {}
     for profile in profiles:
         for place in places_of(profile):
             target = Target(profile.name, place.server, place.ns, place.kind.name)
             # The same one twice would be the same series twice, which spoils a scrape.
-            watches.setdefault(target, Watch(target, place.watcher(), interval_s=profile.interval_s))
-    return Watches(tuple(watches.values()), max_age_s=max_age_s, patience_s=patience_s)
+            pollers.setdefault(target, TargetPoller(target, place.watcher(), interval_s=profile.interval_s))
+    return TargetPollers(tuple(pollers.values()), max_age_s=max_age_s, patience_s=patience_s)
 
 
 def _cannot_listen(options: Options, error: Exception) -> str:

@@ -13,6 +13,7 @@ import click
 from rsmq_tui.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.alerts.message import Message, State
 from rsmq_tui.alerts.runner import AlertRunner
+from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, call_at, run_interruptibly
 from rsmq_tui.cli.options import json_option, reading
@@ -25,7 +26,7 @@ from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.text import clock, plural, printable
-from rsmq_tui.profiles.alerts import Alerts, Channel
+from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts, Channel
 from rsmq_tui.profiles.values import meant
 
 _LOOK_S = 1.0
@@ -34,14 +35,15 @@ _SPARE_S = 10.0
 _NOTES = """\
 It polls all namespaces and lists of the servers, applies the rules of [[alerts]], and prints and sends their messages.
 It records events, as a dashboard does. A rule or channel with a mistake is told and left out. A channel that fails is
-tried again for an hour.
+tried again for an hour. What was told is kept: a restart repeats nothing, and tells what is over.
 
---once polls each server once, tells all that is wrong now, and ends: `for` and `repeat` do not apply.
+--once polls each server once, tells all that is wrong now, also what was told before, and ends: `for` and `repeat` do
+not apply.
 `rsmq-tui help alerts` describes rules and channels."""
 _STATUSES = {
     0: "done, or ended by SIGTERM",
     1: "with --once or --test: a message could not be sent",
-    2: "a usage error, or no rules",
+    2: "a usage error, or no rule that can be used",
     130: "ended by Ctrl+C",
 }
 
@@ -64,11 +66,21 @@ async def _watch(options: Options, interrupts: Interrupts) -> int:
     if not alerts.rules:
         for problem in alerts.problems:
             say(problem)
-        why = "no rule can be used" if alerts.problems else f"{config_path(options)[0]} has no [[alerts]]"
+        path = config_path(options)[0]
+        missing = f"there is no {path}" if config is None else f"{path} has no [[alerts]]"
+        why = "no rule can be used" if alerts.problems else missing
         raise UsageError(f"{why}; `rsmq-tui help alerts` describes them")
     places = named_places(profiles_of(options))
+    if _terminal() is None and all(channel.kind in (BELL, TERMINAL) for channel in _used(alerts)):
+        say("no channel works without a terminal: messages are only printed; `rsmq-tui help alerts` describes channels")
     watch = _once if options.once else _go_on
     return await watch(options, interrupts, alerts, places)
+
+
+def _used(alerts: Alerts) -> list[Channel]:
+    """Return the channels of the rules, without those that have a mistake."""
+    names = {name for rule in alerts.rules for name in rule.channels}
+    return [channel for name, channel in alerts.channels.items() if name in names]
 
 
 def _channel(alerts: Alerts, name: str) -> Channel:
@@ -136,21 +148,23 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
         is_patient=False,
     )
     runner.start()
-    for problem in runner.problems.values():
+    mistakes = runner.problems
+    for problem in mistakes.values():
         say(problem)
     snapshots = await asyncio.gather(*(place.poll_once() for _, place in places))
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers: those that do come first.
     for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
         runner.take(snapshot, place.profile.thresholds, place.profile.name)
-    slowest_s = max(channel.timeout_s for channel in alerts.channels.values())
+    slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
     await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
     for message in found:
         _print(message, options)
     if runner.unsent is None:
         return 0
     for name, problem in runner.problems.items():
-        say(f"{name}: {problem}")
+        if name not in mistakes:
+            say(f"{name}: {problem}")
     say(runner.unsent)
     return EXIT_FAILED
 
@@ -167,7 +181,7 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
         loop.call_soon_threadsafe(_print, message, options)
 
     recorder = EventRecorder(state_folder())
-    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted)
+    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted, store=AlertStore(state_folder()))
     recorder.start()
     runner.start()
     say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
-from rsmq_tui.cli.options import config, json_option
+from rsmq_tui.cli.options import config as config_option
+from rsmq_tui.cli.options import json_option
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Options, folder, group, option, positive, span, whole
-from rsmq_tui.cli.servers import expected_of
+from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError
@@ -73,6 +74,12 @@ def _memory(text: str) -> str:
     return text.lower().rstrip("b")
 
 
+def _zone(text: str) -> str:
+    from rsmq_tui.profiles.values import zone_of  # noqa: PLC0415 - only this option needs it
+
+    return str(zone_of(text))
+
+
 def _setting(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name.startswith("spark."):
@@ -98,7 +105,12 @@ def _setting(text: str) -> tuple[str, str]:
     span(1_000, 100_000 * DAY_MS),
     default="10m",
 )
-@config
+@option(
+    "--zone NAME",
+    "time zone of the hours of the week: Europe/Berlin (default: that of each configured profile, or UTC)",
+    _zone,
+)
+@config_option
 @option("--master URL", "the Spark master: local[*] (default), local[2], spark://HOST:7077, ...")
 @option("--remote URL", "a Spark Connect server to use instead: sc://HOST:15002")
 @option("--driver-memory SIZE", "memory of the Spark driver, which includes a local Spark: 2g", _memory)
@@ -128,6 +140,8 @@ def _run(options: Options) -> int:
         poison_rc=options.poison_rc,
         depth_limit=options.depth_limit,
         age_limit_ms=options.age_limit,
+        zone=options.zone or "UTC",
+        zones={} if options.zone is not None else zones_of(options),
         expected={profile: expected.as_lists() for profile, expected in expected_of(options).items()},
     )
     spark = SparkOptions(

@@ -1,4 +1,4 @@
-"""Sentences made by column expressions, percentiles and sketches, and the columns that tables promise."""
+"""Sentences made by column expressions, percentiles, and the columns that tables promise."""
 
 from random import Random
 
@@ -10,9 +10,9 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, EPISODES, SCHEMAS
 from rsmq_tui.monitor import text as plain
-from rsmq_tui.pipeline.transforms import columns, samples
+from rsmq_tui.pipeline.transforms import columns, quantiles
 from rsmq_tui.pipeline.transforms.columns import columns_of, conform
-from tests.pipeline.transforms.reference import percentile
+from tests.pipeline.transforms.made_inventories import percentile
 
 UNITS_MS = (1000, 60_000, 600_000, 3_600_000, 86_400_000, 1000 * 86_400_000, 315_537_897_600_000)
 
@@ -40,51 +40,25 @@ def test_rates_and_things_are_counted(spark: SparkSession) -> None:
     ]
 
 
-def test_percentiles_are_exact_while_the_sketch_holds_all_values(spark: SparkSession) -> None:
+def test_percentiles_and_summaries_are_of_all_values_by_nearest_rank(spark: SparkSession) -> None:
     random = Random(2)
-    # From one value to as many as fit, and two metrics: whole numbers and rates.
-    groups = {n: [random.randrange(50) for _ in range(n)] for n in (1, 2, 3, 19, 20, 21, 60, 99, 100, 101, 200)}
-    rows = [(n, value, value / 3) for n, values in groups.items() for value in values] + [(0, None, None)]
-    table = pa.Table.from_pylist([dict(zip(("n", "depth", "arrivals_s"), row, strict=True)) for row in rows])
-    made = (
-        spark.createDataFrame(table)
-        .groupBy("n")
-        .agg(
-            *(samples.sketch_of(metric).alias(f"{metric}_sketch") for metric in ("depth", "arrivals_s")),
-            sf.sort_array(sf.collect_list("depth")).alias("values"),
-        )
-        .select(
-            "n",
-            samples.percentiles_in("depth", "depth_sketch").alias("depth"),
-            samples.percentiles_in("arrivals_s", "arrivals_s_sketch").alias("arrivals_s"),
-            samples.percentiles_of("values").alias("exact"),
-        )
+    groups = [[random.randrange(50) for _ in range(size)] for size in (0, 1, 2, 3, 19, 20, 21, 99, 100, 101, 102, 5000)]
+    rows = [{"depth_values": sorted(values)} for values in groups]
+    table = pa.Table.from_pylist(rows, pa.schema({"depth_values": pa.list_(pa.int64())}))
+    made = spark.createDataFrame(table).select(
+        "depth_values",
+        *(column.alias(name) for name, column in quantiles.percentiles("depth").items()),
+        quantiles.summary("depth_values").alias("summary"),
     )
-    found = {row["n"]: row for row in made.toArrow().to_pylist()}
 
-    assert found[0]["depth"] is None
-    assert found[0]["arrivals_s"] is None
-    assert found[0]["exact"] == [None, None, None]
-    for n, values in groups.items():
-        expected = [percentile(sorted(values), percent) for percent in (50, 95, 99)]
-        assert (n, found[n]["depth"], found[n]["exact"]) == (n, expected, expected)
-        assert found[n]["arrivals_s"] == [value / 3 for value in expected]
-
-
-def test_percentiles_of_merged_sketches_are_near_their_rank(spark: SparkSession) -> None:
-    values = list(range(6000))
-    Random(3).shuffle(values)
-    table = pa.table({"minute": [n // 100 for n in range(6000)], "depth": values})
-    minutes = spark.createDataFrame(table).groupBy("minute").agg(samples.sketch_of("depth").alias("depth_sketch"))
-    hour = minutes.agg(samples.merged("depth", "depth_sketch").alias("depth_sketch")).select(
-        samples.percentiles_in("depth", "depth_sketch"), sf.kll_sketch_get_n_bigint("depth_sketch")
-    )
-    ((percentiles,), (count,)) = hour.toArrow().to_pydict().values()
-
-    assert count == 6000
-    # Three times the error that 99 of 100 keep to: no merge at all would be far outside.
-    for found, percent in zip(percentiles, (50, 95, 99), strict=True):
-        assert abs(found / 6000 - percent / 100) < 0.05
+    for row in made.toArrow().to_pylist():
+        values = row.pop("depth_values")
+        expected = {
+            f"depth_{name}": percentile(values, percent) if values else None
+            for name, percent in {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}.items()
+        }
+        summary = [percentile(values, percent) for percent in range(101)] if values else None
+        assert row == {**expected, "summary": summary}
 
 
 def test_a_table_has_exactly_the_columns_that_are_promised(spark: SparkSession) -> None:

@@ -1,0 +1,101 @@
+"""The pipeline over files, as a whole: against another engine, in two runs and in one, with late files."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from rsmq_tui.history.analysis.schema import ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
+from rsmq_tui.history.schema import SAMPLES
+from rsmq_tui.history.synthetic import Generator, Wanted
+from tests.pipeline.running import Desk
+from tests.pipeline.transforms import reference
+from tests.pipeline.transforms.made import Row, arrow, failed, in_order, poll
+
+S, MINUTE, HOUR = 1000, 60_000, 3_600_000
+# On this day the clocks of Berlin go from 2:00 to 3:00, which is at 1:00 UTC.
+DAY = "2031-03-30"
+START_MS = round(datetime(2031, 3, 30, tzinfo=UTC).timestamp() * 1000)
+# Messages a second.
+SENT_S, DELETED_S = 7, 5
+
+
+@pytest.fixture(autouse=True)
+def kept_rows_are_let_go(spark: SparkSession) -> Iterator[None]:
+    yield
+    spark.catalog.clearCache()
+
+
+def seen(recorder: str, every_ms: int, from_ms: int, to_ms: int) -> list[Row]:
+    """What a recorder saw of a queue, whose counters are the server's."""
+    rows: list[Row] = []
+    for at_ms in range(from_ms, to_ms, every_ms):
+        second = (at_ms - START_MS) // S
+        sent, deleted = SENT_S * second, DELETED_S * second
+        counters = {"totalsent": sent, "totalrecv": deleted, "depth": sent - deleted, "ready": sent - deleted}
+        verdict = "growing" if second > 700 else "ok"
+        interval_ms = None if at_ms == from_ms else every_ms
+        rows += poll(at_ms, interval_ms, {**counters, "verdict": verdict}, recorder=recorder)
+    return rows
+
+
+def add(history: Path, name: str, rows: Iterable[Row]) -> None:
+    folder = history / SAMPLES / f"day={DAY}"
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(arrow(rows), folder / f"{name}-000001.parquet")
+
+
+def read(desk: Desk, table: str) -> list[Row]:
+    manifest = desk.manifest()
+    assert manifest is not None
+    rows = [
+        {**row, "day": day}
+        for day, names in manifest.tables[table].items()
+        for name in names
+        for row in pq.ParquetFile(desk.out / name).read().to_pylist()
+    ]
+    return in_order(rows)
+
+
+def test_runs_over_a_recorded_and_a_generated_history_agree_with_another_engine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    desk = Desk(spark, tmp_path)
+    Generator(Wanted(START_MS - HOUR, START_MS + 2 * HOUR, 3, 30 * S, lists=1), desk.history).run()
+    killed_ms, down_ms = START_MS + 7 * MINUTE + 23 * S, START_MS + 15 * MINUTE
+    sparse = seen("a-sparse", 45 * S, START_MS + 11 * S, down_ms) + seen(
+        "a-sparse", 45 * S, down_ms + 40 * S, down_ms + 5 * MINUTE
+    )
+    add(desk.history, "dense", seen("dense", S, START_MS, killed_ms))
+    add(
+        desk.history,
+        "again",
+        [
+            *seen("again", S, killed_ms + 2 * S, down_ms),
+            *(row for at_ms in range(down_ms, down_ms + 30 * S, S) for row in failed(at_ms, recorder="again")),
+            *seen("again", S, down_ms + 30 * S, down_ms + 5 * MINUTE),
+        ],
+    )
+    desk.run(zone="Europe/Berlin")
+
+    add(desk.history, "late", sparse)
+    desk.run(zone="Europe/Berlin")
+
+    expected = reference.tables_of(f"{desk.history}/{SAMPLES}/*/*.parquet")
+    for table in (*WIDTHS_MS, VERDICT_RUNS):
+        reference.assert_same(read(desk, table), in_order(expected[table]))
+    recorded = [row for row in read(desk, ROLLUP_1M) if row["server"] == "redis://db1:6379/0"]
+    # All that was sent, but for the time between the last poll before the outage and the first one after it.
+    known_s = 15 * 60 - 1 + 5 * 60 - 1
+    assert sum(row["covered_ms"] for row in recorded) == known_s * S
+    assert sum(row["arrivals"] for row in recorded) == known_s * SENT_S
+    assert sum(row["deletes"] for row in recorded) == known_s * DELETED_S
+    # Whatever was computed before, the tables are the same.
+    desk.run(zone="Europe/Berlin", out=tmp_path / "again")
+    one, other = desk.tables(), desk.tables(tmp_path / "again")
+    assert one.keys() == other.keys()
+    for table in one:
+        assert one[table] == other[table], table
