@@ -53,8 +53,8 @@ def add(history: Path, name: str, rows: Iterable[Row]) -> None:
 
 def work(spark: SparkSession, history: Path, state: Path, hours: Collection[int]) -> dict[str, list[Row]]:
     """The tables of some hours, of the files that are there."""
-    days = sorted(path.name.removeprefix("day=") for path in (history / SAMPLES).iterdir())
-    samples = history_rows(spark, Folder(str(history), state), SAMPLES, days, [])
+    folders = sorted(f"{SAMPLES}/{path.name}" for path in (history / SAMPLES).iterdir())
+    samples = history_rows(spark, Folder(str(history), state), SAMPLES, folders, [])
     return {table: rows_of(df) for table, df in sample_tables(samples, hours).items()}
 
 
