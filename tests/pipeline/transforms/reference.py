@@ -121,9 +121,7 @@ def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
     """The tables of samples: of rows, or of the Parquet files of a pattern."""
     with duckdb.connect() as engine:
         if isinstance(samples, str):
-            engine.execute(
-                "create temp view samples as select * from read_parquet(?, hive_partitioning = false)", [samples]
-            )
+            engine.read_parquet(samples, hive_partitioning=False).create_view("samples")
         else:
             engine.register("samples", samples)
         engine.execute(_TOLD)
