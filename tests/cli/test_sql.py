@@ -42,12 +42,14 @@ def test_columns_that_older_files_lack_are_null_and_tables_that_are_not_there_ar
 
 def test_values_are_text_that_a_terminal_and_json_can_have(anywhere: Command, tmp_path: Path) -> None:
     made = scripted(tmp_path)
-    hostile = bucket(ORDERS, END_MS, HOUR_MS, depth=3.0) | {"queue": "a\x1b[31mb", "depth_sketch": b"\x00\xff"}
+    hostile = bucket(ORDERS, END_MS, HOUR_MS, depth=3.0) | {"queue": "a\x1b[31mb"}
     made.add("rollup_1h", hostile)
     made.publish("run-2")
-    query = "select queue, depth_sketch, 'nan'::double as x, [1, 2] as l from rollup_1h where queue like 'a%b'"
+    query = (
+        "select queue, '\\x00\\xFF'::blob as b, 'nan'::double as x, [1, 2] as l from rollup_1h where queue like 'a%b'"
+    )
     done = anywhere("sql", query, "--analysis", str(tmp_path))
-    assert rows_of(done.out) == [{"queue": "a\x1b[31mb", "depth_sketch": "00ff", "x": None, "l": [1, 2]}]
+    assert rows_of(done.out) == [{"queue": "a\x1b[31mb", "b": "00ff", "x": None, "l": [1, 2]}]
     assert b"\x1b" not in done.out
 
 
