@@ -424,7 +424,8 @@ class PipelineRun:
         left_out = {} if before is None else _still_there(before.left_out, sources)
         mended = {name for name, (stamp, _) in left_out.items() if history.stamp(name) not in (stamp, None)}
         left_out = {name: about for name, about in left_out.items() if name not in mended}
-        settings = asdict(job.settings)
+        # As the manifest has them: without tuples.
+        settings = json.loads(json.dumps(asdict(job.settings)))
         is_anew = is_full or before is None or before.schema != VERSION
         # Poison messages are stored by day.
         has_other_poison = before is not None and before.settings.get("poison_rc") != job.settings.poison_rc

@@ -234,7 +234,8 @@ def remove_old(out: Folder, manifest: Manifest, before: Manifest | None) -> None
     """Remove the folders of failed runs, and the files that the manifest before ``before`` named last."""
     named = {_folder_of(name) for name in names_in(manifest) | names_in(before)}
     tops = (OLD_FILES, *(f"{FILES}/{table}" for table in manifest.tables))
-    out.remove(*(folder for top in tops for folder in out.folders(top) if folder not in named), *_OLD_STREAM)
+    there = (folder for top in tops for folder in out.folders(top) if not folder.rpartition("/")[2].startswith("_"))
+    out.remove(*(folder for folder in there if folder not in named), *_OLD_STREAM)
     if before is not None:
         out.remove(*before.replaced)
         out.remove_empty(*before.replaced)
