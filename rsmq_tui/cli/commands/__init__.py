@@ -11,7 +11,7 @@ messages    `rsmq-tui messages`: read, search, change and export messages
 monitoring  `rsmq-tui check`, `watch`, `known`, `events`, `exporter`
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
-recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `slo`
+recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `slo`, `sql`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 """
 
@@ -48,6 +48,7 @@ _COMMANDS = {
         ("history", "recorded.history", "show charts, episodes, a heat map and forecasts from recorded data"),
         ("report", "recorded.report", "write a report of a time range, as HTML or Markdown"),
         ("slo", "recorded.slo", "show how service level objectives were kept, and what used their error budgets"),
+        ("sql", "recorded.sql", "query an analysis and its history with SQL"),
     ),
     "Help and configuration": (
         ("help", "help", "print a page about a topic, or list the topics"),

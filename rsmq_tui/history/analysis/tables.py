@@ -40,7 +40,8 @@ class Manifest:
 
     The rest is for the next run. ``settings`` are those of the tables. ``listed`` has a stamp for each day of the
     history whose files are all in the table ``sources``. ``left_out`` has the stamp of each file that could not be
-    read, and the reason. ``replaced`` are the files that only the run before names.
+    read, and the reason. ``replaced`` are the files that only the run before names. ``versions`` are those of the Delta
+    tables.
     """
 
     run: str
@@ -52,6 +53,7 @@ class Manifest:
     listed: dict[str, dict[str, str]] = field(default_factory=dict)
     left_out: dict[str, tuple[str, str]] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
+    versions: dict[str, int] = field(default_factory=dict)
     schema: int = VERSION
 
     def files(self, table: str, from_day: str = "", to_day: str = "9999-99-99") -> list[str]:
@@ -118,6 +120,10 @@ def _read(told: Any, label: str) -> Manifest:
             for name, about in _of(dict, told.get("left_out", {}), "left_out").items()
         },
         tuple(_of(str, name, "the name of a file") for name in _of(list, told.get("replaced", []), "replaced")),
+        {
+            table: _whole(number, "a version")
+            for table, number in _of(dict, told.get("versions", {}), "versions").items()
+        },
         version,
     )
 
@@ -184,6 +190,13 @@ class Tables:
         """Return the days of a span for which a table has files."""
         first, last = nearest_day_of(span.from_ms), nearest_day_of(span.to_ms)
         return {day for day in self.manifest.days(table) if first <= day <= last}
+
+    def locations(self, table: str) -> list[str]:
+        """Return the paths or URLs of the files of a table; raises ``HistoryError`` for a name outside the analysis."""
+        try:
+            return [self._store.location(name) for name in self.manifest.files(table)]
+        except OSError as error:
+            raise HistoryError(f"{self.label}: a file of {table} cannot be read: {error}") from error
 
     def read(
         self,

@@ -322,7 +322,7 @@ class PlaceTrack:
         for name, depth, ready, sent, received in zip(names, *columns, strict=True):
             is_known = depth is not None and ready is not None
             trend.series[name].append(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None)
-        for row in rows.filter(pc.field("sampled").is_valid()).select(_SAMPLED).to_pylist():
+        for row in rows.select(_SAMPLED).filter(pc.is_valid(rows.column("sampled"))).to_pylist():
             times = _times_of(row, at_ms)
             if times is not None:
                 trend.series[read_name(row["queue"])].add_flights(times)
