@@ -366,13 +366,16 @@ class AlertRules:
         holding = self._of_rule(rule, check.holding(looked, at_ms))
         if names := followed.names:
             hold = {queue.name for queue in holding}
-            is_forecast, unlooked = followed.is_forecast, followed.restored if rule.when.what in _LOOKED else ()
-            over = [
-                (queue.name, False)
-                for queue in looked
-                if queue.name in names and queue.name not in hold and check.is_over(queue, is_forecast=is_forecast)
-                and not (queue.name in unlooked and _may_be_unlooked(queue))
-            ]  # fmt: skip
+            unlooked = followed.restored if rule.when.what in _LOOKED else ()
+            over = []
+            for queue in looked:
+                if queue.name not in names or queue.name in hold:
+                    continue
+                # An age that has reached its limit is no forecast, and not over.
+                is_aged = (queue.waiting_ms(at_ms) or 0) >= thresholds.aged_ms
+                is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
+                if is_over and not (queue.name in unlooked and _may_be_unlooked(queue)):
+                    over.append((queue.name, False))
             if changed is None:
                 # A queue that is gone has no trouble.
                 over += [(name, False) for name in names - {queue.name for queue in queues}]

@@ -13,7 +13,9 @@ output.md      Read what the commands print and return.
 read-only.md   Watch a server without the right to change it.
 recording.md   Record the state of all queues, and replay any moment.
 rsmqctl.md     Use queues in scripts with a drop-in for keithsharp/rsmqctl.
+scale.md       What recording and analysing large installations takes.
 servers.md     Name your servers, and connect with TLS, Sentinel or Cluster.
+sql.md         Query recorded data with SQL, and read it with other programs.
 themes.md      Choose colours, and use small or plain terminals.
 """
 

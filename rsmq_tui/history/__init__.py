@@ -1,15 +1,16 @@
 """Histories: polls recorded as rows of Parquet files, and reading them. Nothing here uses Spark.
 
-analysis   reads the tables that the pipeline computes from a history
-moments    times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970; all UTC
-names      places, stored names and errors of a history; does not import Arrow
-reading    reads a history: its places, its time range, and its polls in order
-recorder   records polls and inventories of messages
-replay     the dashboard on recorded time: the snapshot of any moment
-report     the report of a time range, as HTML or Markdown
-rows       from snapshots and messages to rows and columns
-schema     the tables of a history, their columns, and the layout of files
-store      where sealed files are stored, and how long they are kept
-synthetic  generates a history without a recording
-writer     writes rows to segments, seals segments into Parquet files, removes old days
+analysis    reads the tables that the pipeline computes from a history
+compaction  joins the many small files of a day
+moments     times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970; all UTC
+names       places, stored names and errors of a history; does not import Arrow
+reading     reads a history: its places, its time range, and its polls in order
+recorder    records polls and inventories of messages
+replay      the dashboard on recorded time: the snapshot of any moment
+report      the report of a time range, as HTML or Markdown
+rows        from snapshots and messages to rows and columns
+schema      the tables of a history, their columns, and the layout of files
+store       where sealed files are stored, and how long they are kept
+synthetic   generates a history without a recording
+writer      writes rows to segments, seals segments into Parquet files, removes old days
 """

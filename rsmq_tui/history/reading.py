@@ -22,6 +22,7 @@ from rsmq_tui.history.schema import (
     MESSAGES,
     OF_SERVER,
     PLACES_KEY,
+    REPLACES_KEY,
     SAMPLES,
     SCHEMA_FILE,
     SCHEMAS,
@@ -76,11 +77,12 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A readable file: its name, its span, and the places in it."""
+    """A readable file: its name, its span, the places in it, and the files that it replaces."""
 
     name: str
     span: Span
     places: tuple[Place, ...]
+    replaces: tuple[str, ...] = ()
 
 
 class History:
@@ -191,7 +193,9 @@ class History:
                 continue
             if span is None or (file.span.from_ms <= span.to_ms and file.span.to_ms >= span.from_ms):
                 found.append(file)
-        return found
+        # A compaction may have been killed before it removed them.
+        replaced = {name for file in found for name in file.replaces}
+        return [file for file in found if file.name not in replaced]
 
     def _spans(self, names: Iterable[str]) -> list[Span]:
         return [file.span for name in names if (file := self._file(name)) is not None]
@@ -208,7 +212,8 @@ class History:
                     # Rows of other days are ignored.
                     span = _span_within(file.read(["at_ms"]), day)
                 places = parse_json((metadata.metadata or {})[PLACES_KEY.encode()])
-                return RowFile(name, span, tuple(named(*place) for place in places))
+                replaces = tuple(map(str, parse_json((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))))
+                return RowFile(name, span, tuple(named(*place) for place in places), replaces)
         except Exception as error:
             # Whatever is wrong with a file, the others are read.
             self._leave_out(name, error)

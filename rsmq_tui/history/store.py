@@ -138,8 +138,17 @@ class FolderStore:
         regular_file(path)
         return str(path)
 
+    def location(self, name: str) -> str:
+        """Return the path of a file, for other programs."""
+        return str(self._at(name))
+
     def _at(self, name: str) -> Path:
         return self._folder / _within(name)
+
+    def remove(self, *names: str) -> None:
+        """Remove files; missing ones are ignored."""
+        for name in names:
+            self._at(name).unlink(missing_ok=True)
 
     def remove_day(self, day: str, scratch: Path) -> None:
         """Remove a day of both tables, first renamed into ``scratch``, so that it disappears atomically."""
@@ -219,6 +228,16 @@ class RemoteStore:
     def open(self, name: str) -> Any:
         """Open the file."""
         return self._fs.open(self._at(_within(name)), "rb")
+
+    def location(self, name: str) -> str:
+        """Return the URL of a file, for other programs."""
+        return str(self._fs.unstrip_protocol(self._at(_within(name))))
+
+    def remove(self, *names: str) -> None:
+        """Remove files; missing ones are ignored."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                self._fs.rm_file(self._at(_within(name)))
 
     def remove_day(self, day: str, scratch: Path) -> None:
         """Remove the day's files."""

@@ -28,7 +28,16 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock, read_json
 from rsmq_tui.history.names import HistoryError, Place, explain
-from rsmq_tui.history.schema import PLACES_KEY, SCHEMA_FILE, SCHEMAS, VERSION, VERSION_KEY, describe, version_in
+from rsmq_tui.history.schema import (
+    PLACES_KEY,
+    REPLACES_KEY,
+    SCHEMA_FILE,
+    SCHEMAS,
+    VERSION,
+    VERSION_KEY,
+    describe,
+    version_in,
+)
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
 
 SUFFIX = ".arrows"
@@ -138,12 +147,15 @@ _AS_THEY_ARE = ("id", "body")
 _LEVEL = 6
 
 
-def write_sealed(table: pa.Table, path: Path) -> None:
-    """Write a segment's rows as a sealed file, and flush it to the disk; raises ``OSError``."""
-    write_sorted(_sorted(table), path, sorted(places_in(table)))
+def write_sealed(table: pa.Table, path: Path, replaces: Sequence[str] = ()) -> None:
+    """Write rows as a sealed file, and flush it to the disk; raises ``OSError``.
+
+    ``replaces`` are the names of the sealed files that the rows are from.
+    """
+    write_sorted(_sorted(table), path, sorted(places_in(table)), replaces)
 
 
-def write_sorted(table: pa.Table, path: Path, places: Sequence[Place]) -> None:
+def write_sorted(table: pa.Table, path: Path, places: Sequence[Place], replaces: Sequence[str] = ()) -> None:
     """Write rows that are in the order of ``write_sealed``, text as dictionaries or not; raises ``OSError``."""
     differences = {name: "DELTA_BINARY_PACKED" for name in _AS_DIFFERENCES if name in table.column_names}
     left_alone = {*differences, *_AS_THEY_ARE}
@@ -158,7 +170,8 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place]) -> None:
         store_schema=False,
     ) as writer:
         writer.write_table(table, row_group_size=_ROW_GROUP)
-        writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places)})
+        told = {REPLACES_KEY: json.dumps(replaces)} if replaces else {}
+        writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places), **told})
     fd = os.open(path, os.O_RDWR)
     try:
         os.fsync(fd)

@@ -12,6 +12,7 @@ peek          pages of messages, single messages, their states; the samples of m
 poller        polls one namespace of one server, with retries
 reading       tolerant reading of scores, ids and fields that other clients wrote
 server        what a server's status means: findings for its screen and for doctor
+slo           service level objectives: what a profile promises of its server and its queues
 text          numbers, times and untrusted text in words
 tracking      from poll rows to the states of queues: recent history, rates, verdicts, forecasts
 """

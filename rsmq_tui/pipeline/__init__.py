@@ -1,6 +1,7 @@
 """Spark: the data source `rsmq`, and the batch job that computes an analysis from a history.
 
 datasource  the data source `rsmq`: queues read, streamed and written by Spark
+delta       the tables as Delta tables, for Spark, Trino and others
 folder      one folder, accessed as files, by the store of the history, and by Spark's URL
 increment   which hours and days a run has to compute again
 run         one run: preflight, new files, tables, publication; what a killed run leaves

@@ -73,6 +73,10 @@ class Folder:
         written = about.get("mtime") or about.get("LastModified") or about.get("etag") or ""
         return f"{about.get('size')} {written}"
 
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return int(self._fs.size(f"{self._root}/{name}"))
+
     def open(self, name: str) -> Any:
         """Open a file in it to read bytes."""
         return self._fs.open(f"{self._root}/{name}", "rb")

@@ -10,13 +10,21 @@ from datetime import date, timedelta
 
 import pyarrow.parquet as pq
 
-from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS
+from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import Store
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.pipeline.sources import Sources, day_in, spans_in
+
+KEPT_DAYS = {ROLLUP_10S: 7, ROLLUP_1M: 92}
+"""For how many days, up to the newest, fine roll-ups are kept; coarser ones are kept for ever."""
+
+
+def first_day_of(table: str, newest: str) -> str:
+    """Return the first day that a table by day is kept of, if ``newest`` is the newest day of the history."""
+    return shifted(newest, 1 - KEPT_DAYS[table]) if table in KEPT_DAYS and newest else ""
 
 
 def source_of(table: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from rsmq_tui import __version__
 from rsmq_tui.files import FileLock, parse_json
@@ -43,8 +44,17 @@ from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest, read_manifest,
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
+from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import WorkPlan, is_stored, parts_to_read, source_of, to_do, with_whole_days
+from rsmq_tui.pipeline.increment import (
+    WorkPlan,
+    first_day_of,
+    is_stored,
+    parts_to_read,
+    source_of,
+    to_do,
+    with_whole_days,
+)
 from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in, read_whole
 from rsmq_tui.pipeline.spark import SparkEngine, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
@@ -61,6 +71,7 @@ from rsmq_tui.pipeline.tables import (
     write_rows,
     write_table,
 )
+from rsmq_tui.pipeline.transforms.columns import DAY
 from rsmq_tui.pipeline.transforms.inventories import message_tables
 from rsmq_tui.pipeline.transforms.places import place_rollup
 from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
@@ -70,6 +81,8 @@ STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.
 _WEIGHTS = {SAMPLES: 20.0, MESSAGES: 6.0}
 _RUNS_MAX = 10_000
+# With fewer new rows, most of the time is not spent on rows.
+_SMALL_ROWS = 500_000
 
 
 class Made(NamedTuple):
@@ -142,7 +155,9 @@ class BatchJob:
                 for table, made in tables.items():
                     # The first one computes the rows that the others share.
                     weight = _WEIGHTS[source] / 2 if not found else _WEIGHTS[source] / 2 / max(1, len(tables) - 1)
-                    found[table] = self._write(table, made, todo.amount(source), weight)
+                    first = first_day_of(table, sources.newest)
+                    kept_rows = made.where(sf.col(DAY) >= first) if first else made
+                    found[table] = self._write(table, kept_rows, todo.amount(source), weight)
                 rollups = {
                     table: stored_rows(self._spark, self._out, table, names)
                     for table in WIDTHS_MS
@@ -351,7 +366,8 @@ def _days_gone(sources: Sources, table: str, days: Iterable[str]) -> set[str]:
 
 
 class PipelineRun:
-    """Runs a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed.
+    """Runs a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed, with the
+    name of the analysis, and whether there is little to compute.
 
     ``steps`` is called with the name of each completed step, for tests that kill the run there. Setting ``stop`` ends
     the run before its next step; the caller must also cancel Spark's jobs.
@@ -364,7 +380,7 @@ class PipelineRun:
         self,
         job: Job,
         state: Path,
-        open_engine: Callable[[str], SparkEngine],
+        open_engine: Callable[[str, bool], SparkEngine],
         *,
         progress: Progress | None = None,
         stop: Event | None = None,
@@ -397,6 +413,9 @@ class PipelineRun:
         job, history, out = self._job, self._history, self._out
         is_full = job.full or is_full_due(out)
         before = manifest_before(history, out, is_full=is_full)
+        if before is not None:
+            # A run may have been killed before it wrote them.
+            self._log(before)
         if is_full:
             # If this run does not complete, the next one must also compute everything.
             keep_state(out, self._state_folder, is_full=True)
@@ -405,7 +424,8 @@ class PipelineRun:
         left_out = {} if before is None else _still_there(before.left_out, sources)
         mended = {name for name, (stamp, _) in left_out.items() if history.stamp(name) not in (stamp, None)}
         left_out = {name: about for name, about in left_out.items() if name not in mended}
-        settings = asdict(job.settings)
+        # As the manifest has them: without tuples.
+        settings = json.loads(json.dumps(asdict(job.settings)))
         is_anew = is_full or before is None or before.schema != VERSION
         # Poison messages are stored by day.
         has_other_poison = before is not None and before.settings.get("poison_rc") != job.settings.poison_rc
@@ -428,11 +448,11 @@ class PipelineRun:
         begun_s = time.monotonic()
         self._progress.expect(_WEIGHTS[SAMPLES])
         self._begin("starting Spark")
-        self.engine = self._open_engine(out.label)
+        news = sources.look(name for names in plan.new.values() for name in names)
+        self.engine = self._open_engine(out.label, sum(source.rows or 0 for source in news.values()) < _SMALL_ROWS)
         self._progress.watch(self.engine.tasks)
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         working = BatchJob(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
-        news = sources.look(name for names in plan.new.values() for name in names)
         damaged = {name: source.why for name, source in news.items() if source.why is not None}
         try:
             made = working.by_day(sources, plan.todo, {*plan.left_out, *damaged}, before)
@@ -449,7 +469,7 @@ class PipelineRun:
                 for table in HISTORY_TABLES
             }
             problems = {name: f"{history.label}/{name} was left out: {why}" for name, (_, why) in left_out.items()}
-            tables = merged(before, made.written, {table: worked[source_of(table)] for table in BY_DAY})
+            tables = merged(before, made.written, {table: worked[source_of(table)] for table in BY_DAY}, sources.newest)
             manifest = Manifest(
                 run,
                 round(time.time() * 1000),
@@ -477,10 +497,13 @@ class PipelineRun:
         tables[RUNS] = {WHOLE_KEY: (self._logged(manifest, plan, made, news, rows, begun_s),)}
         manifest = replace(manifest, tables=tables)
         manifest = replace(manifest, replaced=tuple(sorted(names_in(before) - names_in(manifest))))
+        manifest = replace(manifest, versions=versions(manifest, before))
         self._check_alone(before)
         with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
             write_manifest(out.store, manifest, scratch)
         self._step("published")
+        self._log(manifest)
+        self._step("logged")
         if is_full_due(out):
             keep_state(out, self._state_folder, is_full=False)
         remove_old(out, manifest, before)
@@ -554,6 +577,11 @@ class PipelineRun:
                 },
             ],
         )
+
+    def _log(self, manifest: Manifest) -> None:
+        """Write the logs of the Delta tables, if they are missing."""
+        with scratch_for(self._out, self._state_folder, LOG) as scratch:
+            write_logs(self._out, manifest, scratch)
 
     def _check_alone(self, before: Manifest | None) -> None:
         """Raise if another run has published meanwhile, for stores that cannot be locked."""

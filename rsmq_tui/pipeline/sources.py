@@ -4,7 +4,6 @@ A file is new if the table ``sources`` of the last run does not name it. Only da
 listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not new if all of them are known.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +17,9 @@ import pyarrow.parquet as pq
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
+from rsmq_tui.history.compaction import replaced_by
 from rsmq_tui.history.moments import HOUR_MS
-from rsmq_tui.history.schema import MESSAGES, REPLACES_KEY, SAMPLES, SCHEMAS
+from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import Store, is_day
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.state import PipelineError
@@ -78,6 +78,11 @@ class Sources:
             }
         except Exception as error:
             raise PipelineError(_cannot_be_read(history, error)) from error
+
+    @property
+    def newest(self) -> str:
+        """The newest day of samples; empty if there are none."""
+        return max(self.days[SAMPLES], default="")
 
     def names(self, table: str, day: str) -> set[str]:
         """Return the names of the files of a day."""
@@ -155,12 +160,11 @@ def look_at(store: Store, name: str) -> Source:
     """Return what the footer of a file says; raises if it cannot be read."""
     with pq.ParquetFile(store.open(name)) as file:
         why = odd_column(name, {field.name: field.type for field in file.schema_arrow})
-        told = file.metadata.metadata or {}
         spans: list[tuple[int, int]] = []
         # Without the times of its rows, the whole day is computed.
         with suppress(ValueError, StopIteration):
             spans = spans_in(file.metadata, "at_ms")
-        replaces = tuple(map(str, json.loads(told.get(REPLACES_KEY.encode(), b"[]"))))
+        replaces = replaced_by(file.metadata.metadata)
         first_ms = min((first for first, _ in spans), default=None)
         last_ms = max((last for _, last in spans), default=None)
         return Source(name, first_ms, last_ms, file.metadata.num_rows, "", replaces, why)

@@ -255,8 +255,9 @@ class Connected:
                 tasks = sum(stage.num_completed_tasks for stage in told), sum(stage.num_tasks for stage in told)
                 self._at_work[operation_id or ""] = tasks
 
-    def fitting(self) -> dict[str, str]:
+    def fitting(self, *, is_small: bool) -> dict[str, str]:
         """Return nothing: the server chooses its number of partitions."""
+        del is_small
         return {}
 
     def tasks(self) -> tuple[int, int]:
@@ -298,6 +299,8 @@ _LOOPBACK = "127.0.0.1"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 # Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
+# Without the compiler that optimizes: a run over few rows ends before it is worth its time.
+_JAVA_SMALL = f"{_JAVA} -XX:TieredStopAtLevel=1"
 # Variables that would select another Spark than the installed one.
 _OTHERS = (
     "SPARK_REMOTE",
@@ -330,6 +333,8 @@ class SparkOptions:
     driver_memory: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     shows_log: bool = False
+    is_small: bool = False
+    """Whether a run has so few rows that compiling its code costs more than it saves."""
 
 
 def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine":
@@ -345,7 +350,7 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine"
         engine = Connected(options.remote)
     given = dict(options.settings)
     try:
-        for name, value in (SQL | engine.fitting() | given).items():
+        for name, value in (SQL | engine.fitting(is_small=options.is_small) | given).items():
             if name.startswith("spark.sql."):
                 # Some settings are static, and were passed when Spark was started.
                 with suppress(Exception):
@@ -448,7 +453,8 @@ class Started:
         given = dict(options.settings)
         # Files that Java unpacks are removed with the scratch folder.
         asked = given.pop("spark.driver.extraJavaOptions", "")
-        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA} {asked}'.strip()
+        compiled = _JAVA_SMALL if options.is_small else _JAVA
+        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {compiled} {asked}'.strip()
         settings = {
             "spark.master": master,
             "spark.app.name": "rsmq-tui pipeline",
@@ -468,11 +474,11 @@ class Started:
             settings["spark.driver.memory"] = options.driver_memory
         return settings | given
 
-    def fitting(self) -> dict[str, str]:
-        """Return the settings that depend on the number of cores."""
+    def fitting(self, *, is_small: bool) -> dict[str, str]:
+        """Return the settings that depend on the number of cores, and on the amount of work."""
         cores = int(self.spark.sparkContext.defaultParallelism)
         # Adaptive execution merges small partitions; many are needed if one would not fit into memory.
-        return {"spark.sql.shuffle.partitions": str(max(32, 3 * cores))}
+        return {"spark.sql.shuffle.partitions": str(cores if is_small else max(32, 3 * cores))}
 
     def tasks(self) -> tuple[int, int]:
         """Return the numbers of done and of all tasks in the active stages; 0, 0 if nothing runs."""

@@ -12,13 +12,22 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import BY_DAY, FILES, PLACES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
+from rsmq_tui.history.analysis.schema import (
+    BY_DAY,
+    FILES,
+    PLACES,
+    ROLLUP_1H,
+    ROLLUP_1M,
+    ROLLUP_10S,
+    SOURCES,
+    VERDICT_RUNS,
+)
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import WorkPlan, hours_in, hours_of
+from rsmq_tui.pipeline.increment import WorkPlan, first_day_of, hours_in, hours_of
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import PLACE, is_within
 
@@ -90,6 +99,8 @@ class Written(NamedTuple):
 
 
 _KEPT = "kept"
+OLD_FILES = "runs"
+"""Where version 2 kept the files of its tables."""
 
 
 def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> Written:
@@ -108,9 +119,21 @@ def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = 
     return _written(out, folder, table)
 
 
+def is_by_day(table: str) -> bool:
+    """Return whether a table has the days of its rows as keys in the manifest."""
+    return table in BY_DAY or table == SOURCES
+
+
 def run_of(name: str) -> str:
     """Return the run that wrote a file."""
-    return name.split("/")[2].removesuffix(f"-{_KEPT}")
+    parts = name.split("/")
+    return parts[1] if parts[0] == OLD_FILES else parts[2].removesuffix(f"-{_KEPT}")
+
+
+def table_of(name: str) -> str:
+    """Return the table that a file belongs to."""
+    parts = name.split("/")
+    return parts[2].removesuffix(f"-{_KEPT}") if parts[0] == OLD_FILES else parts[1]
 
 
 def _written(out: Folder, folder: str, table: str) -> Written:
@@ -136,11 +159,12 @@ def _written(out: Folder, folder: str, table: str) -> Written:
 
 
 def merged(
-    before: Manifest | None, written: Mapping[str, Written], days: Mapping[str, Collection[str]]
+    before: Manifest | None, written: Mapping[str, Written], days: Mapping[str, Collection[str]], newest: str
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the files of all tables: for the computed ``days`` those of this run, for others those of ``before``.
 
-    ``days`` has the days of each table by day; files that the run wrote for other days are ignored.
+    ``days`` has the days of each table by day; files that the run wrote for other days are ignored. ``newest`` is the
+    newest day of the history: of fine roll-ups, days long before it are left out.
     """
     tables: dict[str, dict[str, tuple[str, ...]]] = {}
     for table in BY_DAY:
@@ -148,7 +172,8 @@ def merged(
         new = written[table].files if table in written else {}
         worked = set(days.get(table, ()))
         kept = {day: names for day, names in old.items() if day not in worked}
-        tables[table] = dict(sorted((kept | {day: names for day, names in new.items() if day in worked}).items()))
+        found = kept | {day: names for day, names in new.items() if day in worked}
+        tables[table] = {day: found[day] for day in sorted(found) if day >= first_day_of(table, newest)}
     for table, made in written.items():
         if table not in BY_DAY:
             tables[table] = made.files
@@ -196,8 +221,6 @@ def coverage(out: Folder, names: Iterable[str], hours: Collection[int]) -> Cover
     return Coverage(covered_ms, len(gaps), sum(gaps))
 
 
-OLD_FILES = "runs"
-"""Where version 2 kept the files of its tables."""
 _OLD_STREAM = ("_checkpoint", "_notes")
 
 
@@ -211,7 +234,8 @@ def remove_old(out: Folder, manifest: Manifest, before: Manifest | None) -> None
     """Remove the folders of failed runs, and the files that the manifest before ``before`` named last."""
     named = {_folder_of(name) for name in names_in(manifest) | names_in(before)}
     tops = (OLD_FILES, *(f"{FILES}/{table}" for table in manifest.tables))
-    out.remove(*(folder for top in tops for folder in out.folders(top) if folder not in named), *_OLD_STREAM)
+    there = (folder for top in tops for folder in out.folders(top) if not folder.rpartition("/")[2].startswith("_"))
+    out.remove(*(folder for folder in there if folder not in named), *_OLD_STREAM)
     if before is not None:
         out.remove(*before.replaced)
         out.remove_empty(*before.replaced)

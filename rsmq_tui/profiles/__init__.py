@@ -4,12 +4,14 @@ alerts        reads the rules and channels of alerts
 config        reads and checks the configuration file
 example.toml  an example of that file, printed by `rsmq-tui profiles example`
 passwords     passwords from a variable, a file or a command, read when a connection is made
+slo           reads the service level objectives of a profile
 values        reads single values and tables of the file; reports the line of each mistake
 """
 
 from dataclasses import dataclass, field
 
 from rsmq_tui.monitor.incidents import Expected
+from rsmq_tui.monitor.slo import Objective
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -23,7 +25,7 @@ class Profile:
     and patterns of list queues, ``list_names`` the names of their keys, and ``list_age`` the JSON path of the creation
     time in an item. With ``memory``, the dashboard keeps the last hour across restarts. ``zone`` is the time zone in
     which an analysis of its history says what is usual at an hour of the week; None for UTC.
-    Troubles that are ``expected`` are no incidents.
+    Troubles that are ``expected`` are no incidents. ``slo`` are its service level objectives.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Profile:
     list_names: ListNames = field(default_factory=ListNames)
     list_age: str | None = None
     memory: bool = True
+    slo: tuple[Objective, ...] = ()
     zone: str | None = None
     expected: Expected = field(default_factory=Expected)
 

@@ -15,6 +15,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile, values
 from rsmq_tui.profiles.alerts import Alerts, read_alerts
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
+from rsmq_tui.profiles.slo import read_slo
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Place, Read, Value, lines_of, read_table
 from rsmq_tui.protocol import Address, Node, Password, Sentinels, Tls, check_url, slot_of, socket_url_of, url_of
 from rsmq_tui.protocol.address import DEFAULT_PORT, DEFAULT_SENTINEL_PORT
@@ -252,6 +253,7 @@ _WATCHING: dict[str, Read] = {
     "lists_take": values.one_of("right", "left"),
     "lists_age": values.list_age,
     "memory": values.flag,
+    "slo": values.anything,
     "zone": values.zone,
     "ignore": values.patterns,
     "maintenance": values.spans_of_time,
@@ -372,6 +374,8 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
         read = read_table(raw.value, raw.place, readers, mistakes)
         named = {_THRESHOLDS[key][0]: value.value for key, value in read.items()}
         profile = replace(profile, thresholds=replace(profile.thresholds, **named))
+    if "slo" in given:
+        profile = replace(profile, slo=read_slo(given["slo"], mistakes))
     if profile.address.cluster:
         if namespaces is None and profile.namespaces == _UNNAMED.namespaces:
             profile = replace(profile, namespaces=(_CLUSTER_NS,))

@@ -314,6 +314,16 @@ def test_a_limit_that_is_reached_and_its_bound() -> None:
     assert found == [[["full"]], [["full", "orders"]]]
 
 
+def test_a_limit_of_the_age_that_is_reached_is_not_over() -> None:
+    watched, trend = Watched(rule("full in < 10m")), watched_since(-1_000)
+    due: dict[str, Any] = {"depth": 5, "oldest_ready_due_ms": NOON_MS - 590_000}
+    watched.poll(state("orders", limit=Limit("age", NOON_MS + 10_000, None), **due), s=10, trend=trend)
+    watched.poll(stalled(oldest_ready_due_ms=NOON_MS - 590_000), s=100, trend=trend)
+    assert said(watched.told) == [("firing", 1)]
+
+    assert said(watched.poll(state("orders"), s=60, trend=trend)) == [("resolved", 1)]
+
+
 def test_an_unknown_limit_neither_begins_nor_ends_an_alert() -> None:
     watched = Watched(rule("full in < 10m"), rule("memory full in < 10m"))
     info = ServerInfo("a", 1, "master", 0, 900, 1_000)

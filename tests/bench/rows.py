@@ -3,6 +3,7 @@
 from tests.bench import (
     datasource_rows,
     event_rows,
+    history_rows,
     list_poll_rows,
     list_rows,
     list_triage_rows,
@@ -34,6 +35,7 @@ ROWS: tuple[Row, ...] = (
     *triage_rows.ROWS,
     *list_triage_rows.ROWS,
     *recording_rows.ROWS,
+    *history_rows.ROWS,
     *pipeline_rows.ROWS,
     *datasource_rows.ROWS,
     *listserver_rows.ROWS,

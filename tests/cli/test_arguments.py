@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from rsmq_tui import __version__
 from rsmq_tui.cli.commands import command
 from rsmq_tui.cli.main import main
+from rsmq_tui.cli.servers import zones_of
 from tests.cli.running import environment, parsed, run
 
 
@@ -19,6 +21,7 @@ from tests.cli.running import environment, parsed, run
     [["no-such-command"], ["--no-such-option"], ["snapshot", "--headless"], ["snapshot", "--interval", "1"],
      ["-r"], ["--ns"],
      ["--interval", "0"], ["--interval", "-1"], ["--interval", "soon"], ["--interval", "nan"], ["--interval", "inf"],
+     ["pipeline", "run", "--history", "h", "--out", "o", "--zone", "Mars/Base"],
      ["demo", "--seconds", "0"], ["demo", "--seconds", "ever"], ["demo", "extra"], ["snapshot", "extra"]],
     ids=" ".join,
 )  # fmt: skip
@@ -179,3 +182,12 @@ def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwan
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_time_zones_are_those_of_the_profiles(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[defaults]\nzone = "Europe/Berlin"\n[profiles.a]\n[profiles.b]\nzone = "Asia/Kolkata"')
+    run_it = ("pipeline", "run", "--history", "h", "--out", "o", "--config", str(path))
+
+    assert zones_of(parsed(*run_it)) == {"": "Europe/Berlin", "a": "Europe/Berlin", "b": "Asia/Kolkata"}
+    assert parsed(*run_it, "--zone", "Asia/Tokyo").zone == "Asia/Tokyo"

@@ -29,11 +29,11 @@ def test_it_writes_a_page_of_a_range(anywhere: Command, analysis_folder: Path, t
         "--queue", "orders", "--queue", "emails", "--title", "The night",
     )  # fmt: skip
     assert (done.status, done.out) == (0, b"")
-    assert done.err.startswith(f"rsmq-tui: {out}: 1 episode of 2 queues, ")
+    assert done.err.startswith(f"rsmq-tui: {out}: 1 incident of 2 queues, ")
     root = parsed(out.read_text("utf-8"))
     assert root.findtext("head/title") == "The night"
-    told = text_of(section_of(root, "summary"))
-    assert "From 2031-05-17 13:00 to 19:00 UTC (6h 0m), 1 of 2 queues was in trouble, in 1 episode" in told
+    assert "2031-05-17 13:00 to 19:00 UTC · 6h 0m · 2 queues · prod" in text_of(root)
+    assert "orders was growing for 4h 0m" in text_of(section_of(root, "worst"))
     assert {path.name for path in tmp_path.iterdir()} == {"home", "night.html"}
 
 

@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import Drain, LivePoller, QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.poller import INFO_AGAIN_S, INFO_EVERY_S
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.monitor.fresh import NOTHING_KNOWN
 from tests.monitor.timing import FakeClock
@@ -204,3 +205,35 @@ async def test_scripts_that_are_refused_are_a_note(client: redis.Redis, redis_ur
     (note,) = snapshot.notes
     assert note.startswith("scripts refused, reading by pipeline: ")
     assert note.endswith("no permissions to run the 'evalsha' command")
+
+
+class TestServer:
+    async def test_is_asked_from_the_second_poll_on_and_every_ten_seconds(
+        self, client: redis.Redis, poller: LivePoller, clock: FakeClock
+    ) -> None:
+        assert (await poller.poll()).info is None
+        info = (await poller.poll()).info
+        assert info is not None
+        assert (info.run_id, info.role) == (client.info()["run_id"], "master")
+        assert abs(info.used_memory - client.info()["used_memory"]) < 10_000_000
+        clock.now_s += INFO_EVERY_S - 0.1
+        assert (await poller.poll()).info is info
+        clock.now_s += 0.1
+        assert (await poller.poll()).info is not info
+
+    async def test_that_refuses_is_asked_again_after_an_hour(
+        self, client: redis.Redis, redis_url: str, clock: FakeClock
+    ) -> None:
+        client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-info"])
+        client.acl_log_reset()
+        async with aclosing(QueueReader(redis_url.replace("redis://", "redis://plain:x@"))) as reader:
+            poller = LivePoller(reader, clock=clock)
+            for _ in range(40):
+                snapshot = await poller.poll()
+                assert (snapshot.link.failure, snapshot.info, snapshot.memory_limit) == (None, None, None)
+                clock.now_s += INFO_AGAIN_S / 50
+            # One reading of four sections.
+            assert [entry["count"] for entry in client.acl_log()] == [4]
+            clock.now_s += INFO_AGAIN_S
+            await poller.poll()
+        assert sum(entry["count"] for entry in client.acl_log()) == 8

@@ -38,7 +38,8 @@ class Lent:
     def cancel(self) -> None:
         self.spark.sparkContext.cancelAllJobs()
 
-    def fitting(self) -> dict[str, str]:
+    def fitting(self, *, is_small: bool) -> dict[str, str]:
+        del is_small
         return {}
 
     def close(self) -> None:
@@ -89,7 +90,8 @@ class Desk:
     ) -> Outcome:
         """Run the pipeline, once; ``starting`` is called where Spark starts."""
 
-        def lend(label: str) -> Lent:
+        def lend(label: str, is_small: bool) -> Lent:
+            assert is_small
             assert label == str(out or self.out)
             self.started += 1
             starting()

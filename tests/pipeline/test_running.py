@@ -23,8 +23,9 @@ from rsmq_tui.pipeline.state import PipelineError
 from rsmq_tui.pipeline.tables import names_in
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, DAY_AFTER, DAY_BEFORE, MIDNIGHT_MS, Desk, read_tables, without
+from tests.pipeline.test_delta import expected, replayed
 
-STEPS = ("planned", "days written", "written", "published", "old files removed")
+STEPS = ("planned", "days written", "written", "published", "logged", "old files removed")
 PUBLISHED = STEPS.index("published")
 
 
@@ -197,6 +198,8 @@ def test_runs_that_die_one_after_another_at_every_step_are_made_up_for(desk: Des
     assert manifest is not None
     there = {path.relative_to(desk.out).as_posix() for path in (desk.out / "tables").rglob("*.parquet")}
     assert there == names_in(manifest) | set(manifest.replaced)
+    for table in manifest.tables:
+        assert replayed(desk.out, table) == expected(manifest, table)
 
 
 def test_a_reader_finds_one_whole_run_at_every_step(desk: Desk) -> None:

@@ -6,13 +6,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rsmq_tui import __version__
-from rsmq_tui.history.analysis.schema import PLACES, RUNS, SCHEMAS, SOURCES
-from rsmq_tui.history.analysis.tables import Tables
+from rsmq_tui.history.analysis.schema import (
+    PLACES,
+    ROLLUP_1H,
+    ROLLUP_1M,
+    ROLLUP_10S,
+    RUNS,
+    SCHEMAS,
+    SOURCES,
+    VERDICT_RUNS,
+    WIDTHS_MS,
+)
+from rsmq_tui.history.analysis.tables import Manifest, Tables
+from rsmq_tui.history.compaction import compact
 from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
+from rsmq_tui.history.schema import SAMPLES
+from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.tables import coverage
-from tests.history.made import NOON_MS
-from tests.pipeline.running import Desk
+from rsmq_tui.pipeline.tables import Written, coverage, merged
+from tests.history.made import NOON_MS, Hand
+from tests.pipeline.running import DAY, DAY_AFTER, Desk
 
 
 def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) -> None:
@@ -39,6 +52,48 @@ def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) 
         NOON_MS + 60_000, NOON_MS + 60_000, sum(later.rows.values()),
     )  # fmt: skip
     assert (one["version"], one["history"]) == (__version__, str(desk.history))
+
+
+def test_files_that_are_joined_are_not_computed_again(desk: Desk, tmp_path: Path) -> None:
+    for number in range(3):
+        desk.record(NOON_MS + number * 5_000)
+    hand = Hand(desk.history, desk.state)
+    for number in range(3, 6):
+        hand.poll(NOON_MS + number * 5_000)
+        hand.writer._end(SAMPLES, DAY)
+    hand.writer.close()
+    desk.run()
+    before, started = desk.tables(), desk.started
+    (done,) = compact(FolderStore(desk.history), DAY_AFTER, tmp_path)
+    assert done == (DAY, (6, 4))
+
+    assert desk.run().run is None
+    assert (desk.started, desk.tables()) == (started, before)
+    # Of files that were joined before a run has read them, the rows are new.
+    desk.record(NOON_MS + 60_000)
+    hand = Hand(desk.history, desk.state)
+    for number in range(2):
+        hand.poll(NOON_MS + 70_000 + number * 5_000)
+        hand.writer._end(SAMPLES, DAY)
+    hand.writer.close()
+    list(compact(FolderStore(desk.history), DAY_AFTER, tmp_path))
+    desk.run()
+    assert desk.samples_by_hour()[NOON_MS] == (9, 9)
+
+
+def test_fine_roll_ups_of_days_long_ago_are_left_out() -> None:
+    days = [f"2031-{month:02}-{day:02}" for month in range(1, 6) for day in (1, 10, 20)]
+    tables: dict[str, dict[str, tuple[str, ...]]] = {
+        table: {day: (f"tables/{table}/r/day={day}/a",) for day in days} for table in (*WIDTHS_MS, VERDICT_RUNS)
+    }
+    before = Manifest("r", 1, "/history", tables=tables)
+    written = {ROLLUP_10S: Written({"2031-05-25": ("new",), "2031-02-01": ("late",)}, 1)}
+    found = merged(before, written, {ROLLUP_10S: ["2031-05-25", "2031-02-01"]}, "2031-05-25")
+
+    assert found[ROLLUP_10S] == {"2031-05-20": tables[ROLLUP_10S]["2031-05-20"], "2031-05-25": ("new",)}
+    assert list(found[ROLLUP_1M]) == [day for day in days if day >= "2031-02-23"]
+    assert found[ROLLUP_1H] == tables[ROLLUP_1H]
+    assert found[VERDICT_RUNS] == tables[VERDICT_RUNS]
 
 
 def test_minutes_that_are_missing_are_gaps(tmp_path: Path) -> None:

@@ -471,3 +471,16 @@ def test_expected_troubles(tmp_path: Path) -> None:
 )
 def test_mistakes_in_expected_troubles(tmp_path: Path, text: str, mistake: str) -> None:
     assert refusal(tmp_path, f"[profiles.a]\n{text}").startswith(mistake)
+
+
+def test_time_zones(tmp_path: Path) -> None:
+    config = read(tmp_path, '[defaults]\nzone = "Europe/Berlin"\n[profiles.a]\n[profiles.b]\nzone = "Asia/Kolkata"')
+
+    assert config.watched.zone == config.profiles["a"].zone == "Europe/Berlin"
+    assert config.profiles["b"].zone == "Asia/Kolkata"
+    assert read(tmp_path, "[profiles.a]").profiles["a"].zone is None
+
+
+@pytest.mark.parametrize("name", ["Mars/Base", "", "../etc/passwd", "/etc/localtime"])
+def test_a_time_zone_that_is_not_known(tmp_path: Path, name: str) -> None:
+    assert refusal(tmp_path, f'[profiles.a]\nzone = "{name}"').startswith("2: zone ")

@@ -11,7 +11,7 @@ messages    `rsmq-tui messages`: read, search, change and export messages
 monitoring  `rsmq-tui check`, `watch`, `known`, `events`, `exporter`
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
-recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`
+recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `slo`, `sql`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 """
 
@@ -46,7 +46,9 @@ _COMMANDS = {
         ("replay", "recorded.replay", "replay a recorded history in the dashboard"),
         ("pipeline", "recorded.pipeline", "analyse a recorded history with Spark"),
         ("history", "recorded.history", "show charts, episodes, a heat map and forecasts from recorded data"),
-        ("report", "recorded.report", "write a post-mortem of a time range, as HTML or Markdown"),
+        ("report", "recorded.report", "write a report of a time range, as HTML or Markdown"),
+        ("slo", "recorded.slo", "show how service level objectives were kept, and what used their error budgets"),
+        ("sql", "recorded.sql", "query an analysis and its history with SQL"),
     ),
     "Help and configuration": (
         ("help", "help", "print a page about a topic, or list the topics"),

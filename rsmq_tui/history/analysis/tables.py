@@ -11,7 +11,7 @@ cannot be read is left out and named in ``problems``. The manifest is JSON:
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,7 +40,8 @@ class Manifest:
 
     The rest is for the next run. ``settings`` are those of the tables. ``listed`` has a stamp for each day of the
     history whose files are all in the table ``sources``. ``left_out`` has the stamp of each file that could not be
-    read, and the reason. ``replaced`` are the files that only the run before names.
+    read, and the reason. ``replaced`` are the files that only the run before names. ``versions`` are those of the Delta
+    tables.
     """
 
     run: str
@@ -52,6 +53,7 @@ class Manifest:
     listed: dict[str, dict[str, str]] = field(default_factory=dict)
     left_out: dict[str, tuple[str, str]] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
+    versions: dict[str, int] = field(default_factory=dict)
     schema: int = VERSION
 
     def files(self, table: str, from_day: str = "", to_day: str = "9999-99-99") -> list[str]:
@@ -118,6 +120,10 @@ def _read(told: Any, label: str) -> Manifest:
             for name, about in _of(dict, told.get("left_out", {}), "left_out").items()
         },
         tuple(_of(str, name, "the name of a file") for name in _of(list, told.get("replaced", []), "replaced")),
+        {
+            table: _whole(number, "a version")
+            for table, number in _of(dict, told.get("versions", {}), "versions").items()
+        },
         version,
     )
 
@@ -141,7 +147,11 @@ def write_manifest(store: Store, manifest: Manifest, scratch: Path) -> None:
 
 # How often a read is repeated because a newer run was published.
 _TRIES = 3
-_PARQUET = ds.ParquetFileFormat()
+_PART_ROWS = 1 << 15
+# Without buffers for whole row groups, which may be large.
+_PARQUET = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+)
 _LOCAL = LocalFileSystem()
 
 
@@ -181,6 +191,13 @@ class Tables:
         first, last = nearest_day_of(span.from_ms), nearest_day_of(span.to_ms)
         return {day for day in self.manifest.days(table) if first <= day <= last}
 
+    def locations(self, table: str) -> list[str]:
+        """Return the paths or URLs of the files of a table; raises ``HistoryError`` for a name outside the analysis."""
+        try:
+            return [self._store.location(name) for name in self.manifest.files(table)]
+        except OSError as error:
+            raise HistoryError(f"{self.label}: a file of {table} cannot be read: {error}") from error
+
     def read(
         self,
         table: str,
@@ -189,14 +206,30 @@ class Tables:
         span: TimeRange | None = None,
     ) -> pa.Table:
         """Return some columns of the ``wanted`` rows, from the files of the days of ``span``."""
+        parts = self.parts(table, columns, lambda part: part, wanted, span)
+        return pa.concat_tables([pa.schema([SCHEMAS[table].field(name) for name in columns]).empty_table(), *parts])
+
+    def parts(
+        self,
+        table: str,
+        columns: Sequence[str],
+        made: Callable[[pa.Table], T],
+        wanted: pc.Expression | None = None,
+        span: TimeRange | None = None,
+        joined: Callable[[list[T]], T] | None = None,
+    ) -> list[T]:
+        """Return what is ``made`` of each part of the ``wanted`` rows; a part has at most ``_PART_ROWS`` rows.
+
+        So a table of any size is read in bounded memory; ``joined`` makes one of the results of several files.
+        """
         days = ("", "9999-99-99") if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         for _ in range(_TRIES):
             try:
-                return self._read(table, columns, wanted, days, is_final=False)
+                return self._parts(table, columns, made, wanted, days, joined, is_final=False)
             except _GoneError:
                 if not self.renew():
                     break
-        return self._read(table, columns, wanted, days, is_final=True)
+        return self._parts(table, columns, made, wanted, days, joined, is_final=True)
 
     def _look(self) -> Manifest:
         manifest = read_manifest(self._store)
@@ -206,14 +239,26 @@ class Tables:
             )
         return manifest
 
-    def _read(
-        self, table: str, columns: Sequence[str], wanted: pc.Expression | None, days: tuple[str, str], *, is_final: bool
-    ) -> pa.Table:
-        schema = SCHEMAS[table]
-        parts = [pa.schema([schema.field(name) for name in columns]).empty_table()]
+    def _parts(
+        self,
+        table: str,
+        columns: Sequence[str],
+        made: Callable[[pa.Table], T],
+        wanted: pc.Expression | None,
+        days: tuple[str, str],
+        joined: Callable[[list[T]], T] | None,
+        *,
+        is_final: bool,
+    ) -> list[T]:
+        found: list[T] = []
         for name in self.manifest.files(table, *days):
             try:
-                parts.append(self._fragment(name).to_table(schema=schema, columns=list(columns), filter=wanted))
+                batches = self._fragment(name).to_batches(
+                    schema=SCHEMAS[table], columns=list(columns), filter=wanted, batch_size=_PART_ROWS,
+                    batch_readahead=1, fragment_readahead=1, use_threads=False,
+                )  # fmt: skip
+                # Of a file that cannot be read to its end, nothing is used.
+                of_file = [made(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]
             except FileNotFoundError as error:
                 if not is_final:
                     raise _GoneError from error
@@ -221,7 +266,11 @@ class Tables:
             except Exception as error:
                 # A bad file must not stop the others.
                 self._leave_out(name, str(error).splitlines()[0] if str(error) else type(error).__name__)
-        return pa.concat_tables(parts)
+            else:
+                found += of_file
+                if joined is not None and len(found) > 1:
+                    found = [joined(found)]
+        return found
 
     def _fragment(self, name: str) -> ds.Fragment:
         source = self._store.open(name)

@@ -1,191 +1,23 @@
-"""A report as one HTML page, with its SVG pictures: lines, a timeline of episodes, a heat map.
+"""A report as one HTML page: a first page with figures, timeline and the worst incidents, then charts, then tables.
 
-Colours are classes, which the style sheet ``report.css`` defines for light and for dark. Each picture has a title and
-a description for screen readers. All text is escaped here.
+All text is escaped here. The page runs no scripts and loads nothing.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
-from itertools import count as counting
 
-from rsmq_tui.charts import Series
-from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
-from rsmq_tui.history.analysis.values import Episode, HeatMap, Line, Point, TimeRange
+from rsmq_tui.history.analysis.incidents import severity
+from rsmq_tui.history.analysis.values import DOWN, HeatMap, Incident, Line, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report import words
-from rsmq_tui.history.report.words import Report, Section, Table
+from rsmq_tui.history.report.facts import Report, Section, server_name, shown, trouble_ms, worst_first
+from rsmq_tui.history.report.pictures import CARD, Drawn, Mark, Panel, Pictures, Row
+from rsmq_tui.history.report.slo import Server, covered_ms
+from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
 from rsmq_tui.monitor.text import clock, count, duration, plural
-
-WIDTH = 760
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 22, 10, 22
-_COLUMNS = 350
-_AXIS_CELLS = 60
-_ROW = 20
-_NAME_WIDTH = 180
-_NAME_MAX = 28
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A line of a chart: its points, its name, and its CSS class; with ``area``, the area down to 0 is filled."""
-
-    points: Sequence[Point]
-    name: str
-    style: str
-    is_area: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A span of time to shade behind the lines, or to draw as a bar: its text, and its CSS class."""
-
-    from_ms: int
-    to_ms: int
-    words: str
-    style: str
-
-
-class Pictures:
-    """Draws the pictures of one page, with ids that are unique in the page."""
-
-    def __init__(self) -> None:
-        self._numbers = counting(1)
-
-    def lines(
-        self, drawn: Sequence[Drawn], span: TimeRange, title: str, words: str, *, marks: Sequence[Mark] = (),
-        divisor: float = 1.0, height: int = 180,
-    ) -> str:  # fmt: skip
-        """Draw lines over time, with an axis from zero; unknown values are gaps."""
-        axis = Span(span.from_ms, max(span.to_ms, span.from_ms + 1))
-        resolution_ms = axis.length_ms / _COLUMNS
-        runs = [(each, split_runs(Series("", each.points), axis, resolution_ms)) for each in drawn]
-        highest = max((value for _, each in runs for run in each for value in run.values), default=0.0) / divisor
-        ticks = value_ticks(highest, 4)
-        frame = _Frame(axis, height, ticks[-1] * divisor)
-        parts = [_shade(mark, frame) for mark in marks]
-        for tick in ticks:
-            y = frame.y(tick * divisor)
-            parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}"/>')
-            parts.append(f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{_text(tick_label(tick))}</text>')
-        parts += _times(frame)
-        for each, known in runs:
-            if each.is_area:
-                parts += [f'<path class="area {each.style}" d="{_area(run, frame)}"/>' for run in known]
-            else:
-                path = "".join(_path(run, frame) for run in known)
-                parts.append(f'<path class="line {each.style}" d="{path}"><title>{_text(each.name)}</title></path>')
-        if not any(known for _, known in runs):
-            parts.append(f'<text class="tick" x="{WIDTH // 2}" y="{height // 2}">no data for this time</text>')
-        return self._picture(parts, height, title, words)
-
-    def timeline(self, rows: Sequence[tuple[str, Sequence[Mark]]], span: TimeRange, title: str, words: str) -> str:
-        """Draw a row of bars for each name."""
-        axis = Span(span.from_ms, max(span.to_ms, span.from_ms + 1))
-        height = _TOP + _ROW * len(rows) + _BOTTOM
-        frame = _Frame(axis, height, 1.0, left=_NAME_WIDTH)
-        parts = _times(frame)
-        for row, (name, marks) in enumerate(rows):
-            y = _TOP + row * _ROW
-            short = name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 1]}…"
-            parts.append(f'<text class="name" x="4" y="{y + 14}">{_text(short)}</text>')
-            parts.append(f'<path class="grid" d="M{_NAME_WIDTH} {y + _ROW}H{WIDTH - _RIGHT}"/>')
-            for mark in marks:
-                left, right = frame.x(mark.from_ms), frame.x(mark.to_ms)
-                width = max(3.0, right - left)
-                parts.append(
-                    f'<rect class="bar {mark.style}" x="{min(left, WIDTH - _RIGHT - width):.1f}" y="{y + 3}" '
-                    f'width="{width:.1f}" height="{_ROW - 6}" rx="2"><title>{_text(mark.words)}</title></rect>'
-                )
-        return self._picture(parts, height, title, words)
-
-    def heat(self, heat: HeatMap, labels: Sequence[str], title: str, words: str) -> str:
-        """Draw days down and hours across; ``labels`` names the rows."""
-        cell, row_height = (WIDTH - 96 - _RIGHT) / 24, 16
-        height = _TOP + 14 + row_height * len(heat.rows)
-        levels = heat.levels
-        parts = [
-            f'<text class="tick" x="{96 + (hour + 0.5) * cell:.1f}" y="{_TOP + 6}">{hour:02d}</text>'
-            for hour in range(0, 24, 2)
-        ]
-        for row, ((_, values), label) in enumerate(zip(heat.rows, labels, strict=True)):
-            y = _TOP + 14 + row * row_height
-            parts.append(f'<text class="tick end" x="88" y="{y + 12}">{_text(label)}</text>')
-            for hour, value in enumerate(values):
-                if value is None:
-                    continue
-                level = bisect_right(levels, value) - 1
-                parts.append(
-                    f'<rect class="heat h{level}" x="{96 + hour * cell:.1f}" y="{y}" width="{cell - 1:.1f}" '
-                    f'height="{row_height - 1}"><title>{_text(f"{label} {hour:02d}:00: {value:,.0f}")}</title></rect>'
-                )
-        return self._picture(parts, height, title, words)
-
-    def _picture(self, parts: Sequence[str], height: int, title: str, words: str) -> str:
-        number = next(self._numbers)
-        return (
-            f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="t{number} d{number}">'
-            f'<title id="t{number}">{_text(title)}</title><desc id="d{number}">{_text(words)}</desc>'
-            f"{''.join(parts)}</svg>"
-        )
-
-
-class _Frame:
-    """Converts times and values to coordinates of a picture."""
-
-    def __init__(self, span: Span, height: int, top: float, *, left: int = _LEFT) -> None:
-        self.span, self.height, self.top, self.left = span, height, top, left
-
-    def x(self, at_ms: float) -> float:
-        share = (at_ms - self.span.start_ms) / self.span.length_ms
-        return self.left + min(1.0, max(0.0, share)) * (WIDTH - _RIGHT - self.left)
-
-    def y(self, value: float) -> float:
-        share = min(1.0, max(0.0, value / self.top)) if self.top else 0.0
-        return self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP)
-
-
-def _times(frame: _Frame) -> list[str]:
-    base = frame.height - _BOTTOM
-    parts = []
-    for at_ms, label in time_ticks(frame.span.start_ms, frame.span.end_ms, _AXIS_CELLS):
-        x = frame.x(at_ms)
-        parts.append(f'<path class="grid" d="M{x:.1f} {_TOP}V{base + 4}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{base + 16}">{_text(label)}</text>')
-    return parts
-
-
-def _shade(mark: Mark, frame: _Frame) -> str:
-    left, right = frame.x(mark.from_ms), frame.x(mark.to_ms)
-    return (
-        f'<rect class="shade {mark.style}" x="{left:.1f}" y="{_TOP}" width="{max(1.0, right - left):.1f}" '
-        f'height="{frame.height - _BOTTOM - _TOP}"><title>{_text(mark.words)}</title></rect>'
-    )
-
-
-def _dots(run: Run, frame: _Frame) -> list[tuple[float, float]]:
-    step = frame.span.length_ms / _COLUMNS
-    reduced = reduce_run(run, frame.span, _COLUMNS)
-    return [(frame.x(frame.span.start_ms + (column + 0.5) * step), frame.y(value)) for column, value in reduced]
-
-
-def _path(run: Run, frame: _Frame) -> str:
-    (x, y), *rest = _dots(run, frame)
-    # A single point is a dot, which round line ends make visible.
-    return f"M{x:.1f} {y:.1f}" + ("".join(f"L{x:.1f} {y:.1f}" for x, y in rest) or "h0.1")
-
-
-def _area(run: Run, frame: _Frame) -> str:
-    dots = _dots(run, frame)
-    base = frame.height - _BOTTOM
-    return f"M{dots[0][0]:.1f} {base}" + "".join(f"L{x:.1f} {y:.1f}" for x, y in dots) + f"V{base}Z"
-
-
-def _text(text: str) -> str:
-    return escape(text, quote=True)
-
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _AGE_UNITS = (
@@ -194,9 +26,16 @@ _AGE_UNITS = (
     (10 * MINUTE_MS, MINUTE_MS, "min"),
     (0, 1_000, "s"),
 )
-_RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s3"}
-_ROWS_DRAWN = 40
-_KNOWN = frozenset(("down", "broken", "stalled", "leaking", "growing", "poisoned", "aged"))
+_RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s5"}
+# What fits on the first page.
+_ROWS_DRAWN = 24
+# A name that is longer may be broken, after these characters only.
+_BREAK_FROM = 32
+# Cells with more characters may have several lines.
+_LONG = 26
+_MOMENT = re.compile(r"(?:[0-9]{4}-)?[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}$")
+_DATES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
+_BREAKS = re.compile(r"([-_.:/·]+)(?=.)")
 # Even if some text were not escaped, a browser would run and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -213,162 +52,234 @@ class _Page:
 
     def text(self) -> str:
         report = self._report
-        heading, counts = _text(words.title(report)), words.counts(report)
-        if report.title:
-            counts = f"{_text(words.range_words(report.span))} · {counts}"
+        heading = _text(words.title(report))
         style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
+        levels = service_levels(report)
         parts = [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>',
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             '<meta name="color-scheme" content="light dark"/>',
             f"<title>{heading}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
-            f"<header><h1>{heading}</h1><p>{counts}</p></header>",
-            self._section("summary", "Summary", self._summary()),
-            self._section("timeline", "Timeline", self._timeline()),
-            self._section("together", f"{'The' if report.is_chosen else 'All'} queues together", self._together()),
-            *(self._queue(number, section) for number, section in enumerate(report.sections, 1)),
-            f"<p>{others}</p>" if (others := words.others(report)) else "",
-            *(
-                self._section(name, title, (f"<p>{_text(note)}</p>" if note else "") + self._table(table, none))
-                for name, title, note, table, none in words.overviews(report)
-            ),
+            f"<header><h1>{heading}</h1><p>{_text(words.subtitle(report))}</p></header>",
+            self._figures(),
+            self._timeline(),
+            self._section("worst", "The worst incidents", _list(words.worst(report))) if report.heads else "",
+            self._together(),
+            self._queues(),
+            self._overview(levels) if levels else "",
+            *(self._overview(one) for one in overviews(report)),
             self._section("about", "About this report", _list(words.about(report))),
             "</main>\n</body>\n</html>\n",
         ]
         return "\n".join(filter(None, parts))
 
-    def _summary(self) -> str:
-        first, *others = words.summary(self._report)
-        return f'<p class="lead">{_rich(first)}</p>{_list(others)}'
+    def _figures(self) -> str:
+        tiles = []
+        for one in words.figures(self._report):
+            lines = [("what", one.label), ("value", one.value), ("note", one.note)]
+            lines += [("note", f"before: {one.before}")] if one.before else []
+            told = "".join(f'<p class="{style}">{_text(line)}</p>' for style, line in lines)
+            tiles.append(f'<div class="figure">{told}</div>')
+        before = words.before(self._report)
+        note = f'<p class="note">{_text(before)}</p>' if before else ""
+        return f'<section id="figures" aria-label="Figures"><div class="figures">{"".join(tiles)}</div>{note}</section>'
 
     def _timeline(self) -> str:
         report = self._report
-        if not report.episodes:
-            return "<p>No queue was in trouble in this time range.</p>"
-        rows: dict[str, list[Mark]] = {}
-        for episode in report.episodes:
-            rows.setdefault(report.subject(episode), []).append(self._mark(episode))
-        drawn = list(rows.items())[:_ROWS_DRAWN]
-        title = "Episodes over time"
-        told = f"{plural(len(report.episodes), 'episode')} of {plural(len(rows), 'queue')}; the table below lists each."
-        kinds = sorted({_kind(episode.verdict) for episode in report.episodes})
-        legend = _legend([(kind, words.verdict_words(kind)) for kind in kinds if kind != "other"])
-        picture = self._pictures.timeline(drawn, report.span, title, told)
-        return _figure(picture, legend) + self._table(words.episodes_table(report), "")
+        if not report.incidents:
+            return self._section("timeline", "Timeline", _list(words.worst(report)))
+        queues: dict[QueueRef, list[Incident]] = {}
+        for incident in report.incidents:
+            if incident.ref is not None:
+                queues.setdefault(incident.ref, []).append(incident)
+        order = sorted(queues, key=lambda ref: (*_badness(report, queues[ref]), ref))
+        kept = order[:_ROWS_DRAWN]
+        rows: list[Row] = []
+        servers = list(dict.fromkeys(Server(*ref[:2]) for ref in (*report.outages, *kept)))
+        for server in servers:
+            marks = self._outages(server)
+            of_server = [ref for ref in kept if Server(*ref[:2]) == server]
+            if not (marks or of_server):
+                continue
+            if len(servers) > 1:
+                rows.append(Row(server_name(server)))
+            if marks:
+                lasted = duration(covered_ms(report.outages[server], report.span))
+                rows.append(Row("the server", marks, f"{lasted} · {_times(len(marks), words.letter(DOWN))}"))
+            rows += [self._row(ref, queues[ref]) for ref in of_server]
+        left = len(order) - len(kept)
+        more = f" {plural(left, 'more queue')} in the table of incidents." if left else ""
+        seen = {mark.style for row in rows for mark in row.marks}
+        legend = " ".join(
+            f'<span class="key"><i class="sample v-{verdict} on-v-{verdict}">{letter}</i>{verdict}</span>'
+            for verdict, letter in (*words.LETTERS.items(), (words.OTHER, words.letter(words.OTHER)))
+            if f"v-{verdict}" in seen
+        )
+        told = (
+            f"{plural(len(report.incidents), 'incident')} of {plural(len(order), 'queue')}; a table below lists them."
+        )
+        picture = self._pictures.timeline(rows, report.span, "Incidents over time", told)
+        return self._section("timeline", "Timeline", _figure(picture, legend + more))
+
+    def _row(self, ref: QueueRef, incidents: Sequence[Incident]) -> Row:
+        letters = Counter(words.letter(one.worst) for one in sorted(incidents, key=lambda one: severity(one.worst)))
+        told = " ".join(_times(number, letter) for letter, number in letters.items())
+        lasted = duration(trouble_ms(incidents, self._report.span))
+        return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {told}")
+
+    def _marks(self, incidents: Iterable[Incident]) -> list[Mark]:
+        return [_mark(one.worst, (one.start_ms, one.end_ms), self._report.span) for one in incidents]
+
+    def _outages(self, server: Server) -> list[Mark]:
+        return [_mark(DOWN, span, self._report.span) for span in self._report.outages.get(server, ())]
 
     def _together(self) -> str:
         report = self._report
-        span, outages = report.span, [self._mark(one) for one in report.episodes if one.ref is None]
-        depth = self._pictures.lines(
-            [Drawn(report.depth.points, "depth", "s1", is_area=True), Drawn(report.depth.points, "depth", "s1")],
-            span, "Messages stored", words.line_words(report.depth, "Messages stored"), marks=outages,
-        )  # fmt: skip
-        rates = self._rates(report.rates, outages)
-        together = "together" if report.is_chosen else "all queues together"
-        return _figure(depth, f"Messages stored, {together}") + rates + self._heat()
+        outages = [mark for server in report.outages for mark in self._outages(server)]
+        panels = [_depth_panel(report.depth, 150), *_rate_panels(report.rates, 110)]
+        told = [words.line_words(report.depth, "Messages stored"), *map(_rate_words, report.rates)]
+        title = "The queues together" if report.is_chosen else "All queues together"
+        picture = self._pictures.panels(panels, report.span, title, " ".join(told), marks=outages)
+        return self._section(
+            "together",
+            title,
+            _figure(picture, f"{_legend(_rate_names(report.rates))} {words.fullest(report)}") + self._heat(),
+        )
 
     def _heat(self) -> str:
         heat = self._report.heat
-        if heat.peak is None:
+        if heat is None or heat.peak is None:
             return ""
-        labels = [
-            _WEEKDAYS[day] if heat.is_week else f"{clock(day, date=True)[:10]} {_WEEKDAYS[(day // DAY_MS + 3) % 7]}"
-            for day, _ in heat.rows
-        ]
         what = "by hour of the week" if heat.is_week else "by day and hour"
         told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
         steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(heat.levels)]
-        return _figure(
-            self._pictures.heat(heat, labels, f"Messages stored {what}", told), _legend(steps) + " blank: no data"
-        )
+        picture = self._pictures.heat(heat, [_day(heat, day) for day, _ in heat.rows], f"Messages stored {what}", told)
+        return _figure(picture, f"Messages stored, {what}, UTC: {_legend(steps)} blank: no data")
 
-    def _queue(self, number: int, section: Section) -> str:
-        report, name = self._report, self._report.name(section.facts.ref)
-        marks = [self._mark(one) for one in report.episodes if one.ref in (section.facts.ref, None)]
-        lines = [Drawn(section.depth.points, "depth", "s1", is_area=True)]
-        legend = [("s1", "mean")]
+    def _queues(self) -> str:
+        report = self._report
+        if not report.sections:
+            return ""
+        cards = "".join(self._card(number, section) for number, section in enumerate(report.sections, 1))
+        legend = _legend([("s1", "mean depth"), ("s3", "95th percentile"), ("s4", "usual at that hour of the week")])
+        others = f"<p>{_text(words.others(report))}</p>" if report.others else ""
+        title = "The queues" if report.is_chosen else "Queues in trouble, the worst first"
+        return self._section("cards", title, f'<p class="note">{legend}</p><div class="cards">{cards}</div>{others}')
+
+    def _card(self, number: int, section: Section) -> str:
+        report, name = self._report, self._report.name(section.ref)
+        marks = [*self._outages(Server(*section.ref[:2])), *self._marks(section.incidents)]
+        extra = []
         if not section.p95.is_empty:
-            lines.append(Drawn(section.p95.points, "95th percentile", "s3"))
-            legend.append(("s3", "95th percentile"))
+            extra.append(Drawn(section.p95.points, "95th percentile", "s3"))
         if section.usual.points:
-            lines.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
-            legend.append(("s4", "usual at that hour of the week"))
-        lines.append(Drawn(section.depth.points, "depth", "s1"))
-        depth = self._pictures.lines(
-            lines, report.span, f"Depth of {name}", words.line_words(section.depth, "Depth"), marks=marks
-        )
-        told = "".join(f"<p>{_rich(words.episode_sentence(report, one))}</p>" for one in section.episodes[:10])
-        body = [
-            told or "<p>This queue had no problems in this time range.</p>",
-            _figure(depth, f"Messages stored. {_legend(legend)}"),
-            self._age(section.age, marks),
-            self._rates(section.rates, marks),
-            self._table(words.facts_table(section), ""),
-        ]
-        return self._section(f"queue-{number}", f"Queue <code>{_text(name)}</code>", "".join(body), is_html=True)
-
-    def _age(self, age: Line, marks: Sequence[Mark]) -> str:
-        if age.peak is None:
-            return ""
-        highest = age.peak[1]
-        divisor, unit = next((by, unit) for least, by, unit in _AGE_UNITS if highest >= least)
-        title = "Age of the oldest ready message"
-        picture = self._pictures.lines(
-            [Drawn(age.points, title, "s3")], self._report.span, title, words.line_words(age, title), marks=marks,
-            divisor=divisor, height=130,
-        )  # fmt: skip
-        return _figure(picture, f"{title}, {unit}; at most {_text(duration(highest))}")
-
-    def _rates(self, rates: Sequence[Line], marks: Sequence[Mark]) -> str:
-        known = [line for line in rates if not line.is_empty]
-        if not known:
-            return ""
-        told = " ".join(words.line_words(line, words.METRICS[line.metric].capitalize()) for line in known)
-        lines = [Drawn(line.points, words.METRICS[line.metric], _RATE_STYLES[line.metric]) for line in known]
-        picture = self._pictures.lines(lines, self._report.span, "Messages a second", told, marks=marks, height=130)
-        legend = _legend([(line.style, line.name) for line in lines])
-        return _figure(picture, f"Messages a second. {legend}")
-
-    def _mark(self, episode: Episode) -> Mark:
-        return Mark(
-            episode.start_ms,
-            max(episode.end_ms, episode.start_ms),
-            f"{words.verdict_words(episode.verdict)} {words.moment(episode.start_ms)}, {duration(episode.length_ms)}",
-            f"v-{_kind(episode.verdict)}",
-        )
-
-    def _section(self, id: str, title: str, body: str, *, is_html: bool = False) -> str:
-        shown = title if is_html else _text(title)
-        return f'<section id="{id}" aria-labelledby="{id}-h"><h2 id="{id}-h">{shown}</h2>\n{body}</section>'
-
-    def _table(self, table: Table, none: str) -> str:
-        if not table.rows:
-            return f"<p>{_text(none)}</p>" if none else ""
-        heads = "".join(
-            f'<th scope="col"{_right(table, at)}>{_text(title)}</th>' for at, title in enumerate(table.titles)
-        )
-        rows = "\n".join(
-            f"<tr>{''.join(_cell(table, at, value) for at, value in enumerate(row))}</tr>" for row in table.rows
-        )
-        more = f"<p>{plural(table.left_out, 'more row')} left out.</p>" if table.left_out else ""
+            extra.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
+        panels = [_depth_panel(section.depth, 92, extra), *_age_panels(section.age), *_rate_panels(section.rates, 70)]
+        told = [words.line_words(section.depth, "Depth"), *map(_rate_words, section.rates)]
+        if section.age.peak is not None:
+            told.insert(1, words.line_words(section.age, "Age of the oldest ready message"))
+        picture = self._pictures.panels(panels, report.span, name, " ".join(told), marks=marks, width=CARD)
+        letters = Counter(one.worst for one in sorted(section.incidents, key=lambda one: severity(one.worst)))
+        trouble = ", ".join(_times(times, words.verdict_words(verdict)) for verdict, times in letters.items())
+        lasted = f": {duration(trouble_ms(section.incidents, report.span))}" if trouble else "no trouble"
         return (
-            f'<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>{heads}</tr></thead>'
-            f"<tbody>\n{rows}\n</tbody></table></div>{more}"
+            f'<section class="card" id="queue-{number}" aria-labelledby="queue-{number}-h"><h3 id="queue-{number}-h">'
+            f'{_name(name)}</h3><p class="note">{_text(trouble + lasted)}</p>{picture}</section>'
         )
 
+    def _overview(self, one: Overview) -> str:
+        note = f'<p class="note">{_text(one.note)}</p>' if one.note else ""
+        return self._section(one.name, one.title, note + _table(one.table, one.none) + _list(one.after))
 
-def _kind(verdict: str) -> str:
-    return verdict if verdict in _KNOWN else "other"
+    def _section(self, id: str, title: str, body: str) -> str:
+        return f'<section id="{id}" aria-labelledby="{id}-h"><h2 id="{id}-h">{_text(title)}</h2>\n{body}</section>'
+
+
+def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
+    worst = worst_first(report, incidents)[0]
+    return severity(worst.worst), -trouble_ms(incidents, report.span)
+
+
+def _mark(verdict: str, at: tuple[int, int], span: TimeRange) -> Mark:
+    from_ms, to_ms = max(at[0], span.from_ms), min(max(at), span.to_ms)
+    told = f"{words.verdict_words(verdict)} {words.moment(from_ms)}, {duration(max(0, to_ms - from_ms))}"
+    return Mark(from_ms, to_ms, told, f"v-{words.kind(verdict)}", words.letter(verdict))
+
+
+def _times(number: int, what: str) -> str:
+    return what if number == 1 else f"{number} × {what}"
+
+
+def _day(heat: HeatMap, day: int) -> str:
+    if heat.is_week:
+        return _WEEKDAYS[day]
+    return f"{_WEEKDAYS[(day // DAY_MS + 3) % 7]} {clock(day, date=True)[:10]}"
+
+
+def _depth_panel(line: Line, height: int, extra: Sequence[Drawn] = ()) -> Panel:
+    # The area is below the other lines, and the line above them.
+    area, mean = (Drawn(line.points, "mean depth", "s1", is_area=is_area) for is_area in (True, False))
+    return Panel("messages stored", [area, *extra, mean], height)
+
+
+def _age_panels(age: Line) -> list[Panel]:
+    if age.peak is None:
+        return []
+    divisor, unit = next((by, unit) for least, by, unit in _AGE_UNITS if age.peak[1] >= least)
+    title = "Age of the oldest ready message"
+    return [Panel(f"oldest ready, {unit}", [Drawn(age.points, title, "s3")], 58, divisor)]
+
+
+def _rate_panels(rates: Sequence[Line], height: int) -> list[Panel]:
+    drawn = [
+        Drawn(line.points, words.METRICS[line.metric], _RATE_STYLES[line.metric]) for line in rates if not line.is_empty
+    ]
+    return [Panel("messages a second", drawn, height)] if drawn else []
+
+
+def _rate_words(line: Line) -> str:
+    return words.line_words(line, words.METRICS[line.metric].capitalize())
+
+
+def _rate_names(rates: Sequence[Line]) -> list[tuple[str, str]]:
+    return [(_RATE_STYLES[line.metric], words.METRICS[line.metric]) for line in rates if not line.is_empty]
+
+
+def _table(table: Table, none: str) -> str:
+    if not table.rows:
+        return f"<p>{_text(none)}</p>" if none else ""
+    heads = "".join(
+        f'<th scope="col"{" class=right" if at in table.right else ""}>{_text(title)}</th>'
+        for at, title in enumerate(table.titles)
+    ).replace("class=right", 'class="right"')
+    rows = "\n".join(
+        f"<tr>{''.join(_cell(table, at, value) for at, value in enumerate(row))}</tr>" for row in table.rows
+    )
+    more = f"<p>{plural(table.left_out, 'more row')} left out.</p>" if table.left_out else ""
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="table"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>\n{rows}\n</tbody></table></div>{more}"
+    )
 
 
 def _cell(table: Table, at: int, value: str) -> str:
-    shown = f"<code>{_text(value)}</code>" if at in table.code else _text(value)
-    return f'<th scope="row">{shown}</th>' if at == 0 else f"<td{_right(table, at)}>{shown}</td>"
+    told = _name(value) if at in table.code else _text(value)
+    styles = [name for name, holds in (
+        ("right", at in table.right),
+        ("when", _MOMENT.match(value) is not None),
+        ("long", len(value) > _LONG and at not in table.code),
+    ) if holds]  # fmt: skip
+    style = f' class="{" ".join(styles)}"' if styles else ""
+    return f'<th scope="row"{style}>{told}</th>' if at == 0 else f"<td{style}>{told}</td>"
 
 
-def _right(table: Table, at: int) -> str:
-    return ' class="right"' if at in table.right else ""
+def _name(name: str) -> str:
+    """Return a name as code; a long one may be broken after its separators, and nowhere else."""
+    if len(name) < _BREAK_FROM:
+        return f"<code>{_text(name)}</code>"
+    # Separators are in no entity, so they are replaced in the escaped text.
+    return f"<code>{_BREAKS.sub(lambda found: f'{found[1]}<wbr/>', _text(name))}</code>"
 
 
 def _figure(picture: str, caption: str) -> str:
@@ -377,13 +288,7 @@ def _figure(picture: str, caption: str) -> str:
 
 def _legend(entries: Sequence[tuple[str, str]]) -> str:
     """Return the legend; classes are ours, names are untrusted text."""
-    return " ".join(
-        f'<span class="key"><i class="sample {_sample(style)}"></i>{_text(name)}</span>' for style, name in entries
-    )
-
-
-def _sample(style: str) -> str:
-    return f"v-{style}" if style in _KNOWN else style
+    return " ".join(f'<span class="key"><i class="sample {style}"></i>{_text(name)}</span>' for style, name in entries)
 
 
 def _list(sentences: Sequence[str]) -> str:
@@ -393,4 +298,9 @@ def _list(sentences: Sequence[str]) -> str:
 
 def _rich(sentence: str) -> str:
     """Return a sentence as HTML, with the names in it as code."""
-    return _text(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
+    told = _text(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
+    return _DATES.sub(lambda found: f'<span class="when">{found[0]}</span>', told)
+
+
+def _text(text: str) -> str:
+    return escape(text, quote=True)

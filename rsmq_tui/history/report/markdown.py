@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from rsmq_tui.charts import Series, sparklines
 from rsmq_tui.history.analysis.values import Line, TimeRange
 from rsmq_tui.history.report import words
-from rsmq_tui.history.report.words import Report, Section, Table
+from rsmq_tui.history.report.facts import Report, Section
+from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
 from rsmq_tui.monitor.text import plural
 
 _WIDTH = 64
@@ -19,25 +20,38 @@ _RUNS = re.compile(r"`+")
 
 def as_markdown(report: Report) -> str:
     """Return the report as Markdown that GitHub, GitLab and CommonMark render alike."""
-    first, *others = words.summary(report)
+    levels = service_levels(report)
     blocks = [
         f"# {escaped(words.title(report))}",
-        f"{escaped(words.range_words(report.span))} · {words.counts(report)}",
-        "## Summary",
-        rich(first),
-        _bullets(others),
-        "## Timeline",
-        _table(words.episodes_table(report)) or "No queue was in trouble in this time range.",
+        escaped(words.subtitle(report)),
+        _figures(report),
+        words.before(report),
+        "## The worst incidents",
+        _bullets(words.worst(report)),
+        *(_overview(levels) if levels else ()),
         "## All queues together" if not report.is_chosen else "## The queues together",
         _chart((("depth", report.depth), *_named(report.rates)), report.span),
+        words.fullest(report),
     ]
     for section in report.sections:
         blocks += _section(report, section)
     blocks.append(words.others(report))
-    for _, title, note, table, none in words.overviews(report):
-        blocks += [f"## {title}", escaped(note), _table(table) or escaped(none)]
+    for one in overviews(report):
+        blocks += _overview(one)
     blocks += ["## About this report", _bullets(words.about(report))]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _figures(report: Report) -> str:
+    rows = [
+        f"| **{escaped(one.value)}** | {escaped(one.label)} | {escaped(one.note)} | {escaped(one.before)} |"
+        for one in words.figures(report)
+    ]
+    return "\n".join(["| Value | What | | Before |", "| --- | --- | --- | --- |", *rows])
+
+
+def _overview(one: Overview) -> list[str]:
+    return [f"## {one.title}", escaped(one.note), _table(one.table) or escaped(one.none), _bullets(one.after)]
 
 
 def escaped(text: str) -> str:
@@ -69,13 +83,7 @@ def code(text: str, *, in_table: bool = False) -> str:
 
 def _section(report: Report, section: Section) -> list[str]:
     lines = (("depth", section.depth), ("oldest", section.age), *_named(section.rates))
-    told = [words.episode_sentence(report, episode) for episode in section.episodes[:10]]
-    return [
-        f"## Queue {code(report.name(section.facts.ref))}",
-        _bullets(told) or "This queue had no problems in this time range.",
-        _chart(lines, report.span),
-        _table(words.facts_table(section)),
-    ]
+    return [f"## Queue {code(report.name(section.ref))}", _chart(lines, report.span)]
 
 
 def _named(rates: Sequence[Line]) -> list[tuple[str, Line]]:

@@ -247,6 +247,8 @@ def _rows(preview: "Preview") -> list[tuple[str, str]]:
 def _why_nothing(preview: "Preview") -> str:
     if isinstance(preview.action, Undo):
         return "it is already undone."
+    if preview.elsewhere == 1:
+        return "the message has changed or left the queue since it was shown."
     if preview.elsewhere:
         return "the marked messages have changed or left the queue since they were shown."
     if kind_of(preview.ns).has_leases and preview.action.name in _OF_PROCESSING:

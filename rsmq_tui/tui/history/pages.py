@@ -162,7 +162,7 @@ def _ok_again(row: Incident, _: PastContext) -> Piece:
 
 INCIDENT_COLUMNS: tuple[Column[Incident, PastContext], ...] = (
     Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
-    Column("queue", "QUEUE", 10, _incident_name, most=26),
+    Column("queue", "QUEUE", 10, _incident_name, most=32),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
     Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
     Column("ok", "OK AGAIN", 11, _ok_again, drop=5, right=True),

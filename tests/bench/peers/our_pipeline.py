@@ -45,7 +45,7 @@ def main() -> None:
             for line in sys.stdin:
                 history, out = json.loads(line)
                 spent_s, begun_s = _spent_s(engine), time.perf_counter()
-                outcome = PipelineRun(Job(history, out), Path(folder), cast(Any, lambda _: lasting)).run()
+                outcome = PipelineRun(Job(history, out), Path(folder), cast(Any, lambda *_: lasting)).run()
                 told = {
                     "seconds": time.perf_counter() - begun_s,
                     "cpu_s": _spent_s(engine) - spent_s,

@@ -166,6 +166,7 @@ def scripted(out: Path, history: str = "/var/lib/history") -> Made:
         for hour in range(168):
             usual = {"metric": "depth", "hour_of_week": hour, "hours": 4, "median": 300.0, "mad": 20.0}
             made.add(schema.BASELINE, {**named(ref), **usual})
+        made.add(schema.VERDICT_RUNS, *_runs(ref))
     made.add(schema.EPISODES, *_episodes())
     made.add(schema.POISON, *_poison())
     made.add(schema.ADVICE, *_advice())
@@ -173,6 +174,25 @@ def scripted(out: Path, history: str = "/var/lib/history") -> Made:
     made.add(schema.ANOMALIES, *_anomalies())
     made.publish()
     return made
+
+
+def _runs(ref: QueueRef) -> list[dict[str, Any]]:
+    """A run for each hour, but for what nobody recorded; the first after that continues no other one."""
+    runs = []
+    for first_ms in range(START_MS, END_MS, HOUR_MS):
+        spans = [(first_ms, first_ms + HOUR_MS - 5_000, first_ms > START_MS)]
+        for from_ms, to_ms in (GAP, OUTAGE) if ref.place == PROD else ():
+            spans = [
+                part
+                for begin, end, continues in spans
+                for part in ((begin, min(end, from_ms - 5_000), continues), (max(begin, to_ms), end, begin > to_ms))
+                if part[0] <= part[1]
+            ]
+        runs += [
+            {**named(ref), "verdict": "ok", "first_ms": begin, "last_ms": end, "continues": continues}
+            for begin, end, continues in spans
+        ]
+    return runs
 
 
 def _episodes() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.report.words import Report, gather
+from rsmq_tui.history.report.facts import Report, gather
 from tests.history.analysis.made import DAY_MS, END_MS, scripted
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 # All that a page may consist of: nothing here runs or loads anything.
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "header", "section", "div"),
-    *("h1", "h2", "p", "ul", "li", "code", "span", "i", "figure", "figcaption"),
+    *("h1", "h2", "h3", "p", "ul", "li", "code", "span", "i", "wbr", "figure", "figcaption"),
     *("table", "thead", "tbody", "tr", "th", "td", "svg", "desc", "g", "path", "rect", "text"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "id", "class", "role", "tabindex", "scope"),
-    *("aria-labelledby", "aria-label", "viewBox", "d", "x", "y", "width", "height", "rx"),
+    *("aria-labelledby", "aria-label", "viewBox", "d", "x", "y", "width", "height", "rx", "textLength", "lengthAdjust"),
 }
 
 
@@ -54,7 +54,7 @@ def text_of(element: ET.Element) -> str:
 
 def section_of(root: ET.Element, id: str) -> ET.Element:
     """A section of the page."""
-    (found,) = (element for element in root.iter("section") if element.attrib["id"] == id)
+    (found,) = (element for element in root.iter("section") if element.attrib.get("id") == id)
     return found
 
 

@@ -1,19 +1,22 @@
 """What a report claims of all queues together, and of forecasts, holds for each queue and for its range."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.report.html import as_html
+from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown
-from rsmq_tui.history.report.words import Report, gather, summary
+from rsmq_tui.history.report.tables import overviews
+from rsmq_tui.history.report.words import END, NAME, fullest, worst
 from tests.history.analysis.made import (
     DAY_MS,
     EMAILS,
     END_MS,
     EU,
     ORDERS,
+    PROD,
     START_MS,
     WEBHOOKS,
     Made,
@@ -21,7 +24,6 @@ from tests.history.analysis.made import (
     episode,
     named,
 )
-from tests.history.report.reading import parsed, section_of, text_of
 
 HOUR = TimeRange(START_MS, START_MS + 3_600_000)
 
@@ -47,13 +49,13 @@ def test_together_is_never_less_than_what_one_queue_held(tmp_path: Path) -> None
     report = of(Made(tmp_path), {ORDERS: {7: 1000.0}, EMAILS: {300: 400.0}})
     assert report.fullest is not None
     assert report.fullest == (START_MS + 70_000, 1000.0, 1000.0)
-    assert "The total depth peaked at 2031-05-14 00:01: about 1,000 messages." in summary(report)[0]
+    assert "The total depth peaked at 2031-05-14 00:01: about 1,000 messages." in fullest(report)
 
 
 def test_peaks_of_one_moment_may_add_up(tmp_path: Path) -> None:
     report = of(Made(tmp_path), {ORDERS: {7: 1000.0}, EMAILS: {7: 400.0}})
     assert report.fullest == (START_MS + 70_000, 1000.0, 1400.0)
-    assert "at 2031-05-14 00:01: between 1,000 and 1,400 messages." in summary(report)[0]
+    assert "at 2031-05-14 00:01: between 1,000 and 1,400 messages." in fullest(report)
 
 
 def test_a_place_that_was_not_polled_hides_no_peak_of_another(tmp_path: Path) -> None:
@@ -85,11 +87,48 @@ def test_an_episode_within_the_range_counts_where_its_roll_up_is_lost(tmp_path: 
     assert report.fullest.least == 9_000
 
 
-def test_forecasts_of_another_time_say_so(tmp_path: Path, analysis_folder: Path) -> None:
-    told = "Forecasts are made at 2031-05-17 23:00, which may be later than the range of this report"
-    report = gather(Analysis(analysis_folder), TimeRange(START_MS, START_MS + DAY_MS))
-    assert told in text_of(section_of(parsed(as_html(report)), "forecasts"))
-    assert told in as_markdown(report)
-    assert "| As of |" in as_markdown(report)
-    later = gather(Analysis(analysis_folder), TimeRange(END_MS - DAY_MS, END_MS))
-    assert told not in as_markdown(later)
+def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -> None:
+    """The last hours of an incident, the first of another, and minutes that begin before the range."""
+    analysis = Analysis(analysis_folder)
+    day = END_MS - DAY_MS
+    span = TimeRange(day + 16 * 3_600_000 + 30_500, day + 20 * 3_600_000 + 600_000)
+    report = gather(analysis, span)
+    for line in (report.depth, *report.rates, *(section.depth for section in report.sections)):
+        assert line.points
+        assert all(span.from_ms <= at_ms and at_ms + line.step_ms <= span.to_ms for at_ms, _ in line.points)
+    assert [(one.queue, one.within(span)) for one in report.incidents] == [
+        ("orders", day + 18 * 3_600_000 - span.from_ms),
+        ("emails", 600_000),
+    ]
+    assert report.figures.trouble_ms == 18 * 3_600_000 + day - span.from_ms + 600_000
+    # Its peak was at 16:00, its depth and its messages are those of the whole incident, and it recovered at 18:30.
+    assert worst(report) == [
+        f"{NAME}emails · prod{END} was stalled from 2031-05-17 20:00 to the end of the range, for 10m.",
+        f"{NAME}orders · prod{END} was growing when the range began, for 1h 59m of it, until 2031-05-17 18:00.",
+    ]
+    assert [row[5:] for row in overviews(report)[0].table.rows] == [("–", "–", "it reaches beyond the range")] * 2
+    assert report.fullest is not None
+    assert span.from_ms <= report.fullest.at_ms
+    assert (report.forecasts, report.poison) == ((), ())
+    assert all(span.from_ms <= one.bucket_ms and one.bucket_ms + 3_600_000 <= span.to_ms for one in report.anomalies)
+    assert "38,400" not in as_markdown(report)
+
+
+def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
+    """A queue that is in trouble from then on is an incident of its own time; so is one that began before the range."""
+    made = Made(tmp_path)
+    at: Callable[[int], int] = lambda minute: START_MS + minute * 60_000  # noqa: E731
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": at(1440), "samples": 10})
+    for first, last in ((0, 10), (100, 105)):
+        made.add("episodes", episode(PROD, None, "down", at(first), at(last), affected=None, peak_depth=None))
+    made.add("episodes", episode(PROD, "orders", "stalled", at(10), at(90)))
+    made.add("episodes", episode(PROD, "orders", "stalled", at(105), at(1440), ended="open", recovered_ms=None))
+    made.publish()
+    whole = gather(Analysis(tmp_path), TimeRange(at(0), at(1440)))
+    assert [(one.queue, one.length_ms // 60_000) for one in whole.heads] == [(None, 10), (None, 5)]
+    assert [(one.queue, one.length_ms // 60_000) for one in whole.incidents] == [
+        (None, 10), ("orders", 80), (None, 5), ("orders", 1335),
+    ]  # fmt: skip
+    later = gather(Analysis(tmp_path), TimeRange(at(50), at(99)))
+    assert [(one.queue, one.head_id) for one in later.heads] == [("orders", None)]
+    assert (later.figures.incidents, later.figures.outages) == (1, 0)

@@ -1,13 +1,14 @@
 """The HTML page: what it tells, for eyes and for ears, and that no name can break out of it."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
-from rsmq_tui.history.report.words import Report, gather
 from tests.history.analysis.made import (
     DAY_MS,
     END_MS,
@@ -31,23 +32,38 @@ EVIL = (
 DAY = TimeRange(START_MS, START_MS + DAY_MS)
 
 
-def test_the_summary_says_what_when_how_long_how_bad_and_whether_it_is_over(report: Report) -> None:
-    told = text_of(section_of(parsed(as_html(report)), "summary"))
-    assert "3 of 4 queues were in trouble, in 4 episodes; 1 outage of a server lasted 20m in total" in told
-    assert "The total depth peaked at 2031-05-17 16:00: between 50,128 and 50,323 messages." in told
-    assert (
-        "orders · prod rsmq was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00: arrivals exceeded "
-        "deletes by 2.6/s for 4h 0m. Its depth reached 38,400 messages, 37,900 of them ready (2031-05-17 16:00). "
-        "The oldest ready message was 2h 14m old. 151,200 messages were affected. It was ok again 30m later."
-    ) in told
-    assert "invoices · prod rsmq was poisoned since 2031-05-17 22:00, and still was at the end of the history" in told
-    assert "all of prod rsmq was down for 20m" in told
-    assert "3 messages of 1 queue were received too often; 2 of them were still there" in told
-    # The worst first.
-    assert told.index("was down") < told.index("was stalled") < told.index("was growing") < told.index("was aged")
+def figures_of(root: ET.Element) -> dict[str, list[str]]:
+    """The figures of the first page: by what they are, the value and the notes."""
+    tiles = [element for element in section_of(root, "figures").iter("div") if element.attrib.get("class") == "figure"]
+    told = [[text_of(line) for line in tile] for tile in tiles]
+    return {what: rest for what, *rest in told}
 
 
-def test_the_timeline_has_a_bar_and_a_row_for_each_episode(report: Report) -> None:
+def test_the_first_page_has_five_figures_and_those_of_the_time_before(report: Report) -> None:
+    assert figures_of(parsed(as_html(report))) == {
+        "Availability": ["99.30 %", "of servers; 1 outage, 20m", "before: 100 %"],
+        "Incidents": ["5", "3 of 4 queues had one", "before: 1"],
+        "Time in trouble": ["7h 49m", "32.6 % of the time, at least one queue", "before: 1h 0m"],
+        "Time to recovery": ["30m / 4h 30m", "median and 95th percentile of 4", "before: –"],
+        "Messages late": ["66,030", "about; waited longer than 10m", "before: 0"],
+    }
+
+
+def test_a_sentence_for_each_of_the_worst_three_says_what_when_how_bad_and_whether_it_is_over(report: Report) -> None:
+    told = [text_of(item) for item in section_of(parsed(as_html(report)), "worst").iter("li")]
+    assert told == [
+        "all of prod was down for 20m, from 2031-05-17 10:00 to 2031-05-17 10:20: connection refused. Then it was ok "
+        "again.",
+        "emails · prod was stalled for 1h 0m, from 2031-05-17 20:00 to 2031-05-17 21:00: 3,020 messages were ready, "
+        "and nobody received any for 1h 0m. Its depth reached 276 messages. 216 messages were affected. Then it was ok "
+        "again.",
+        "orders · prod was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00: arrivals exceeded deletes by "
+        "2.6/s for 4h 0m. Its depth reached 38,400 messages. 151,200 messages were affected. It was ok again 30m "
+        "later.",
+    ]
+
+
+def test_the_timeline_has_a_row_for_each_queue_and_a_letter_for_each_verdict(report: Report) -> None:
     section = section_of(parsed(as_html(report)), "timeline")
     (picture,) = section.iter("svg")
     bars = [bar for bar in picture.iter("rect") if "bar" in bar.attrib["class"]]
@@ -55,53 +71,67 @@ def test_the_timeline_has_a_bar_and_a_row_for_each_episode(report: Report) -> No
         "bar v-aged", "bar v-down", "bar v-growing", "bar v-poisoned", "bar v-stalled",
     ]  # fmt: skip
     growing = next(bar for bar in bars if "growing" in bar.attrib["class"])
-    assert growing.findtext("title") == "▲ growing 2031-05-17 14:00, 4h 0m"
-    width = (760 - 22 - 180) * 4 / 24
-    assert float(growing.attrib["width"]) == pytest.approx(width, abs=0.2)
-    titles, *rows = rows_of(section)
-    assert titles[:4] == ["Began", "What", "Verdict", "Lasted"]
-    assert [row[2] for row in rows] == ["◷ aged", "✗ down", "▲ growing", "■ stalled", "☣ poisoned"]
-    assert rows[2] == [
-        "2031-05-17 14:00", "orders · prod rsmq", "▲ growing", "4h 0m", "2031-05-17 18:30", "38,400", "2h 14m",
-        "151,200", "arrivals exceeded deletes by 2.6/s for 4h 0m",
+    assert growing.findtext("title") == "G growing 2031-05-17 14:00, 4h 0m"
+    assert float(growing.attrib["width"]) == pytest.approx((960 - 236 - 124) * 4 / 24, abs=0.2)
+    texts = [text.text for text in picture.iter("text") if text.attrib.get("class") != "tick"]
+    assert texts == [
+        "prod", "the server", "20m · D", "emails", "A", "S", "1h 30m · S A", "orders", "G", "4h 0m · G",
+        "invoices", "P", "1h 59m · P",
     ]  # fmt: skip
-    assert rows[4][3:5] == ["more than 1h 59m", "ongoing"]
+    assert [text_of(key) for key in section.iter("span")] == ["Ddown", "Sstalled", "Ggrowing", "Ppoisoned", "Aaged"]
 
 
-def test_each_queue_in_trouble_has_its_section_the_worst_first(report: Report) -> None:
+def test_each_queue_in_trouble_has_a_card_the_worst_first(report: Report) -> None:
     root = parsed(as_html(report))
-    heads = [text_of(section[0]) for section in root.iter("section") if section.attrib["id"].startswith("queue-")]
-    assert heads == ["Queue emails · prod rsmq", "Queue orders · prod rsmq", "Queue invoices · prod rsmq"]
-    orders = section_of(root, "queue-2")
-    titles = [picture.findtext("title") for picture in orders.iter("svg")]
-    assert titles == ["Depth of orders · prod rsmq", "Age of the oldest ready message", "Messages a second"]
-    described = next(orders.iter("svg")).findtext("desc") or ""
+    cards = [section for section in root.iter("section") if section.attrib["id"].startswith("queue-")]
+    assert [(text_of(card[0]), text_of(card[1])) for card in cards] == [
+        ("emails · prod", "S stalled, A aged: 1h 30m"),
+        ("orders · prod", "G growing: 4h 0m"),
+        ("invoices · prod", "P poisoned: 1h 59m"),
+    ]
+    (picture,) = cards[1].iter("svg")
+    labels = [text.text for text in picture.iter("text") if text.attrib.get("class") == "label"]
+    assert labels == ["messages stored", "oldest ready, min", "messages a second"]
+    described = picture.findtext("desc") or ""
     assert "Depth between 160 and 38,560, highest at 2031-05-17 16:00, 160 at the end. There is 1 gap" in described
-    facts = {row[0]: row[1:] for row in rows_of(orders)}
-    assert facts["Depth"] == ["160", "3,568", "38,560", "160", "2031-05-17 16:00"]
-    assert facts["Arrivals"] == ["4.0/s", "15.5/s", "27.0/s", "27.0/s", "2031-05-17 23:00"]
+    assert "Arrivals between 4.0/s and 27.0/s, highest at 2031-05-17 23:00" in described
 
 
 def test_a_gap_is_no_line_in_the_picture(report: Report) -> None:
     orders = section_of(parsed(as_html(report)), "queue-2")
-    (mean,) = (line for line in next(orders.iter("svg")).iter("path") if line.attrib["class"] == "line s1")
-    assert mean.attrib["d"].count("M") == 2
+    lines = [line for line in next(orders.iter("svg")).iter("path") if line.attrib["class"] == "line s1"]
+    assert lines[0].attrib["d"].count("M") == 2
 
 
-def test_the_tables_tell_poison_advice_forecasts_and_unusual_hours(report: Report) -> None:
+def test_the_tables_tell_incidents_queues_poison_advice_forecasts_and_unusual_hours(report: Report) -> None:
     root = parsed(as_html(report))
+    assert rows_of(section_of(root, "incidents"))[3] == [
+        "05-17 14:00", "orders · prod", "G growing", "4h 0m", "05-17 18:30", "38,400", "151,200",
+        "arrivals exceeded deletes by 2.6/s for 4h 0m",
+    ]  # fmt: skip
+    assert rows_of(section_of(root, "incidents"))[5][3:5] == ["1h 59m or more", "ongoing"]
+    assert rows_of(section_of(root, "queues"))[1] == [
+        "orders · prod", "1", "4h 0m", "3,568", "50,128", "16m", "15.5", "14.5", "66,030",
+    ]  # fmt: skip
     assert rows_of(section_of(root, "poison"))[1] == [
-        "invoices · prod rsmq", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g", "11 times", "2031-05-17 19:00",
-        "2031-05-17 20:00", "2031-05-17 22:00", "214 B", "gone",
+        "invoices · prod", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g", "11 times", "05-17 22:00", "05-17 19:00", "214 B",
+        "gone",
     ]  # fmt: skip
-    assert rows_of(section_of(root, "advice"))[1][:6] == [
-        "invoices · prod rsmq", "30 s", "90 s", "24.0 %", "1m 24s", "410",
-    ]  # fmt: skip
-    assert rows_of(section_of(root, "forecasts"))[1][1:6] == [
-        "depth", "2031-05-17 23:00", "1,400", "10,000", "2031-05-18 07:00",
-    ]  # fmt: skip
-    assert "not of the time of this report" not in text_of(root)
+    assert rows_of(section_of(root, "advice"))[1][:6] == ["invoices · prod", "30 s", "90 s", "24.0 %", "1m 24s", "410"]
+    assert rows_of(section_of(root, "forecasts"))[1:] == [
+        [
+            "orders · prod",
+            "depth",
+            "05-17 23:00",
+            "1,400",
+            "10,000",
+            "05-18 07:00",
+            "at +0.3/s it reaches 10,000 in 8h 0m",
+        ]
+    ]
     assert [row[5] for row in rows_of(section_of(root, "unusual"))[1:]] == ["+21.0", "+9.5", "-7.1"]
+    assert "The total depth peaked at 2031-05-17 16:00: between 50,128 and 50,323 messages." in text_of(root)
+    assert "3 messages of 1 queue were received too often; 2 of them were still there" in text_of(root)
     assert "/var/lib/history" in text_of(section_of(root, "about"))
 
 
@@ -109,10 +139,27 @@ def test_some_queues_alone_can_be_told_of(analysis_folder: Path) -> None:
     told = gather(Analysis(analysis_folder), TimeRange(START_MS, END_MS), [WEBHOOKS], title="A quiet <week>")
     root = parsed(as_html(told))
     assert root.findtext("head/title") == "A quiet <week>"
-    assert "none of 1 queue was in trouble" in text_of(section_of(root, "summary"))
-    assert text_of(section_of(root, "queue-1")[0]) == "Queue webhooks"
-    assert "This queue had no problems" in text_of(section_of(root, "queue-1"))
+    assert text_of(section_of(root, "queue-1")) == "webhooksno trouble"
+    assert "No queue was in trouble in this time range." in text_of(section_of(root, "timeline"))
     assert "orders" not in text_of(root)
+
+
+def test_long_names_are_told_in_full_and_broken_at_separators_only(tmp_path: Path) -> None:
+    names = ["tenant-4711.orders.eu-central-1:invoices-and-refunds", "x" * 160]
+    made = Made(tmp_path)
+    for name in names:
+        ref = QueueRef(*PROD, name)
+        made.add("queues", {**named(ref), "first_ms": START_MS, "last_ms": START_MS + DAY_MS})
+        made.add("episodes", episode(PROD, name, "aged", START_MS, START_MS + HOUR_MS))
+    made.publish()
+    root = parsed(as_html(gather(Analysis(tmp_path), DAY)))
+    drawn = {text.text: text for text in root.iter("text") if text.attrib.get("class") == "name"}
+    assert set(drawn) == set(names)
+    # In narrower letters, but whole.
+    assert "textLength" in drawn[names[1]].attrib
+    cells = [cell for cell in root.iter("code") if text_of(cell) == names[0]]
+    assert len(cells) == 3
+    assert [(cell.text, cell[0].tail) for cell in cells] == [("tenant-", "4711.")] * 3
 
 
 def test_a_page_needs_nothing_from_anywhere_and_runs_nothing(report: Report) -> None:
@@ -171,8 +218,7 @@ def test_damaged_numbers_do_not_keep_a_report_from_being_written(tmp_path: Path)
 def test_an_empty_analysis_makes_a_page_that_says_so(tmp_path: Path) -> None:
     Made(tmp_path).publish()
     root = parsed(as_html(gather(Analysis(tmp_path), DAY)))
-    assert "The analysis contains no queues." in text_of(section_of(root, "summary"))
-    assert "No queue was in trouble" in text_of(section_of(root, "timeline"))
+    assert "The analysis contains no queues." in text_of(section_of(root, "timeline"))
 
 
 def test_what_is_too_much_is_counted(tmp_path: Path) -> None:
@@ -185,6 +231,5 @@ def test_what_is_too_much_is_counted(tmp_path: Path) -> None:
     root = parsed(as_html(gather(Analysis(tmp_path), DAY)))
     told = text_of(root)
     assert "10 more queues in trouble" in told
-    assert "258 more episodes are in the timeline." in told
-    assert "70 more rows left out." in told
+    assert "6 more queues in the table of incidents." in told
     assert len([section for section in root.iter("section") if section.attrib["id"].startswith("queue-")]) == 20

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown, code, escaped
-from rsmq_tui.history.report.words import Report, gather
 from tests.history.report.test_html import DAY, _hostile
 
 HOSTILE = (
@@ -36,18 +36,19 @@ def _text(element: ET.Element) -> str:
 def test_it_tells_what_the_page_tells(report: Report) -> None:
     root = _rendered(as_markdown(report))
     assert _tags(root) == {
-        "div", "h1", "h2", "p", "ul", "li", "code", "pre", "table", "thead", "tbody", "tr", "th", "td",
+        "div", "h1", "h2", "p", "ul", "li", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "strong",
     }  # fmt: skip
     assert [_text(head) for head in root.iter("h2")] == [
-        "Summary", "Timeline", "All queues together", "Queue emails · prod rsmq", "Queue orders · prod rsmq",
-        "Queue invoices · prod rsmq", "Queues", "Poison messages", "Visibility timeouts", "Forecasts", "Unusual hours",
-        "About this report",
+        "The worst incidents", "All queues together", "Queue emails · prod", "Queue orders · prod",
+        "Queue invoices · prod", "Incidents", "Queues", "Poison messages", "Visibility timeouts", "Forecasts",
+        "Unusual hours", "About this report",
     ]  # fmt: skip
     told = _text(root)
-    assert "orders · prod rsmq was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00" in told
-    first = next(root.iter("table"))
-    assert [_text(row[2]) for row in first.iter("tr")][1:] == [
-        "◷ aged", "✗ down", "▲ growing", "■ stalled", "☣ poisoned",
+    assert "orders · prod was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00" in told
+    figures, incidents, *_ = root.iter("table")
+    assert [_text(row[0]) for row in figures.iter("tr")][1:] == ["99.30 %", "5", "7h 49m", "30m / 4h 30m", "66,030"]
+    assert [_text(row[2]) for row in incidents.iter("tr")][1:] == [
+        "A aged", "D down", "G growing", "S stalled", "P poisoned",
     ]  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert not any(character in markdown for character in "\u202e\u2066\x1b\x02\x03\x00")
     root = _rendered(markdown)
     assert _tags(root) <= {
-        "div", "h1", "h2", "p", "ul", "li", "code", "pre", "table", "thead", "tbody", "tr", "th", "td",
+        "div", "h1", "h2", "p", "ul", "li", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "strong",
     }  # fmt: skip
     for table in root.iter("table"):
         assert len({len(list(row)) for row in table.iter("tr")}) == 1

@@ -43,7 +43,8 @@ def test_every_table_is_what_another_engine_makes_of_the_samples_at_once_and_som
         found = rows_of(at_once[table])
         reference.assert_same(found, in_order(expected[table]))
         first, *others = (tables[table] for tables in parts)
-        reference.assert_same(rows_of(reduce(DataFrame.union, others, first)), found)
+        # To the last digit: a run over the same history gives the same tables, however its hours are dealt out.
+        assert rows_of(reduce(DataFrame.union, others, first)) == found
     assert rows_of(episodes_of(at_once[VERDICT_RUNS]).drop("cause")) == in_order(
         reference.episodes(expected[VERDICT_RUNS])
     )

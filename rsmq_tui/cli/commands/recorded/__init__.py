@@ -4,7 +4,9 @@ history   `rsmq-tui history`: the history screen alone, without a server
 pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
 record    `rsmq-tui record`: record every poll until it is stopped
 replay    `rsmq-tui replay`: the dashboard on a history
-report    `rsmq-tui report`: a post-mortem of a time range, as HTML or Markdown
+report    `rsmq-tui report`: a report of a time range, as HTML or Markdown
+slo       `rsmq-tui slo`: how service level objectives were kept
+sql       `rsmq-tui sql`: query an analysis and its history with SQL
 """
 
 from importlib.util import find_spec

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,7 @@ def _run(options: Options) -> int:
     runner = PipelineRun(
         Job(options.history, options.out, settings, options.full),
         state,
-        lambda label: open_engine(spark, state, label),
+        lambda label, is_small: open_engine(replace(spark, is_small=is_small), state, label),
         progress=progress,
         stop=stop,
     )
@@ -403,4 +404,47 @@ def _generate(options: Options) -> int:
     messages = f", {plural(done.messages, 'message')}" if done.messages else ""
     kept = f"; {plural(done.kept, 'file')} {'was' if done.kept == 1 else 'were'} there" if done.kept else ""
     say(f"{printable(generator.label)}: {plural(done.rows, 'row')}{messages}, {size(done.bytes)} made{kept}")
+    return 0
+
+
+_COMPACT_NOTES = """\
+A recorder seals a file about every ten minutes. Compaction joins the files of one recorder and day, up to 250,000 rows
+each, so that listing and opening them takes less time. The rows stay the same, and the pipeline does not compute them
+again. It may be stopped at any time, and run while others record and read; today and yesterday are left alone."""
+
+
+@command.command(
+    "compact",
+    help="join the many small files of past days of a history",
+    notes=_COMPACT_NOTES,
+    statuses={0: "done", 2: "a usage error, or the history cannot be read or written"},
+)
+@option("--history DIR", "the history that `rsmq-tui record` wrote", folder, required=True)
+@json_option
+def _compact(options: Options) -> int:
+    """Compact a history and return the exit status; raises ``UsageError``."""
+    require_packages("pipeline compact")
+    from rsmq_tui.history.compaction import compact  # noqa: PLC0415 - its packages are there
+    from rsmq_tui.history.reading import History  # noqa: PLC0415
+    from rsmq_tui.history.store import day_of, open_store  # noqa: PLC0415
+
+    before_day = day_of(round(time.time() * 1000) - DAY_MS)
+    days, before, after, line = 0, 0, 0, ProgressLine()
+    try:
+        # This raises an error with a sentence if it is not a history.
+        History(options.history, state=state_folder())
+        store, scratch = open_store(options.history, state_folder())
+        scratch.mkdir(parents=True, exist_ok=True)
+        for day, done in compact(store, before_day, scratch):
+            days, before, after = days + 1, before + done.before, after + done.after
+            if not wants_json(options):
+                line.show(f"{day}: {plural(done.before, 'file')}, now {count(done.after)}")
+    except (HistoryError, OSError) as error:
+        raise UsageError(printable(str(error))) from error
+    finally:
+        line.clear()
+    if wants_json(options):
+        fields_json(history=store.label, days=days, files_before=before, files=after)
+    else:
+        print_words(f"{store.label}: {plural(before, 'file')} of {plural(days, 'day')}, now {count(after)}")
     return 0

@@ -12,9 +12,10 @@ import click
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.commands.recorded.history import analysis_of
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
+from rsmq_tui.cli.servers import config_of
 from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import plural, printable, size
@@ -22,6 +23,7 @@ from rsmq_tui.monitor.text import plural, printable, size
 if TYPE_CHECKING:
     from rsmq_tui.history.analysis.reading import Analysis
     from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+    from rsmq_tui.history.report.slo import Objectives
 
 _NAMED_MAX = 10
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
@@ -52,17 +54,19 @@ last day. The HTML is a single file that needs no network: mail it, print it, or
 @option("--to T", "end of the range", name="to_text")
 @option("--queue QUEUE", "only this queue; may be repeated", name="queues", multiple=True)
 @option("--title TEXT", "title of the report")
+@config
 def command(options: Options) -> int:
     """Write the file and return the exit status; raises ``UsageError``."""
     path = Path(options.out)
     kind = path.suffix.lower()
     if kind not in (*_HTML, *_MARKDOWN):
         raise UsageError(f"{printable(options.out, 100)} must end in .html or .md")
-    analysis = _opened(analysis_of(options.analysis))
-    from rsmq_tui.history.report.words import gather  # noqa: PLC0415 - its packages are there
+    analysis = opened(analysis_of(options.analysis), "a report")
+    from rsmq_tui.history.report.facts import gather  # noqa: PLC0415 - its packages are there
 
-    span = _span(options, analysis)
-    report = gather(analysis, span, _queues(options.queues, analysis), title=options.title)
+    span = _span(options, whole_of(analysis))
+    queues = chosen_queues(options.queues, analysis)
+    report = gather(analysis, span, queues, title=options.title, objectives=objectives_of(options))
     if kind in _HTML:
         from rsmq_tui.history.report.html import as_html  # noqa: PLC0415
 
@@ -74,15 +78,16 @@ def command(options: Options) -> int:
     # A name may hold what no file can.
     written = text.encode("utf-8", "replace")
     _write(path, written)
-    said = f"{plural(len(report.episodes), 'episode')} of {plural(len(report.queues), 'queue')}"
+    said = f"{plural(len(report.heads), 'incident')} of {plural(len(report.queues), 'queue')}"
     say(f"{options.out}: {said}, {size(len(written))}")
     for problem in analysis.problems:
         say(problem)
     return EXIT_FAILED if analysis.left_out else 0
 
 
-def _opened(out: str) -> "Analysis":
-    require_packages("a report")
+def opened(out: str, what: str) -> "Analysis":
+    """Open an analysis, for ``what`` needs it; raises ``UsageError``."""
+    require_packages(what)
     from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages are there
 
     try:
@@ -91,14 +96,19 @@ def _opened(out: str) -> "Analysis":
         raise UsageError(printable(str(error))) from error
 
 
-def _span(options: Options, analysis: "Analysis") -> "TimeRange":
-    from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
-
+def whole_of(analysis: "Analysis") -> "TimeRange":
+    """Return the time that an analysis covers; raises ``UsageError`` if there is nothing in it."""
     whole = analysis.span()
     if whole is None and analysis.left_out:
         raise UsageError(printable(analysis.left_out[0]))
     if whole is None:
         raise UsageError(f"{printable(analysis.label)} is empty: record a history, then run the pipeline")
+    return whole
+
+
+def _span(options: Options, whole: "TimeRange") -> "TimeRange":
+    from rsmq_tui.history.analysis.values import TimeRange  # noqa: PLC0415
+
     try:
         to_ms = whole.to_ms
         if options.from_text is None:
@@ -118,7 +128,8 @@ def _span(options: Options, analysis: "Analysis") -> "TimeRange":
     return TimeRange(from_ms, to_ms)
 
 
-def _queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef] | None":
+def chosen_queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef] | None":
+    """Return the queues of these names, None for all if there are no names; raises ``UsageError``."""
     if not names:
         return None
     refs = [facts.ref for facts in analysis.queues()]
@@ -129,6 +140,12 @@ def _queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef] | Non
             more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
             raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}{more}")
     return [ref for ref in refs if ref.queue in names]
+
+
+def objectives_of(options: Options) -> "Objectives":
+    """Return what finds the objectives of a profile: those of [defaults] for a name that is not in the file."""
+    found = config_of(options)
+    return lambda profile: () if found is None else found.profiles.get(profile, found.watched).slo
 
 
 def _write(path: Path, text: bytes) -> None:

@@ -1,0 +1,92 @@
+"""`rsmq-tui sql`: queries an analysis, and its history, with DuckDB."""
+
+import shutil
+from itertools import islice
+from math import isfinite
+from typing import Any
+
+import click
+
+from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded.history import analysis_of
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, json_option
+from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options, option, positive
+from rsmq_tui.files import state_folder
+from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.text import UNKNOWN, plural, printable
+
+_WIDTH_MAX = 60
+_NOTES = """\
+The tables are those of the analysis, as `rsmq-tui help sql` lists them, and samples and messages of its history. A
+query sees one complete run of the pipeline. utc(ms) makes a timestamp. It needs pip install 'rsmq-tui[sql]', which
+installs DuckDB; the query is run by DuckDB and may use all of its SQL, also to write files."""
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=(
+        "'select queue, verdict, utc(start_ms) from episodes order by start_ms' --analysis analysis",
+        "'select day, sum(arrivals) from rollup_1h group by day order by day' --json",
+    ),
+    statuses={0: "done", 2: "a usage error, a query that failed, or no such analysis"},
+)
+@click.argument("query", metavar="QUERY", help="the query")
+@option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
+@option("--history DIR", "the history of samples and messages (default: the one that the analysis names)")
+@option("--limit N", "print at most N rows", positive, default="1000")
+@json_option
+def command(options: Options) -> int:
+    """Print the rows and return the exit status; raises ``UsageError``."""
+    require_packages("sql")
+    out = analysis_of(options.analysis)
+    from rsmq_tui.history.analysis.sql import Database, SqlError, is_installed  # noqa: PLC0415 - its packages are there
+
+    if not is_installed():
+        raise UsageError("sql needs the packages of the extra `sql`: pip install 'rsmq-tui[sql]'")
+    try:
+        columns, found = Database(out, options.history, state_folder()).query(options.query)
+        rows = list(islice(found, options.limit + 1))
+    except (SqlError, HistoryError) as error:
+        raise UsageError(printable(str(error))) from error
+    has_more = len(rows) > options.limit
+    if wants_json(options):
+        for row in rows[: options.limit]:
+            print_json(dict(zip(columns, map(_plain, row), strict=True)))
+    elif rows:
+        _print_table(columns, [[_words(value) for value in row] for row in rows[: options.limit]])
+    if has_more:
+        say(f"only the first {plural(options.limit, 'row')}: --limit prints more")
+    return 0
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    heads = [printable(name) for name in columns]
+    widths = [
+        min(_WIDTH_MAX, max(map(cells, [head, *(row[place] for row in rows)]))) for place, head in enumerate(heads)
+    ]
+    is_wide = sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns
+    table = Table(*(Column(head, width) for head, width in zip(heads, widths, strict=True)), wide=is_wide)
+    for row in rows:
+        table.print(*row)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, bytes):
+        return plural(len(value), "byte")
+    return UNKNOWN if value is None else printable(str(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: of other types, its text; no number that is not finite."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,0 +1,478 @@
+"""The data of a report: what is true of its range, and of nothing outside of it.
+
+Lines consist of the buckets of roll-ups that lie wholly in the range. Incidents that reach beyond it count with the
+time in it; their causes and peaks are only known for the whole.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rsmq_tui.history.analysis.incidents import severity
+from rsmq_tui.history.analysis.reading import Analysis
+from rsmq_tui.history.analysis.values import (
+    AGE,
+    DOWN,
+    Advice,
+    Anomaly,
+    Band,
+    Episode,
+    Forecast,
+    HeatMap,
+    Incident,
+    Line,
+    Poison,
+    QueueRef,
+    TimeRange,
+)
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
+from rsmq_tui.history.names import Place
+from rsmq_tui.history.report import slo
+from rsmq_tui.history.report.slo import Level, Measured, Objectives, Server, ServiceLevels, Use, Watched, sums_by_queue
+from rsmq_tui.monitor import Thresholds
+from rsmq_tui.monitor.slo import AGE as AGE_P99
+from rsmq_tui.monitor.slo import Objective
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.kinds import kind_of
+
+RATES = ("arrivals_s", "deletes_s", "receives_s")
+LATE_MS = Thresholds().aged_ms
+"""A message is late if it waited longer; for a queue with an objective of the age, longer than that."""
+# The points of a line, for a chart of about 700 units.
+_POINTS = 400
+_NAME_MAX = 200
+# The heat map is by weekday for longer ranges, and left out for shorter ones.
+_HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
+_USES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a range: ``recoveries_ms`` is sorted, ``late`` is None if nothing is known of received messages.
+
+    ``trouble_ms`` is the time in which at least one queue or server was in an incident.
+    """
+
+    answering: Measured
+    outages: int
+    incidents: int
+    queues: int
+    trouble_ms: int
+    recoveries_ms: tuple[int, ...]
+    late: float | None
+
+    def recovery_ms(self, percent: int) -> int | None:
+        """Return a percentile of the times to recovery, by nearest rank."""
+        known = self.recoveries_ms
+        return known[ceil(len(known) * percent / 100) - 1] if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSums:
+    """A queue in the range: ``arrivals_s`` and ``deletes_s`` are means; None where nothing is known."""
+
+    ref: QueueRef
+    incidents: int
+    trouble_ms: int
+    depth_mean: float | None
+    depth_max: float | None
+    age_max_ms: float | None
+    arrivals_s: float | None
+    deletes_s: float | None
+    late: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The charts of one queue, and its incidents in the range."""
+
+    ref: QueueRef
+    incidents: tuple[Incident, ...]
+    depth: Line
+    p95: Line
+    usual: Band
+    age: Line
+    rates: tuple[Line, ...]
+
+
+class Fullest(NamedTuple):
+    """The time of the highest total depth, and its bounds: roll-ups have the exact maximum only for each queue."""
+
+    at_ms: int
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The data of a report. ``sections`` are of the queues in trouble, or of the chosen ones.
+
+    ``before`` is the range of the same length before, with its figures; both are None if it was not recorded.
+    ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
+    what names of queues need to be understood: nothing, a server, a namespace or both.
+    """
+
+    title: str | None
+    label: str
+    history: str
+    made_ms: int
+    problems: tuple[str, ...]
+    span: TimeRange
+    whole: TimeRange
+    is_chosen: bool
+    labels: Mapping[Place, str]
+    figures: Figures
+    before: TimeRange | None
+    figures_before: Figures | None
+    has_targets: bool
+    queues: tuple[QueueSums, ...]
+    incidents: tuple[Incident, ...]
+    outages: Mapping[Server, Sequence[slo.Span]]
+    levels: tuple[Level, ...]
+    uses: Mapping[Level, tuple[Use, ...]]
+    depth: Line
+    fullest: Fullest | None
+    rates: tuple[Line, ...]
+    heat: HeatMap | None
+    sections: tuple[Section, ...]
+    others: int
+    poison: tuple[Poison, ...]
+    advice: tuple[Advice, ...]
+    forecasts: tuple[Forecast, ...]
+    anomalies: tuple[Anomaly, ...]
+
+    @property
+    def heads(self) -> tuple[Incident, ...]:
+        """The incidents that count: those that belong to no other one."""
+        return tuple(one for one in self.incidents if one.head_id is None)
+
+    def name(self, ref: QueueRef) -> str:
+        """Return a queue's printable name, with its label."""
+        label = self.labels.get(ref.place, "")
+        return shown(f"{ref.queue} · {label}" if label else ref.queue)
+
+    def subject(self, incident: Incident) -> str:
+        """Return the printable subject of an incident: the queue, or all of a server."""
+        return f"all of {server_name(incident.place)}" if incident.ref is None else self.name(incident.ref)
+
+    def is_whole(self, incident: Incident) -> bool:
+        """Return whether an incident lies wholly in the range, so that what is known of it may be told."""
+        return self.span.from_ms <= incident.start_ms and incident.end_ms <= self.span.to_ms
+
+
+def gather(
+    analysis: Analysis,
+    span: TimeRange,
+    queues: Collection[QueueRef] | None = None,
+    *,
+    title: str | None = None,
+    sections_max: int = 20,
+    objectives: Objectives = lambda _: (),
+) -> Report:
+    """Read the data of a report: of the chosen queues, or of all, with sections for the worst."""
+    whole = analysis.span() or span
+    # Once, because several runs of the pipeline may be published meanwhile.
+    every = tuple(facts for facts in analysis.queues() if queues is None or facts.ref in queues)
+    refs = tuple(facts.ref for facts in every if span.holds(facts.first_ms, facts.last_ms) or queues is not None)
+    chosen = None if queues is None else refs
+    before = TimeRange(span.from_ms - span.length_ms, span.from_ms)
+    was_recorded = whole.from_ms <= before.from_ms + HOUR_MS
+    spans = [span, before] if was_recorded else [span]
+    limits_ms = {ref: _late_ms(objectives(ref.profile), ref.queue) for ref in refs}
+    sums = _sums(analysis, spans, sorted({LATE_MS, *limits_ms.values()}), whole)
+    watched = Watched(analysis, spans)
+    figures = []
+    for number, each in enumerate(spans):
+        late = [sums[ref][f"late{limit}_{number}"] for ref, limit in limits_ms.items() if ref in sums]
+        figures.append(_figures(analysis, each, chosen, refs, watched, late))
+    episodes = analysis.episodes(span)
+    outages = {server: slo.joined(slo.outages_of(episodes, server)) for server in _servers(refs)}
+    incidents = _incidents(analysis, span, chosen, episodes)
+    levels = ServiceLevels(analysis, span.to_ms, objectives, chosen)
+    own: dict[QueueRef | None, list[Incident]] = {}
+    for incident in incidents:
+        own.setdefault(incident.ref, []).append(incident)
+    worst = sorted((ref for ref in refs if ref in own), key=lambda ref: (_rank(own[ref], span), ref))
+    sections = list(refs) if chosen is not None else worst
+    asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
+    depth, highest, *rates = _lines(analysis, chosen, asked, span, whole)
+    poison, anomalies = analysis.poison(span, chosen), analysis.anomalies(span, chosen)
+    return Report(
+        title=title,
+        label=analysis.label,
+        history=analysis.manifest.history,
+        made_ms=analysis.manifest.made_ms,
+        problems=analysis.problems,
+        span=span,
+        whole=whole,
+        is_chosen=queues is not None,
+        labels=_labels(refs),
+        figures=figures[0],
+        before=before if was_recorded else None,
+        figures_before=figures[1] if was_recorded else None,
+        has_targets=any(limit != LATE_MS for limit in limits_ms.values()),
+        queues=tuple(_queue_sums(ref, sums.get(ref, {}), own.get(ref, []), span, limits_ms[ref]) for ref in refs),
+        incidents=incidents,
+        outages=outages,
+        levels=levels.levels,
+        uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
+        depth=depth,
+        fullest=_fullest(depth, highest, [analysis.greatest(chosen, "depth", span, points=_POINTS)], episodes, span),
+        rates=tuple(rates),
+        heat=_heat(analysis, chosen, span, whole),
+        sections=tuple(_section(analysis, ref, own.get(ref, ()), span, whole) for ref in sections[:sections_max]),
+        others=max(0, len(sections) - sections_max),
+        poison=tuple(one for one in poison if span.from_ms <= one.last_seen_ms <= span.to_ms),
+        advice=analysis.advice(chosen),
+        forecasts=tuple(one for one in analysis.forecasts(chosen) if span.holds(one.at_ms, one.at_ms)),
+        anomalies=tuple(
+            one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
+        ),
+    )
+
+
+_USES_OF = 10
+
+
+def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]:
+    """Return incidents by their worst verdict, then by their time in the range."""
+    return sorted(incidents, key=lambda one: (severity(one.worst), -one.within(report.span), one.start_ms))
+
+
+def server_name(subject: Sequence[str]) -> str:
+    """Return the printable name of the server of a place or a queue: that of its profile, if it has one."""
+    profile, server, *_ = subject
+    return shown(profile or server)
+
+
+def _labels(refs: Iterable[QueueRef]) -> dict[Place, str]:
+    """Return the server of each place if there are several, and the namespace if a server has several."""
+    places = dict.fromkeys(ref.place for ref in refs)
+    servers = {Server(*place[:2]) for place in places}
+    labels = {}
+    for place in places:
+        of_server = [other for other in places if other[:2] == place[:2] and kind_of(other.ns).has_namespaces]
+        has_ns = len(of_server) > 1 and place in of_server
+        labels[place] = " ".join(([server_name(place)] if len(servers) > 1 else []) + ([place.ns] if has_ns else []))
+    return labels
+
+
+def shown(text: str) -> str:
+    """Return a name as printable text."""
+    return printable(text, _NAME_MAX)
+
+
+def _rank(incidents: Iterable[Incident], span: TimeRange) -> tuple[int, int]:
+    found = list(incidents)
+    return min(severity(one.worst) for one in found), -trouble_ms(found, span)
+
+
+def trouble_ms(incidents: Iterable[Incident], span: TimeRange) -> int:
+    """Return how long at least one of some incidents lasted in a range."""
+    return slo.covered_ms(((one.start_ms, one.end_ms) for one in incidents), span)
+
+
+def _incidents(
+    analysis: Analysis, span: TimeRange, queues: Collection[QueueRef] | None, episodes: Iterable[Episode]
+) -> tuple[Incident, ...]:
+    """Return the incidents that last in a range; the head of an outage lasts as long as that.
+
+    In the table, a head lasts until the last of what it stands for is over. What began with an outage before the range
+    belongs to no head.
+    """
+    found = [one for one in analysis.incidents(span, queues) if one.end_ms > span.from_ms]
+    heads = [one for one in found if one.queue is None and DOWN in one.verdicts]
+    outages: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        if episode.queue is None and episode.end_ms > span.from_ms:
+            before = [one for one in heads if one.place[:2] == episode.place[:2] and one.start_ms <= episode.start_ms]
+            if before:
+                outages.setdefault(before[-1].id, []).append(episode)
+    gone = {one.id for one in heads} - set(outages)
+    return tuple(
+        replace(one, head_id=None if one.head_id in gone else one.head_id)
+        if one.id not in outages
+        else _outage(one, outages[one.id])
+        for one in found
+        if one.id not in gone
+    )
+
+
+def _outage(head: Incident, outages: Sequence[Episode]) -> Incident:
+    last = max(outages, key=lambda one: one.end_ms)
+    return replace(
+        head,
+        start_ms=min(one.start_ms for one in outages),
+        end_ms=last.end_ms,
+        ended=last.ended,
+        recovered_ms=last.recovered_ms,
+        worst=DOWN,
+        verdicts=(DOWN,),
+        peak_depth=None,
+    )
+
+
+def _late_ms(objectives: Iterable[Objective], queue: str) -> int:
+    """Return how long a message of a queue may wait: the lowest of its objectives, if it has one."""
+    limits = [one.below_ms for one in objectives if one.sli == AGE_P99 and one.covers(queue)]
+    return min(limits, default=LATE_MS)
+
+
+def _figures(
+    analysis: Analysis, span: TimeRange, chosen: Collection[QueueRef] | None, refs: Collection[QueueRef],
+    watched: Watched, late: Sequence[float | None],
+) -> Figures:  # fmt: skip
+    episodes = analysis.episodes(span)
+    incidents = _incidents(analysis, span, chosen, episodes)
+    measured = [watched.answering(server, episodes, span) for server in _servers(refs)]
+    number = sum(len(slo.joined(slo.outages_of(episodes, server))) for server in _servers(refs))
+    heads = [one for one in incidents if one.head_id is None]
+    known = [number for number in late if number is not None]
+    return Figures(
+        answering=Measured(sum(one.watched_ms for one in measured), sum(one.bad_ms for one in measured)),
+        outages=number,
+        incidents=len(heads),
+        queues=len({one.ref for one in incidents if one.ref is not None}),
+        trouble_ms=trouble_ms(incidents, span),
+        recoveries_ms=tuple(
+            sorted(
+                one.recovered_ms - one.start_ms
+                for one in heads
+                if one.recovered_ms is not None and span.from_ms <= one.start_ms and one.recovered_ms <= span.to_ms
+            )
+        ),
+        late=sum(known) if known else None,
+    )
+
+
+def _servers(refs: Iterable[QueueRef]) -> list[Server]:
+    return list(dict.fromkeys(Server(ref.profile, ref.server) for ref in refs))
+
+
+def _sums(
+    analysis: Analysis, spans: Sequence[TimeRange], limits_ms: Sequence[int], whole: TimeRange
+) -> dict[QueueRef, dict[str, float | None]]:
+    """Aggregate each queue over the first of the ranges, and its late messages over each.
+
+    A message counts as late if it was received, not for another time, in a minute in which the oldest ready message
+    was older than the limit on average: queues deliver the oldest message first.
+    """
+    kinds = {"weight": "sum", "depth": "sum", "depth_max": "max", "age_max": "max"}
+    kinds |= dict.fromkeys(("arrivals", "deletes", "covered"), "sum")
+    kinds |= {f"late{limit}_{number}": "sum" for number in range(len(spans)) for limit in limits_ms}
+
+    def added(rows: pa.Table, width_ms: int) -> dict[str, pa.Array]:
+        inside = [slo.inside(rows, span, width_ms, whole.to_ms) for span in spans]
+        first = inside[0]
+
+        def known(column: str) -> pa.Array:
+            value = rows.column(column).cast(pa.float64(), safe=False)
+            return pc.if_else(pc.and_(first, pc.is_finite(value)), value, None)
+
+        mean = known("depth_mean")
+        weight = pc.if_else(pc.is_valid(mean), known("samples"), None)
+        again = pc.coalesce(rows.column("redeliveries"), 0)
+        received = pc.subtract(rows.column("receives"), again).cast(pa.float64(), safe=False)
+        received = pc.max_element_wise(received, 0.0, skip_nulls=False)
+        none = pc.if_else(pc.is_valid(received), 0.0, None)
+        age = pc.coalesce(rows.column(f"{AGE}_mean").cast(pa.float64(), safe=False), 0.0)
+        late = {
+            f"late{limit}_{number}": pc.if_else(each, pc.if_else(pc.greater(age, float(limit)), received, none), None)
+            for number, each in enumerate(inside)
+            for limit in limits_ms
+        }
+        return {
+            "weight": weight,
+            "depth": pc.multiply(mean, weight),
+            "depth_max": known("depth_max"),
+            "age_max": known(f"{AGE}_max"),
+            **{name: known(name) for name in ("arrivals", "deletes")},
+            "covered": pc.if_else(pc.is_valid(known("arrivals")), known("covered_ms"), None),
+            **late,
+        }
+
+    columns = (
+        *("samples", "depth_mean", "depth_max", f"{AGE}_mean", f"{AGE}_max"),
+        *("arrivals", "deletes", "receives", "redeliveries", "covered_ms"),
+    )
+    reach = TimeRange(spans[-1].from_ms, spans[0].to_ms)
+    return sums_by_queue(analysis, reach, columns, added, kinds)
+
+
+def _queue_sums(
+    ref: QueueRef, sums: Mapping[str, float | None], incidents: Sequence[Incident], span: TimeRange, late_ms: int
+) -> QueueSums:
+    covered_ms, weight = sums.get("covered") or 0, sums.get("weight") or 0
+
+    def mean(name: str, scale: float, of: float) -> float | None:
+        value = sums.get(name)
+        return None if value is None or not of else value * scale / of
+
+    return QueueSums(
+        ref,
+        len(incidents),
+        trouble_ms(incidents, span),
+        mean("depth", 1, weight),
+        sums.get("depth_max"),
+        sums.get("age_max"),
+        mean("arrivals", 1000, covered_ms),
+        mean("deletes", 1000, covered_ms),
+        sums.get(f"late{late_ms}_0"),
+    )
+
+
+def _lines(
+    analysis: Analysis, queues: Collection[QueueRef] | None, asked: Sequence[tuple[str, str]], span: TimeRange,
+    whole: TimeRange,
+) -> tuple[Line, ...]:  # fmt: skip
+    """Return lines of the steps that lie wholly in the range, or end with the analysis."""
+    last_ms = span.to_ms if span.to_ms < whole.to_ms else whole.to_ms + DAY_MS
+    lines = analysis.lines(queues, asked, span, points=_POINTS)
+    return tuple(
+        replace(
+            line,
+            points=tuple(
+                point for point in line.points if span.from_ms <= point[0] and point[0] + line.step_ms <= last_ms
+            ),
+        )
+        for line in lines
+    )
+
+
+def _heat(analysis: Analysis, queues: Collection[QueueRef] | None, span: TimeRange, whole: TimeRange) -> HeatMap | None:
+    if span.length_ms < _HEAT_LEAST_DAYS * DAY_MS:
+        return None
+    # Reading begins with the bucket in which a range begins, which must be the first whole hour.
+    from_ms = -(-span.from_ms // HOUR_MS) * HOUR_MS + HOUR_MS - 1
+    to_ms = span.to_ms if span.to_ms >= whole.to_ms else span.to_ms // HOUR_MS * HOUR_MS - 1
+    by_week = span.length_ms > _HEAT_DAYS * DAY_MS
+    return analysis.heat(queues, "depth", TimeRange(from_ms, to_ms), by_week=by_week)
+
+
+def _fullest(
+    mean: Line, highest: Line, alone: Iterable[tuple[int, float] | None], episodes: Iterable[Episode], span: TimeRange
+) -> Fullest | None:
+    """Return the highest total depth: at least the sum of the means, and at least that of any single queue."""
+    peaks = [
+        (one.peak_ms, float(one.peak_depth))
+        for one in episodes
+        if one.peak_ms is not None and one.peak_depth is not None and span.holds(one.peak_ms, one.peak_ms)
+    ]
+    inside = [one for one in (mean.peak, *alone) if one is not None and one[0] >= span.from_ms]
+    if not (inside or peaks):
+        return None
+    at_ms, least = max((*inside, *peaks), key=lambda found: found[1])
+    # If the sum is unknown because a place was not polled, that of the others may be greater.
+    return Fullest(at_ms, least, max(least, highest.peak[1] if highest.peak is not None else least))
+
+
+def _section(
+    analysis: Analysis, ref: QueueRef, incidents: Iterable[Incident], span: TimeRange, whole: TimeRange
+) -> Section:
+    asked = [("depth", "mean"), ("depth", "p95"), (AGE, "max"), *((rate, "mean") for rate in RATES)]
+    depth, p95, age, *rates = _lines(analysis, (ref,), asked, span, whole)
+    return Section(ref, tuple(incidents), depth, p95, analysis.band(ref, "depth", span), age, tuple(rates))

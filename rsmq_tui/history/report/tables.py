@@ -1,0 +1,203 @@
+"""The tables of a report: titles and rows of printable text, not escaped, for both formats and the command line."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rsmq_tui.history.report.facts import Report, server_name, worst_first
+from rsmq_tui.history.report.slo import Level
+from rsmq_tui.history.report.words import (
+    CAUSE_MAX,
+    METRICS,
+    attained_words,
+    budget_words,
+    burn_words,
+    metric_value,
+    poisoned,
+    recovered_words,
+    uses,
+    verdict_words,
+    when,
+)
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, plural, printable, rate, seconds, size
+
+_INCIDENTS, _LEVELS, _QUEUES, _OTHERS = 100, 30, 100, 30
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Titles, rows, and which columns hold names (in ``code``) and numbers (to the right)."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    code: frozenset[int] = frozenset()
+    right: frozenset[int] = frozenset()
+    left_out: int = 0
+
+
+class Overview(NamedTuple):
+    """A table with its section: its name, its title, a note before it, the text if it is empty, and notes after it."""
+
+    name: str
+    title: str
+    note: str
+    table: Table
+    none: str
+    after: Sequence[str] = ()
+
+
+def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int = _LEVELS) -> Table:
+    """Return how objectives were kept, the most used budget first."""
+    rows = [
+        (
+            name(level), level.objective.target,
+            f"{level.objective.percent:g} % of {duration(level.objective.window_ms).removesuffix(' 0h')}",
+            attained_words(level.window), budget_words(level), *burn_words(level),
+            attained_words(level.week), attained_words(level.before),
+        )
+        for level in levels
+    ]  # fmt: skip
+    titles = (
+        *("Of", "Target", "Objective", "Attained", "Budget left"),
+        *("Burn 1h", "Burn 6h", "Burn 3d", "Last 7d", "7d before"),
+    )
+    return _table(titles, rows, most, code={0}, right=range(3, 10))
+
+
+def overviews(report: Report) -> tuple[Overview, ...]:
+    """Return the tables after the charts, with the service levels first."""
+    no_poison = "No message was received too often in this time range, according to the recorded inventories."
+    no_advice = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
+    no_forecast = "No forecast was made in this time range that reaches a limit."
+    no_anomaly = "There were no unusual hours; finding them needs some weeks of history."
+    from_all = "From all inventories of the history." if report.advice else ""
+    return (
+        Overview("incidents", "Incidents", "", _incidents_table(report), "No queue was in trouble in this time range."),
+        Overview("queues", "Queues", "", _queues_table(report), "The analysis contains no queues."),
+        Overview("poison", "Poison messages", poisoned(report), _poison_table(report), no_poison),
+        Overview("advice", "Visibility timeouts", from_all, _advice_table(report), no_advice),
+        Overview("forecasts", "Forecasts", "", _forecasts_table(report), no_forecast),
+        Overview("unusual", "Unusual hours", "", _anomalies_table(report), no_anomaly),
+    )
+
+
+def service_levels(report: Report) -> Overview | None:
+    """Return the service levels up to the end of the range; None if there are no objectives."""
+    if not report.levels:
+        return None
+    missed = sum(not level.is_met for level in report.levels)
+    # Those of which nothing was used say nothing more.
+    used = [level for level in report.levels if level.budget_left is not None and level.budget_left < 1]
+
+    def name(level: Level) -> str:
+        return server_name(level.subject) if level.queue is None else report.name(level.queue)
+
+    rest = len(report.levels) - len(used)
+    missed_words = f"{count(missed)} of {plural(len(report.levels), 'objective')} missed"
+    note = (
+        f"{missed_words if missed else 'All objectives are kept'}, and {count(rest)} used nothing of their budget. "
+        "Each ends with the range, and counts its own window before that. Budget left is of the time that may be bad; "
+        "burn is how many times faster than allowed it was used, with ! if that is worth a call."
+    )
+    return Overview("slo", "Service levels", note, slo_table(used, name), "", uses(report))
+
+
+def _incidents_table(report: Report) -> Table:
+    """Return the worst incidents, the earliest first."""
+    kept = worst_first(report, report.incidents)[:_INCIDENTS]
+    kept.sort(key=lambda one: (one.start_ms, one.place, one.queue or ""))
+    rows = [
+        (
+            when(report, one.start_ms) if one.start_ms >= report.span.from_ms else "before the range",
+            report.subject(one), ", ".join(verdict_words(verdict) for verdict in one.verdicts),
+            f"{duration(one.within(report.span))}{'' if one.ended == 'over' else ' or more'}",
+            recovered_words(report, one),
+            *(
+                (count(one.peak_depth), count(one.affected), printable(one.cause, CAUSE_MAX))
+                if report.is_whole(one)
+                else (UNKNOWN, UNKNOWN, "it reaches beyond the range")
+            ),
+        )
+        for one in kept
+    ]  # fmt: skip
+    titles = ("Began", "What", "Verdicts", "In trouble", "OK again", "Peak depth", "Affected", "Why")
+    table = _table(titles, rows, _INCIDENTS, code={1}, right={3, 5, 6})
+    return Table(table.titles, table.rows, table.code, table.right, len(report.incidents) - len(kept))
+
+
+def _queues_table(report: Report) -> Table:
+    """Return the queues, those longest in trouble first, then the deepest."""
+    order = sorted(report.queues, key=lambda row: (-row.trouble_ms, -(row.depth_max or 0), row.ref))
+    rows = [
+        (
+            report.name(row.ref), count(row.incidents), duration(row.trouble_ms) if row.trouble_ms else "none",
+            count(row.depth_mean), count(row.depth_max), duration(row.age_max_ms), f"{rate(row.arrivals_s)}",
+            f"{rate(row.deletes_s)}", compact(row.late),
+        )
+        for row in order
+    ]  # fmt: skip
+    return _table(
+        ("Queue", "Incidents", "In trouble", "Mean depth", "Most", "Oldest", "Arrivals/s", "Deletes/s", "Late"),
+        rows, _QUEUES, code={0}, right=range(1, 9),
+    )  # fmt: skip
+
+
+def _poison_table(report: Report) -> Table:
+    there = {True: "still there", False: "gone", None: UNKNOWN}
+    rows = [
+        (
+            report.name(one.ref), printable(one.id, 80), f"{count(one.rc)} times", when(report, one.last_seen_ms),
+            when(report, one.sent_ms), size(one.size), there[one.is_there],
+        )
+        for one in report.poison
+    ]  # fmt: skip
+    titles = ("Queue", "Message", "Received, when last seen", "Last seen", "Sent", "Size", "Now")
+    return _table(titles, rows, _OTHERS, code={0, 1}, right={2, 5})
+
+
+def _advice_table(report: Report) -> Table:
+    rows = [
+        (
+            report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s),
+            UNKNOWN if one.expired_share is None else f"{100 * one.expired_share:.1f} %",
+            duration(one.holding_ms_p99), compact(one.received), printable(one.told, CAUSE_MAX),
+        )
+        for one in report.advice
+    ]  # fmt: skip
+    titles = ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice")
+    return _table(titles, rows, _OTHERS, code={0}, right={1, 2, 3, 4, 5})
+
+
+def _forecasts_table(report: Report) -> Table:
+    rows = [
+        (
+            report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)), when(report, one.at_ms),
+            metric_value(one.metric, one.value), metric_value(one.metric, one.limit), when(report, one.reaches_ms),
+            printable(one.told, CAUSE_MAX),
+        )
+        for one in report.forecasts
+        if one.reaches_ms is not None
+    ]  # fmt: skip
+    return _table(
+        ("Queue", "What", "As of", "Was", "Limit", "Reaches it", "Forecast"), rows, _OTHERS, code={0}, right={3, 4}
+    )
+
+
+def _anomalies_table(report: Report) -> Table:
+    rows = [
+        (
+            when(report, one.bucket_ms), report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)),
+            metric_value(one.metric, one.value), metric_value(one.metric, one.median), f"{one.score:+,.1f}",
+        )
+        for one in report.anomalies
+    ]  # fmt: skip
+    return _table(
+        ("Hour", "Queue", "What", "Was", "Usual at that hour", "Score"), rows, _OTHERS, code={1}, right={3, 4, 5}
+    )
+
+
+def _table(
+    titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int, *, code: Iterable[int] = (),
+    right: Iterable[int] = (),
+) -> Table:  # fmt: skip
+    return Table(titles, tuple(rows[:most]), frozenset(code), frozenset(right), max(0, len(rows) - most))
