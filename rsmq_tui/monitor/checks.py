@@ -22,7 +22,7 @@ from rsmq_tui.monitor.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.poller import LivePoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, Row, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named

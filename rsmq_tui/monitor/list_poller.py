@@ -24,7 +24,7 @@ from rsmq_tui.monitor.peek import (
 from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
 from rsmq_tui.protocol.keys import name_bytes

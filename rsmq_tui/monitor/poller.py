@@ -26,7 +26,7 @@ from rsmq_tui.monitor.peek import (
 )
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
 from rsmq_tui.protocol.clients import QueueClients

@@ -46,7 +46,7 @@ def test_values_are_text_that_a_terminal_and_json_can_have(anywhere: Command, tm
     made.add("rollup_1h", hostile)
     made.publish("run-2")
     query = (
-        "select queue, '\\x00\\xFF'::blob as b, 'nan'::double as x, [1, 2] as l from rollup_1h where queue like 'a%b'"
+        r"select queue, '\x00\xFF'::blob as b, 'nan'::double as x, [1, 2] as l from rollup_1h where queue like 'a%b'"
     )
     done = anywhere("sql", query, "--analysis", str(tmp_path))
     assert rows_of(done.out) == [{"queue": "a\x1b[31mb", "b": "00ff", "x": None, "l": [1, 2]}]

@@ -15,7 +15,7 @@ from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMA_FILE, describe
 from rsmq_tui.history.store import day_of
 from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import QueueState, Thresholds
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import RawMessage, Row, make_id
 from rsmq_tui.protocol.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, state

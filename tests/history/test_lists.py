@@ -14,7 +14,7 @@ from rsmq_tui.history.schema import SCHEMA_FILE, describe
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS

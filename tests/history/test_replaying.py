@@ -13,7 +13,7 @@ from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from itertools import chain
+from typing import Any
 
 import pytest
 import redis
@@ -12,8 +13,9 @@ from redis.exceptions import InvalidResponse
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq.scan import ScanPart
-from tests.protocol.test_scan import drop, fill
+from tests.protocol.test_scan import NOW_MS, drop, fill
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +27,9 @@ def client(either_server: EmbeddedServer) -> Iterator[redis.Redis]:
         yield connected
 
 
-async def ids_of(url: str, part: ScanPart, count: int = 500) -> list[bytes]:
+async def ids_of(url: str, part: ScanPart, count: int = 500, *, counts: bool = False) -> list[bytes]:
     async with aclosing(QueueReader(url)) as reader:
-        chunks = reader.scan.chunks("q", counts=False, bodies=False, count=count, part=part)
+        chunks = reader.scan.chunks("q", counts=counts, bodies=False, count=count, part=part)
         return [id async for chunk in chunks for id in chunk.columns[0]]
 
 
@@ -82,6 +84,34 @@ async def test_what_is_there_throughout_is_in_exactly_one(
     assert steps > 60
     there = set(stay)
     assert sorted(id for id in found if id in there) == sorted(stay)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("depth", [3, 200, 20_000])
+@pytest.mark.parametrize("counts", [False, True])
+async def test_what_arrives_or_leaves_meanwhile_is_in_one_at_most(
+    either_server: EmbeddedServer, client: redis.Redis, depth: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts are read at the same time; some messages arrive, and others leave, between any two requests."""
+    honest, leave, steps = script_runner.exchange, fill(client, depth), 0
+    stay = {leave.pop() for _ in range(depth // 2)}
+    # As a queue of that depth would not be split, the table stays as it is.
+    many = 0 if depth < 20_000 else 100
+
+    async def beside(connection: Any, commands: Sequence[Any]) -> list[Any]:
+        nonlocal steps
+        replies = await honest(connection, commands)
+        steps += 1
+        drop(client, [leave.pop() for _ in range(min(many, len(leave)))] or [b"none"])
+        client.zadd("rsmq:q", {f"new-{steps}-{number}": NOW_MS for number in range(many + 1)})
+        return replies
+
+    monkeypatch.setattr(script_runner, "exchange", beside)
+    parts = [ids_of(either_server.url, ScanPart(index, 8), 350, counts=counts) for index in range(8)]
+    found = list(chain(*await asyncio.gather(*parts)))
+
+    assert steps > 8
+    assert stay <= set(found)
     assert len(found) == len(set(found))
 
 

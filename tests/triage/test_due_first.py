@@ -138,7 +138,7 @@ async def test_many_take_few_calls_and_no_bodies(
     chosen = [message.id.decode() for message in preview.selection or ()]
     # Where all are meant they are scanned, in no order.
     assert (chosen if limit < 1_300 else sorted(chosen)) == (ids[:limit] if limit < 1_300 else sorted(ids))
-    assert pages == ([250, 300, 300, 300, 300] if limit < 1_300 else [])
+    assert pages == ([350, 400, 400, 400] if limit < 1_300 else [])
     calls = client.info("commandstats")
     assert "cmdstat_hget" not in calls
     # Lengths come by a script, those of a chunk in one call.
@@ -195,7 +195,7 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
     assert len(chosen) == len(set(chosen))
     stayed = [id for id in chosen if id not in moved]
     assert stayed == [id for id in ids if id not in moved][: len(stayed)]
-    assert len(chosen) == 1_200 - max(0, taken - 350 if how == "pop" else 0)
+    assert len(chosen) == 1_200 - max(0, taken - 450 if how == "pop" else 0)
     preview.close()
 
 

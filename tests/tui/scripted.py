@@ -20,7 +20,7 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.peek import RowsAgain
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 
 START_MS = 1_795_000_000_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rsmq_tui.monitor.text import clock
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import app_of, lines_of, opened, play_rows, press, table_of, text_of

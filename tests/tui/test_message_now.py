@@ -127,18 +127,16 @@ async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
 
     async with changing(redis_url, tmp_path, size=(200, 36)) as pilot:
         screen = await _open(pilot)
-        offered = (
-            " x delete   u undo   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
-        )
+        offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
         await until(
             pilot, lambda: hints().startswith(offered + "y copy body   Y copy id   esc back"), "all are offered"
         )
         queues.delete_message("orders", screen.message_id)
         # Its body is still there to be looked at and sent again.
-        left = " u undo   e edit   h l pretty/raw/hex   y copy body   Y copy id   esc back"
+        left = " e edit   h l pretty/raw/hex   y copy body   Y copy id   esc back"
         await until(pilot, lambda: hints().startswith(left), "those for a message that is there are gone")
         await pilot.press("r")
-        await until(pilot, lambda: hints().startswith(" u undo   Y copy id   esc back"), "those for its body are gone")
+        await until(pilot, lambda: hints().startswith(" Y copy id   esc back"), "those for its body are gone")
 
 
 async def test_a_body_that_is_not_shown_is_not_copied(source: ScriptedSource, triage: ScriptedTriage) -> None:
@@ -313,8 +311,8 @@ async def test_reading_again_keeps_the_place_when_it_goes() -> None:
 @pytest.mark.parametrize(
     ("width", "hints"),
     [
-        (80, "x delete  u undo  0 release  + hide  M move  e edit  R redrive  C copy  ? help"),
-        (60, "x delete  u undo  0 release  + hide  M move  e edit  ? help"),
+        (80, "x delete  0 release  + hide  M move  e edit  R redrive  C copy  ? help"),
+        (60, "x delete  0 release  + hide  M move  e edit  ? help"),
     ],
 )
 async def test_in_a_narrow_terminal_the_hints_are_of_what_changes_it(

@@ -9,6 +9,7 @@ what it stands for.
 """
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -60,15 +61,19 @@ def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
         else:
             queues.setdefault((episode.place, episode.queue), []).append(episode)
     alone = sorted((_incident(group) for each in queues.values() for group in grouped(each)), key=_order)
+    rest: list[Incident] = []
+    place = 0
     for outage in map(_incident, grouped(downs)):
-        is_with = [outage.start_ms - TOGETHER_MS <= one.start_ms <= outage.end_ms + TOGETHER_MS for one in alone]
-        members = [one for one, belongs in zip(alone, is_with, strict=True) if belongs]
-        alone = [one for one, belongs in zip(alone, is_with, strict=True) if not belongs]
-        yield from _with_head(members, outage)
-    while alone:
-        last_ms = alone[0].start_ms + TOGETHER_MS
-        number = sum(one.start_ms <= last_ms for one in alone)
-        members, alone = alone[:number], alone[number:]
+        first = bisect_left(alone, outage.start_ms - TOGETHER_MS, place, key=_start_ms)
+        end = bisect_right(alone, outage.end_ms + TOGETHER_MS, first, key=_start_ms)
+        rest += alone[place:first]
+        yield from _with_head(alone[first:end], outage)
+        place = end
+    rest += alone[place:]
+    place = 0
+    while place < len(rest):
+        end = bisect_right(rest, rest[place].start_ms + TOGETHER_MS, place, key=_start_ms)
+        members, place = rest[place:end], end
         yield from members if len({one.ref for one in members}) == 1 else _with_head(members)
 
 
@@ -145,6 +150,10 @@ def _id(place: Place, queue: str | None, start_ms: int) -> str:
 
 def _most(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def _start_ms(incident: Incident) -> int:
+    return incident.start_ms
 
 
 def _order(incident: Incident) -> tuple[int, str, str, str, str]:

@@ -59,7 +59,8 @@ covered_ms: whole: how much of the bucket the counters cover; gaps are not cover
 arrivals: whole: messages sent in the covered time; null if nothing is covered, and for lists, which count nothing
 deletes: whole: messages deleted in the covered time
 receives: whole: receives in the covered time
-redeliveries: whole: receives beyond the first of each message, as derived from the counters
+redeliveries: whole: messages that came back after a receive, derived from the counters: receives minus deletes minus
+    the change of hidden, less what delayed messages that became due may account for
 ready_mean: float: mean of ready
 hidden_mean: float: mean of hidden
 """ + "".join(
@@ -139,6 +140,7 @@ received: whole: those that were received at least once when last seen on this d
 gone: whole: those that were missing in the next whole inventory, of this day or the next
 {_each("waiting_ms_@: float: @ of sent to first received", *STATISTICS)}\
 {_each("holding_ms_@: float: @ of first received to deleted, of those seen to go", *STATISTICS)}\
+holding_error_ms: float: 99 % of these times are wrong by at most this: half of the time between two inventories
 rc_counts: wholes: messages by receive count when last seen: 0, 1, 2, ... 9, and 10 or more
 poison: whole: messages received too often
 expired: whole: received messages that came back at least once

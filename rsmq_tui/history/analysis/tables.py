@@ -147,8 +147,11 @@ def write_manifest(store: Store, manifest: Manifest, scratch: Path) -> None:
 
 # How often a read is repeated because a newer run was published.
 _TRIES = 3
-_PART_ROWS = 1 << 17
-_PARQUET = ds.ParquetFileFormat()
+_PART_ROWS = 1 << 15
+# Without buffers for whole row groups, which may be large.
+_PARQUET = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+)
 _LOCAL = LocalFileSystem()
 
 
@@ -252,7 +255,7 @@ class Tables:
             try:
                 batches = self._fragment(name).to_batches(
                     schema=SCHEMAS[table], columns=list(columns), filter=wanted, batch_size=_PART_ROWS,
-                    batch_readahead=1, fragment_readahead=1,
+                    batch_readahead=1, fragment_readahead=1, use_threads=False,
                 )  # fmt: skip
                 # Of a file that cannot be read to its end, nothing is used.
                 of_file = [made(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]

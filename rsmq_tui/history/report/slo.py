@@ -180,8 +180,13 @@ class ServiceLevels:
             for subject in _subjects(objective, [ref for ref in refs if ref.profile == profile])
         ]
         self._spans = sorted({span for objective, _ in wanted for span in _spans(objective, end_ms)})
+        self._number_of = {span: number for number, span in enumerate(self._spans)}
         self._reach = TimeRange(min((span.from_ms for span in self._spans), default=end_ms), end_ms)
         self._episodes = analysis.episodes(self._reach) if wanted else ()
+        self._stalled: dict[QueueRef | None, list[Span]] = {}
+        for one in self._episodes:
+            if one.verdict == STALLED:
+                self._stalled.setdefault(one.ref, []).append((one.start_ms, one.end_ms))
         self._watched = Watched(analysis, self._spans if wanted else ())
         limits_ms = sorted({objective.below_ms for objective, _ in wanted if objective.sli == AGE})
         self._ages = _ages(analysis, self._spans, limits_ms)
@@ -208,7 +213,7 @@ class ServiceLevels:
         return Level(objective, subject, end_ms, window, tuple(burns), week, before)
 
     def _measured(self, objective: Objective, subject: Subject, span: TimeRange) -> Measured:
-        number = self._spans.index(span)
+        number = self._number_of[span]
         if isinstance(subject, Server):
             return self._watched.answering(subject, self._episodes, span)
         if objective.sli == AGE:
@@ -218,11 +223,8 @@ class ServiceLevels:
         return Measured(watched_ms, covered_ms(self._stalls(subject, objective), span))
 
     def _stalls(self, queue: QueueRef, objective: Objective) -> list[Span]:
-        return [
-            (one.start_ms, one.end_ms)
-            for one in self._episodes
-            if one.ref == queue and one.verdict == STALLED and one.length_ms >= objective.below_ms
-        ]
+        spans = self._stalled.get(queue, ())
+        return [(from_ms, to_ms) for from_ms, to_ms in spans if to_ms - from_ms >= objective.below_ms]
 
     def _bad(self, level: Level) -> list[Span]:
         """Return when the indicator of a level was bad."""

@@ -3,7 +3,9 @@
 forecast      when a growing queue reaches a limit, from the rates of the last ten minutes
 list_tracker  from poll rows to the states of list queues: inputs of the verdicts
 memory        keeps the last hour of a place across restarts
-rsmq_tracker  from poll rows to the states of RSMQ queues: rates, totals, inputs of the verdicts
+rsmq_tracker  from poll rows to the states of RSMQ queues: totals, heads, inputs of the verdicts
+sampler       from the rows of a poll to the states of a place: trackers, sums, and the messages to be read next
 series        the recent history of every queue, and rates over it
+tracker       what the trackers of all kinds share
 verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
 """

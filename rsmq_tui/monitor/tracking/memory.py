@@ -23,7 +23,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.monitor.tracking.rsmq_tracker import Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, MARK_MS, MARKS, Moment, Past, TotalsPoint
 
 if TYPE_CHECKING:

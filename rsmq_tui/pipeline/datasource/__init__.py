@@ -22,7 +22,8 @@ For queues that are Redis Lists, set ``kind=list``, or set ``lists`` to names an
 ``lists_processing``, ``lists_leases`` and ``lists_take`` have the same meaning as in profiles.
 
 Spark pickles the classes by name, so rsmq_tui has to be importable on the workers. With ``local[*]`` it is; on a
-cluster, install it on each node, or ship it in an archive with ``spark.addArtifacts`` or ``--archives``.
+cluster, install it on each node and set PYSPARK_PYTHON to the path of its Python there before the session starts, or
+ship it in an archive with ``spark.addArtifacts`` or ``--archives``.
 """
 
 from rsmq_tui.pipeline.datasource.source import RsmqDataSource, register

@@ -1,6 +1,8 @@
 """The data source class, the schemas of its tables, and the table ``queues``, also as a stream."""
 
 import asyncio
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -8,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -290,6 +293,15 @@ class RsmqDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format with a session, and enable filter pushdown for Python data sources."""
+    """Register the format with a session, and enable filter pushdown for Python data sources.
+
+    Without PYSPARK_PYTHON, Spark starts its workers with the first python3 of the PATH. A local session starts them
+    with this Python instead, which has rsmq_tui; nodes of a cluster may not have it at this path.
+    """
+    with suppress(PySparkException):
+        # A session of Spark Connect has no context.
+        context = spark.sparkContext
+        if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(RsmqDataSource)

@@ -26,7 +26,8 @@ _COLUMNS = {"body": _BODY, "queue": _TEXT, "delay_s": _WHOLE}
 _KEPT_COLUMNS = {"id": _TEXT, "due_ms": _WHOLE, "rc": _WHOLE, "fr_ms": _WHOLE}
 # Columns of the table ``messages`` that are ignored in a write.
 _LEFT_OUT = {"at_ms", "inventory_ms", "recorder", "profile", "server", "ns", "sent_ms", "state", "size"}
-_MARK_BYTES = 12
+# As many as stand for the content of a message to send once.
+_CONTENT_BYTES = 12
 
 
 class RefusedError(Exception):
@@ -87,14 +88,14 @@ def outgoing_rows(batch: pa.RecordBatch, options: Options, refuse: Callable[[int
 def mark_of(row: Outgoing, times: Counter[int]) -> bytes:
     """Return the mark of a row; ``times`` counts, over all rows of a task, how often each content occurred."""
     body = row.body.encode("utf-8", "surrogatepass") if isinstance(row.body, str) else row.body
-    content = blake2b(digest_size=16)
+    content = blake2b(digest_size=_CONTENT_BYTES)
     for part in (name_bytes(row.queue), b"" if row.delay_s is None else b"%d" % row.delay_s):
         content.update(b"%d:%b" % (len(part), part))
     content.update(body)
-    key = int.from_bytes(content.digest())
+    digest = content.digest()
+    key = int.from_bytes(digest)
     times[key] += 1
-    content.update(b"#%d" % times[key])
-    return content.digest()[:_MARK_BYTES]
+    return digest + b"#%d" % times[key]
 
 
 def stored_of(row: Outgoing) -> StoredMessage:
@@ -156,8 +157,8 @@ class QueueWriter(DataSourceArrowWriter):
       since. A fence on the server remembers a mark of each row until the write is done: its partition, its content, and
       which of the equal rows of the partition it is, so that their order does not matter. It takes about 60 bytes per
       row on the server, and 100 in the task. Rows must be the same when a partition is computed again (no ``rand``). If
-      option ``run`` names the write, the fences are kept for ``fence_s``, and a failed write of the same partitions can
-      be repeated under that name: only missing rows are sent.
+      option ``run`` names the write, it can be repeated under that name within ``fence_s``, also in other partitions:
+      of equal rows, only as many are sent as are missing. That takes 200 bytes per row on the server.
     - ``kept``: rows are messages of the table ``messages``, with their own id, due_ms, rc and fr_ms, and are stored as
       they were; an id that is already in the queue is not changed. If a task is run again, messages that consumers
       deleted meanwhile come back.
@@ -171,7 +172,7 @@ class QueueWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType) -> None:
         check_written(schema, options)
         self._options = options
-        self._run = options.run or secrets.token_hex(8)
+        self._write = secrets.token_hex(8)
         self._check_server()
 
     @briefly
@@ -179,10 +180,10 @@ class QueueWriter(DataSourceArrowWriter):
         """Send the rows of one partition; raises ``SourceError``."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        done = Written(f"once:{self._run}:{partition}")
+        done = Written(f"once:{self._write}:{partition}")
         address = self._options.server.address()
         with connect(address, self._options.ns) as client:
-            sending = _Sending(FencedRsmq(client, self._options.ns), self._options, done)
+            sending = _Sending(FencedRsmq(client, self._options.ns), self._options, done, self._counts)
             try:
                 for batch in iterator:
                     sending.send(outgoing_rows(batch, self._options, done.refuse))
@@ -195,9 +196,15 @@ class QueueWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Release the fences; raises ``SourceError`` if rows could not be sent."""
         written = [message for message in messages if isinstance(message, Written)]
-        if self._options.ids == ONCE and self._options.run is None:
-            self._forget(message.fence for message in written)
+        if self._options.ids == ONCE:
+            self._forget([*(message.fence for message in written), *self._counts[1:]])
         check_all_sent(written)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        """The names of what a named run has sent, and of what this write of it was given."""
+        run = self._options.run
+        return () if run is None else (f"once:run:{run}", f"once:{self._write}")
 
     def _check_server(self) -> None:
         """Check, before any task starts, that the server answers and has the queue."""
@@ -233,10 +240,11 @@ class QueueWriter(DataSourceArrowWriter):
 class _Sending:
     """Sends the rows of one task, and counts them in ``done``."""
 
-    def __init__(self, rsmq: FencedRsmq, options: Options, done: Written) -> None:
+    def __init__(self, rsmq: FencedRsmq, options: Options, done: Written, counts: tuple[str, ...]) -> None:
         self._rsmq = rsmq
         self._options = options
         self._done = done
+        self._counts = counts
         self._times: Counter[int] = Counter()
 
     def send(self, rows: Iterable[Outgoing]) -> None:
@@ -275,7 +283,8 @@ class _Sending:
         for row, (mark, _) in zip(part, marked, strict=True):
             row.mark = mark
         fence, keep_s = self._done.fence, self._options.fence_s
-        sent = sum(self._rsmq.send_once(queue, marked, fence=fence, keep_s=keep_s, delay=delay_s))
+        fresh = self._rsmq.send_once(queue, marked, fence=fence, keep_s=keep_s, delay=delay_s, counts=self._counts)
+        sent = sum(fresh)
         self._done.sent += sent
         self._done.before += len(part) - sent
 

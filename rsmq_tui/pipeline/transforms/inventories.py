@@ -12,6 +12,9 @@ Messages that came and went between two inventories are not recorded. Long-lived
 short-lived ones, so holding times and shares of expired messages tend to be too high. A message that is gone was
 deleted between its last inventory and the end of the next: the middle is used, with an error of at most half of that
 time.
+
+Older versions read scores before receive counts. A message that was received in between is recorded as ready, with a
+first receive that is not before it was read: it had not come back, it was in flight.
 """
 
 from collections.abc import Sequence
@@ -154,7 +157,8 @@ def sightings(rows: DataFrame, found: DataFrame, days: Sequence[str]) -> DataFra
 def _order() -> Column:
     """Return the sort key of the sightings of a message within a day."""
     start_ms = sf.col("begun_no") * DAY_MS
-    is_ready = sf.coalesce(sf.col("due_ms") <= sf.col("at_ms"), sf.lit(False))
+    is_in_flight = sf.coalesce(sf.col("fr_ms") >= sf.col("at_ms"), sf.lit(False))
+    is_ready = sf.coalesce(sf.col("due_ms") <= sf.col("at_ms"), sf.lit(False)) & ~is_in_flight
     rc = sf.least(sf.greatest(sf.coalesce("rc", sf.lit(0)), sf.lit(0)), sf.lit(_RC_MAX))
     return (
         (sf.col("seen_ms") - start_ms) * _SEEN_STEP
@@ -193,7 +197,7 @@ def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
     )
     fr, sent = sf.col("fr_ms"), sf.col("sent_ms")
     is_fr_known = sf.col("is_received") & fr.between(SECONDS_BELOW, sf.col("seen_ms")) & (sent.isNull() | (sent <= fr))
-    gone_ms = sf.col("seen_ms") + (sf.col("until_ms") - sf.col("seen_ms")) / 2
+    error_ms = (sf.col("until_ms") - sf.col("seen_ms")) / 2
     return (
         seen.join(following, on=[*QUEUE, DAY_NO, "inventory_ms"])
         .withColumns(
@@ -207,7 +211,8 @@ def fates(seen: DataFrame, found: DataFrame) -> DataFrame:
         .withColumns(
             {
                 "waiting_ms": sf.when(is_fr_known & (sent >= SECONDS_BELOW), (fr - sent).cast("double")),
-                "holding_ms": sf.when(is_fr_known, gone_ms - fr),
+                "holding_ms": sf.when(is_fr_known, sf.col("seen_ms") + error_ms - fr),
+                "error_ms": sf.when(is_fr_known, error_ms),
             }
         )
     )
@@ -226,6 +231,7 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
         sf.count("until_ms").alias("gone"),
         *_values("waiting_ms"),
         *_values("holding_ms"),
+        *_values("error_ms"),
         sf.array(*counts, sf.count_if(rc >= RC_COUNTS - 1)).alias("rc_counts"),
         sf.count_if(rc >= poison_rc).alias("poison"),
         sf.count_if(is_expired).alias("expired"),
@@ -248,6 +254,7 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
                 "rc_counts": sf.coalesce("rc_counts", no_counts),
                 **percentiles("waiting_ms"),
                 **percentiles("holding_ms"),
+                "holding_error_ms": percentiles("error_ms")["error_ms_p99"],
                 "holding_ms_known": sf.coalesce(sf.size("holding_ms_values"), sf.lit(0)),
                 "holding_ms_quantiles": summary("holding_ms_values"),
             }

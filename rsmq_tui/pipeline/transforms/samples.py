@@ -10,7 +10,7 @@ shuffle is needed.
 
 from collections.abc import Callable, Collection
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
@@ -139,34 +139,65 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     earlier = {f"{name}_before": sf.lag(name).over(by_time) for name in ("verdict", *_COUNTERS)}
     continued = (
         rows.withColumns({"before_ms": sf.lag("at_ms").over(by_time), **earlier})
-        .where(is_within(at_ms, hours) & ~at_ms.eqNullSafe(before_ms))
+        .where(~at_ms.eqNullSafe(before_ms))
         .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
         .withColumn("is_start", ~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))))
     )
-    return _counted(continued).drop("failed_ms", "before_ms", *earlier)
+    return _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
 
 
-def _counted(rows: DataFrame) -> DataFrame:
+def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     """Add what happened since the sample before, if it ``continues`` that one.
 
     ``arrivals``, ``deletes``, ``receives`` and ``redeliveries`` are messages since then, and the columns with ``_s``
     messages per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes
-    are arrivals minus the change of depth. Each receive hides a message; a delete or an expiry ends that. So receives
-    minus deletes minus the change of ``hidden`` is the number of expiries, each of which leads to a redelivery.
-    ``covered_ms`` is the time for which arrivals are known.
+    are arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
+    which arrivals are known.
     """
     is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
     is_counted = sf.col("continues") & ~sf.coalesce(is_anew, sf.lit(False))
     arrivals, receives = _change("totalsent"), _change("totalrecv")
     deletes = _not_negative(sf.try_subtract(arrivals, _change("depth")))
-    redeliveries = _not_negative(sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden")))
-    counts = dict(zip(RATES, (arrivals, deletes, receives, redeliveries), strict=True))
+    expiries = sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden"))
+    counts = dict(zip(RATES, (arrivals, deletes, receives, _redeliveries(by_time)), strict=True))
+    until_now = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     apart_ms = sf.col("at_ms") - sf.col("before_ms")
     return (
-        rows.withColumns({name: sf.when(is_counted, count) for name, count in counts.items()})
+        rows.withColumn("expiries", sf.when(is_counted & (sf.abs(expiries) <= _MESSAGES_MAX), expiries))
+        .withColumn("expiries_sum", sf.sum(sf.coalesce("expiries", sf.lit(0))).over(until_now))
+        .withColumns({name: sf.when(is_counted, count) for name, count in counts.items()})
         .withColumns({f"{name}_s": sf.col(name) / (apart_ms / 1000) for name in RATES})
         .withColumn("covered_ms", sf.when(sf.col("arrivals").isNotNull(), apart_ms))
+        .drop("expiries", "expiries_sum")
     )
+
+
+# A greater number than that is no count of messages.
+_MESSAGES_MAX = 10**12
+
+
+def _redeliveries(by_time: WindowSpec) -> Column:
+    """Return how many messages came back since the row before, each of which leads to a redelivery.
+
+    A receive hides a message; a delete or an expiry ends that. So expiries are receives minus deletes minus the
+    change of ``hidden``. But a delayed message hides itself, which lowers that number, and raises it when it becomes
+    due. So they are told only as far as their sum exceeds the maximum that it had in this hour and the one before,
+    except that no more are left out than were hidden. What is hidden when a recording begins may be delayed too.
+    """
+    hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))
+    is_begun = sf.col("interval_ms").isNull() | (sf.col("interval_ms") > INTERVAL_MAX_MS)
+    most = sf.col("expiries_sum") + sf.when(is_begun, sf.coalesce(hidden, sf.lit(0))).otherwise(0)
+    hour = sf.floor(sf.col("at_ms") / HOUR_MS)
+    # A frame that grows takes one pass, but one that slides would read two hours for each row. So there are two maxima:
+    # of two hours that begin with an even one, and with an odd one.
+    earlier = by_time.rowsBetween(Window.unboundedPreceding, -1)
+    from_even, from_odd = (
+        sf.max(sf.struct(sf.floor((hour + shift) / 2).alias("hours"), most.alias("most"))).over(earlier)["most"]
+        for shift in (0, 1)
+    )
+    before = sf.col("expiries_sum") - sf.col("expiries")
+    delayed = sf.when(hour % 2 == 1, from_even).otherwise(from_odd) - before
+    return _not_negative(sf.col("expiries") - sf.least(delayed, sf.coalesce("hidden_before", sf.lit(0))))
 
 
 def _change(name: str) -> Column:

@@ -4,7 +4,7 @@ An idempotent send writes the marks of its messages into a set on the server, in
 message whose mark is there is not sent again, even if a consumer has deleted it since.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redis import Redis, RedisCluster
@@ -57,25 +57,33 @@ class Rsmq(_Operations, CommandRunner[Keys]):
 
 
 class Marked(NamedTuple):
-    """A message to send once; ``mark`` identifies it."""
+    """A message to send once; ``mark`` identifies it, and its first 12 bytes stand for the content."""
 
     mark: bytes
     body: str | bytes
 
 
 def _send_once(
-    keys: Keys, queue: str, messages: Iterable[Marked], *, fence: str, keep_s: int, delay: int | None = None
+    keys: Keys,
+    queue: str,
+    messages: Iterable[Marked],
+    *,
+    fence: str,
+    keep_s: int,
+    delay: int | None = None,
+    counts: Sequence[str] = (),
 ) -> Flow[list[bool]]:
     """Send the messages whose mark is not in the fence; return for each whether it was sent.
 
     They go in chunks, each atomic. A fence takes some 60 bytes a message, and expires ``keep_s`` seconds after its last
-    use. Raises as ``send_messages``.
+    use. ``counts`` are the names of two hashes: how often each content was sent under any fence, and how often it was
+    to be sent in this write. It is then sent only if the second is greater. Raises as ``send_messages``.
     """
     validation.queue_name(queue)
     given_delay = optional_seconds("delay", delay)
     encoded = [(message.mark, *validation.body_bytes(message.body)) for message in messages]
     longest = max((size for _, _, size in encoded), default=0)
-    names = (keys.messages(queue), keys.attributes(queue), keys.marker(fence))
+    names = (keys.messages(queue), keys.attributes(queue), *map(keys.marker, (fence, *counts)))
     sent: list[bool] = []
     for chunk in chunked(encoded, weight=lambda item: len(item[1])):
         parts = (part for mark, body, _ in chunk for part in (mark, random_suffix(), body))

@@ -185,7 +185,9 @@ class ScanPart:
 
     def oversteps(self, following: bytes) -> bool:
         """Return whether a step that returned that cursor went beyond the end of this part."""
-        return int(following) != 0 and not self.is_whole and _turned(int(following)) > self._end
+        if int(following) == 0:
+            return self.index < self.count - 1
+        return not self.is_whole and _turned(int(following)) > self._end
 
     def check_step(self, cursor: bytes, following: bytes) -> None:
         """Raise redis-py's ``InvalidResponse`` if the server does not advance cursors as parts need."""
@@ -229,7 +231,7 @@ SCAN_BODY_BYTES = 1_000_000
 _BODIES_PER_CALL = 250
 UNMEASURED_BYTES_MAX = 4_000_000
 # Messages per round trip if it reads their counts too, by a script: it takes 1.5 µs a message, with sizes 2.5 µs.
-COUNTED_MESSAGES = 250
+COUNTED_MESSAGES = 350
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +272,8 @@ class QueueScan:
         131,072 ids, and 8 bytes of each before.
 
         Several readers may take a ``part`` each: together these are the whole, with the same guarantees, as long as the
-        queue holds MESSAGES_PER_PART_MIN for each part. If it shrinks below, a message may come in several parts.
+        queue holds MESSAGES_PER_PART_MIN for each part. If it shrinks below, a message may come in several parts. So
+        may one that arrives and leaves within a few round trips.
         """
         wanted = await self._wanted(queue, counts, bodies, sizes)
         count = min(count, COUNTED_MESSAGES) if counts else count
@@ -339,7 +342,12 @@ class QueueScan:
         following, found = await walked(self._runner, zset, attributes, walk, counts=counts, sizes=wanted.sizes)
         part.check_step(cursor, following)
         if part.oversteps(following):
+            # What lies beyond is read before and after: some of it may arrive or leave meanwhile.
             beyond = await self._beyond(wanted, following, step, part)
+            following, found = await walked(self._runner, zset, attributes, walk, counts=counts, sizes=wanted.sizes)
+            part.check_step(cursor, following)
+            if part.oversteps(following):
+                beyond |= await self._beyond(wanted, following, step, part)
             found = found.kept([id not in beyond for id in found.ids])
         if counts:
             found = await with_counts(self._runner, zset, attributes, found)
@@ -354,7 +362,7 @@ class QueueScan:
         """Return the ids between the end of the part and the cursor: a step does not stop where a part ends."""
         beyond: set[bytes] = set()
         cursor = part.next_first
-        while int(cursor) != 0 and not has_passed(cursor, reached):
+        while int(cursor) != 0 and (int(reached) == 0 or not has_passed(cursor, reached)):
             before, ((cursor, found),) = cursor, await self._runner.ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
             part.check_step(before, cursor)
             beyond.update(found[::2])

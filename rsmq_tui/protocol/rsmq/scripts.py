@@ -180,7 +180,9 @@ return ids
 
 # KEYS[3] the set of what was sent before; ARGV as above, how many seconds to keep it, then (mark, suffix, body)*. Sends
 # those whose mark is not in the set, and returns 1 for each of them, else 0. ZCARD refuses a wrong type before anything
-# is marked.
+# is marked. The first 12 bytes of a mark stand for the content. If the write may be repeated, KEYS[4] is the hash of
+# how often each content was sent, by all writes, and KEYS[5] that of how often this write has had it: what it has had
+# no more often than it was sent is not sent again, whichever partition it is in now.
 SEND_ONCE = Script(
     _NOW
     + _QUEUE
@@ -190,6 +192,15 @@ redis.call('ZCARD', KEYS[1])
 local out = {}
 for i = 4, #ARGV, 3 do
   local fresh = redis.call('SADD', KEYS[3], ARGV[i])
+  if fresh == 1 and KEYS[4] then
+    local content = string.sub(ARGV[i], 1, 12)
+    local had = redis.call('HINCRBY', KEYS[5], content, 1)
+    if had > tonumber(redis.call('HGET', KEYS[4], content) or 0) then
+      redis.call('HSET', KEYS[4], content, had)
+    else
+      fresh = 0
+    end
+  end
   if fresh == 1 then
     local id = base36(now_us + #ids) .. ARGV[i + 1]
     redis.call('ZADD', KEYS[1], due, id)
@@ -198,7 +209,7 @@ for i = 4, #ARGV, 3 do
   end
   out[#out + 1] = fresh
 end
-redis.call('EXPIRE', KEYS[3], ARGV[3])
+for n = 3, #KEYS do redis.call('EXPIRE', KEYS[n], ARGV[3]) end
 if #ids > 0 then redis.pcall('HINCRBY', KEYS[2], 'totalsent', #ids) end
 return out
 """

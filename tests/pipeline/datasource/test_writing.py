@@ -1,11 +1,13 @@
 """Rows that are sent: what becomes of each, and what stops a write."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import redis
+from pyspark import TaskContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,6 +21,16 @@ from tests.pipeline.datasource.reading import read
 from tests.protocol.keyspace import plant
 
 Columns = dict[str, Sequence[Any]]
+
+
+@dataclass
+class Task:
+    """What a task tells of itself."""
+
+    partition: int
+
+    def partitionId(self) -> int:
+        return self.partition
 
 
 @pytest.fixture
@@ -132,8 +144,33 @@ class TestOnce:
             for _ in range(2)
         ]
         assert [(each.sent, each.before) for each in told] == [(2, 0), (0, 2)]
-        (fence,) = client.keys("rsmq:rsmq-tui:*")
-        assert 8_000 < client.ttl(fence) <= 9_000
+        ttls_s = {key.decode(): client.ttl(key) for key in client.keys("rsmq:rsmq-tui:*")}
+        assert 8_000 < ttls_s.pop("rsmq:rsmq-tui:once:run:monday") <= 9_000
+        assert all(0 < ttl_s <= 600 for ttl_s in ttls_s.values())
+
+    @pytest.mark.parametrize("kept", [1, 7, 40, 200])
+    def test_a_write_may_be_repeated_in_other_partitions(
+        self, redis_url: str, client: redis.Redis, orders: Rsmq, kept: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A write that failed after some partitions is repeated with others; each row goes out as often as it is."""
+        rows = [b"%d" % (number % 150) for number in range(200)]
+
+        def written(partitions: int, stop: int) -> tuple[int, int]:
+            writer = writer_of(redis_url, batch_of({"body": []}).schema, queue="orders", ids="once", run="r")
+            told = []
+            for part in range(partitions):
+                monkeypatch.setattr(TaskContext, "get", lambda part=part: Task(part))
+                told.append(writer.write(iter([batch_of({"body": rows[part:stop:partitions]})])))
+            # Spark may run a task again.
+            assert writer.write(iter([batch_of({"body": rows[partitions - 1 : stop : partitions]})])).sent == 0
+            return sum(each.sent for each in told), sum(each.before for each in told)
+
+        assert written(4, kept) == (kept, 0)
+        while orders.pop_message("orders"):
+            pass
+        assert written(7, 200) == (200 - kept, kept)
+        assert written(1, 200) == (0, 200)
+        assert sorted(bodies(client)) == sorted(rows[kept:])
 
     def test_rows_that_are_refused_stay_rows_that_may_be_sent(
         self, redis_url: str, client: redis.Redis, orders: Rsmq

@@ -154,12 +154,14 @@ def _lifecycle(today: list[Inventory], tomorrow: list[Inventory], poison_rc: int
     last: dict[str, tuple[tuple[int, ...], Row]] = {}
     for inventory in today:
         for one in inventory.messages:
-            is_ready = one["due_ms"] is not None and one["due_ms"] <= one["at_ms"]
+            # If it was received after that, it was in flight when its receive count was read.
+            is_received = one["fr_ms"] is not None and one["fr_ms"] >= one["at_ms"]
+            is_ready = one["due_ms"] is not None and one["due_ms"] <= one["at_ms"] and not is_received
             order = (one["at_ms"], one["inventory_ms"], min(max(one["rc"] or 0, 0), 127), int(is_ready))
             if one["id"] not in last or order > last[one["id"]][0]:
                 last[one["id"]] = order, one
     counts = dict.fromkeys(("received", "gone", "poison", "expired", "final_received", "final_expired"), 0)
-    rc_counts, waiting, holding = [0] * 11, [], []
+    rc_counts, waiting, holding, errors = [0] * 11, [], [], []
     for id_, ((seen_ms, begun_ms, _, is_ready), one) in last.items():
         until_ms = _end_of_next(today, max(each.ended_ms for each in today if each.begun_ms == begun_ms))
         if until_ms is None and after and id_ not in go_on:
@@ -184,11 +186,12 @@ def _lifecycle(today: list[Inventory], tomorrow: list[Inventory], poison_rc: int
                 waiting.append(fr_ms - sent_ms)
             if until_ms is not None:
                 holding.append((seen_ms + until_ms) / 2 - fr_ms)
+                errors.append((until_ms - seen_ms) / 2)
     return {
         "inventories": len(today), "messages": len(last), **counts, "rc_counts": rc_counts,
         "last_inventory_ms": max(one.begun_ms for one in today),
         **statistics("waiting_ms", waiting), **statistics("holding_ms", holding),
-        "holding_ms_known": len(holding),
+        "holding_error_ms": percentile(errors, 99) if errors else None, "holding_ms_known": len(holding),
         "holding_ms_quantiles": [percentile(holding, percent) for percent in range(101)] if holding else None,
     }  # fmt: skip
 

@@ -39,6 +39,8 @@ _TOLD = """
         and samples.ns = recorders.ns and samples.recorder = recorders.recorder
         and samples.at_ms // 60000 = recorders.minute and recorders.place = 1
 """
+# Delayed messages that become due lower hidden, as expiries do: such may be what the sum of expiries had fallen by,
+# within this hour and the one before, and what was hidden when a recording began, but no more than was hidden.
 # Nothing is unknown between a sample and the one before if its recorder polled without a break since then, for an hour
 # at most; or if the one before is at most a minute older, whoever took it, and no poll failed in between.
 _CONTINUED = """
@@ -51,6 +53,7 @@ _CONTINUED = """
     ), paired as (
         select *,
             lag(at_ms) over time as before_ms, lag(state) over time as state_before,
+            lag(hidden) over time as hidden_before,
             totalsent - lag(totalsent) over time as sent, totalrecv - lag(totalrecv) over time as received,
             depth - lag(depth) over time as deeper, hidden - lag(hidden) over time as more_hidden,
         from named window time as (partition by profile, server, ns, queue order by at_ms)
@@ -67,13 +70,26 @@ _CONTINUED = """
             case when is_counted then received end as receives,
             case when is_counted and sent - deeper is not null then greatest(sent - deeper, 0) end as deletes,
             receives - deletes - more_hidden as expiries,
-            case when expiries is not null then greatest(expiries, 0) end as redeliveries,
             case when arrivals is not null then at_ms - before_ms end as covered_ms,
         from judged
+    ), summed as (
+        select *, sum(coalesce(expiries, 0)) over (partition by profile, server, ns, queue order by at_ms) as total
+        from counted
+    ), balanced as (
+        select *, coalesce(interval_ms > 3600000, true) as is_begun,
+            max(total + if(is_begun, coalesce(hidden, 0), 0)) over (
+            partition by profile, server, ns, queue
+            order by at_ms range between (at_ms % 3600000 + 3600000) preceding and 1 preceding
+        ) - (total - expiries) as delayed
+        from summed
+    ), told_again as (
+        select *, case when expiries is not null
+            then greatest(expiries - least(delayed, coalesce(hidden_before, 0)), 0)::bigint end as redeliveries
+        from balanced
     )
     select *, (at_ms - before_ms) / 1000 as apart_s, arrivals / apart_s as arrivals_s, deletes / apart_s as deletes_s,
         receives / apart_s as receives_s, redeliveries / apart_s as redeliveries_s
-    from counted
+    from told_again
 """
 _DENSE = "and coalesce(interval_ms < 9500, true)"
 _DAY = "strftime(make_timestamp({} * 1000), '%Y-%m-%d') as day"
@@ -105,9 +121,7 @@ def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
     """The tables of samples: of rows, or of the Parquet files of a pattern."""
     with duckdb.connect() as engine:
         if isinstance(samples, str):
-            engine.execute(
-                "create temp view samples as select * from read_parquet(?, hive_partitioning = false)", [samples]
-            )
+            engine.read_parquet(samples, hive_partitioning=False).create_view("samples")
         else:
             engine.register("samples", samples)
         engine.execute(_TOLD)

@@ -25,13 +25,15 @@ def table(spark: SparkSession, name: str, rows: list[Row]) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_pylist(filled, schema))
 
 
-def lifecycle_of(spark: SparkSession, days: list[tuple[str, int, int, list[float]]]) -> DataFrame:
-    """Days of queues: how many were received, how many of these came back, and how long in s they were held."""
+def lifecycle_of(spark: SparkSession, days: list[tuple[str, int, int, list[float], float | None]]) -> DataFrame:
+    """Days of queues: how many were received, how many of these came back, how long in s they were held, the error."""
     rows = [
         {"day": day(number), "queue": queue, "final_received": received, "final_expired": expired, "held": held}
-        for number, (queue, received, expired, held) in enumerate(days)
+        | {"holding_error_ms": None if error_s is None else error_s * 1000}
+        for number, (queue, received, expired, held, error_s) in enumerate(days)
     ]
     schema = "day string, queue string, final_received bigint, final_expired bigint, held array<double>"
+    schema += ", holding_error_ms double"
     by_day = spark.createDataFrame(rows, schema)
     held_ms = sf.transform(sf.sort_array("held"), lambda held_s: held_s * 1000)
     summaries = by_day.withColumn("held_ms", held_ms).withColumns(
@@ -46,14 +48,20 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         spark,
         [
             # 99 % of these are held for 94.2 s at most, which no day by itself tells.
-            ("slow", 1000, 100, [*quick, 94.2]), ("slow", 204, 44, [float(number) / 10 for number in range(400)]),
-            ("quick", 300, 0, quick[:20]), ("crashing", 300, 2, quick[:20]), ("hardly known", 3, 1, [1.0] * 19),
-            ("never received", 0, 0, []), ("without vt", 100, 0, quick), ("long", 10, 5, [90_000.0] * 20),
+            ("slow", 1000, 100, [*quick, 94.2], 5.0), ("slow", 204, 44, [n / 10 for n in range(400)], 5.0),
+            ("quick", 300, 0, quick[:20], 5.0), ("crashing", 300, 2, quick[:20], 5.0),
+            ("hardly known", 3, 1, [1.0] * 19, 5.0), ("never received", 0, 0, [], None),
+            ("without vt", 100, 0, quick, None), ("long", 10, 5, [90_000.0] * 20, 30_000.0),
             # Inventories that are hours apart tell no shorter holding time.
-            ("rarely seen", 300, 3, [3_600.0] * 20),
+            ("rarely seen", 300, 3, [3_600.0] * 20, 3_600.0), ("far apart", 300, 30, [1_800.2] * 20, 1_800.0),
+            ("near enough", 300, 30, [16.0] * 20, 8.0), ("held long", 300, 30, [9_000.0] * 20, 3_600.0),
+            # A few messages that were seen before an outage do not count, many do.
+            ("after an outage", 300, 30, [60.0] * 500, 5.0), ("after an outage", 0, 0, [3_600.0] * 5, 3_600.0),
+            ("seen by two", 300, 30, [60.0] * 500, 5.0), ("seen by two", 0, 0, [1_800.0] * 50, 1_800.0),
         ],
     )  # fmt: skip
     vts = {"slow": 30.0, "quick": 30.5, "crashing": 20.0, "hardly known": 30.0, "long": 7200.0, "rarely seen": 60.0}
+    vts |= dict.fromkeys(("far apart", "near enough", "held long", "after an outage", "seen by two"), 30.0)
     # What is not known in the last hour was known in the one before.
     hours = [
         made_hours.hour(queue, at, vt_s=known)
@@ -78,7 +86,18 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "long": "50 % of 10 received messages became visible again before they were deleted; "
         "a vt of 1d 1h (now 2h 0m) would cover 99 %",
         "rarely seen": "vt 60 s is enough: 1 % of 300 received messages became visible again",
+        "far apart": "10 % of 300 received messages became visible again before they were deleted; "
+        "inventories every 15 s would show which vt covers 99 %",
+        "near enough": "vt 30 s covers 99 % of the holding times, but "
+        "10 % of 300 received messages became visible again",
+        "held long": "10 % of 300 received messages became visible again before they were deleted; "
+        "inventories every 45m would show which vt covers 99 %",
+        "after an outage": "10 % of 300 received messages became visible again before they were deleted; "
+        "a vt of 60 s (now 30 s) would cover 99 %",
+        "seen by two": "10 % of 300 received messages became visible again before they were deleted; "
+        "inventories every 15 s would show which vt covers 99 %",
     }
+    assert [rows[queue]["advised_vt_s"] for queue in ("far apart", "near enough", "held long")] == [None, 24.0, None]
     assert rows["rarely seen"]["advised_vt_s"] == 60.0
     slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]
     assert (slow["vt_s"], slow["received"], slow["holding_ms_p99"], slow["advised_vt_s"]) == (

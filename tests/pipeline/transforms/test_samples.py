@@ -53,9 +53,34 @@ CASES: dict[str, list[Row]] = {
     "too much": every_5s(T, counted(-(2**63) + 1), counted(2**63 - 1), counted(2**63 - 1)),
     "expired": every_5s(
         T,
+        counted(10, depth=10, hidden=0, totalrecv=0),
         counted(10, depth=10, hidden=4, totalrecv=4),
         counted(10, depth=9, hidden=2, totalrecv=7),
     ),
+    # Six delayed messages become due, are received, and come back.
+    "delayed": every_5s(
+        T,
+        counted(0, depth=0, totalrecv=0),
+        counted(6, depth=6, hidden=6, totalrecv=0),
+        counted(6, depth=6, hidden=0, totalrecv=0),
+        counted(6, depth=6, hidden=6, totalrecv=6),
+        counted(6, depth=6, hidden=0, totalrecv=6),
+    ),
+    # What was hidden before may be delayed.
+    "hidden before": every_5s(
+        T,
+        counted(10, depth=10, hidden=4, totalrecv=4),
+        counted(10, depth=10, hidden=1, totalrecv=4),
+        counted(10, depth=10, hidden=3, totalrecv=6),
+        counted(10, depth=10, hidden=0, totalrecv=6),
+    ),
+    "delayed for hours": [
+        *poll(T - 3_600 * S, None, counted(0, depth=0, totalrecv=0)),
+        *poll(T - 3_500 * S, 100 * S, counted(9, depth=9, hidden=9, totalrecv=0)),
+        *poll(T, 3_500 * S, counted(9, depth=9, hidden=9, totalrecv=0)),
+        *poll(T + 3_599 * S, 3_599 * S, counted(9, depth=9, hidden=7, totalrecv=0)),
+        *poll(T + 3_600 * S, S, counted(9, depth=9, hidden=5, totalrecv=0)),
+    ],
     "restored": every_5s(T, counted(10, depth=1), counted(12, depth=9)),
     "a list": every_5s(
         T,
@@ -191,7 +216,10 @@ UNKNOWN = (None, None, None, None)
         ("unknown counters", [UNKNOWN, (None, None, 5, None), (None, None, 5, None), (10, None, None, None),
                               (10, 9, None, None)]),
         ("too much", [UNKNOWN, (None, None, 2**63 - 1, None), (0, 0, 0, 0)]),
-        ("expired", [UNKNOWN, (0, 1, 3, 4)]),
+        ("expired", [UNKNOWN, (0, 0, 4, 0), (0, 1, 3, 4)]),
+        ("delayed", [UNKNOWN, (6, 0, 0, 0), (0, 0, 0, 0), (0, 0, 6, 0), (0, 0, 0, 6)]),
+        ("hidden before", [UNKNOWN, (0, 0, 0, 0), (0, 0, 2, 0), (0, 0, 0, 2)]),
+        ("delayed for hours", [UNKNOWN, (9, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 2)]),
         ("restored", [UNKNOWN, (2, 0, 1, 1)]),
         ("a list", [UNKNOWN, UNKNOWN, UNKNOWN]),
         ("slow", [UNKNOWN, (10, 9, 5, 0)]),

@@ -1,0 +1,319 @@
+"""From the rows of a poll to the states of all queues of a place, their sums, and the messages to be read next."""
+
+import gc
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import inf, nan
+from operator import itemgetter
+
+from rsmq_tui.monitor.model import QueueState, Totals, Verdict
+from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Looked, flight_times
+from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
+from rsmq_tui.monitor.tracking.series import UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
+from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
+
+NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
+
+# Stands for the sample of a queue that could not be read.
+_NO_SAMPLE = (nan,) * 5
+
+# Limits of the walk in one poll: messages read, queues read, and queues considered.
+WALK_MESSAGES = 250
+WALK_QUEUES = 20
+_CONSIDERED = 500
+
+
+class RunningTotals:
+    """Sums over all queues. A poll calls ``begin``, then ``replace`` for each new state, then ``totals``.
+
+    A state that is not replaced in a poll has no rates, or rates of 0, so only the rates of new states are added up.
+    """
+
+    def __init__(self) -> None:
+        self._depth = self._ready = self._hidden = 0
+        self._measured = 0
+        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
+        self._verdicts = dict.fromkeys(Verdict, 0)
+        # When the longest-ready message became due, and its queue; None if both must be searched for.
+        self._oldest: tuple[float, str] | None = None
+
+    def begin(self) -> None:
+        """Start a poll."""
+        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
+
+    def replace(self, before: QueueState | None, after: QueueState | None) -> None:
+        """Replace a queue's state; ``before`` is None for a new queue, ``after`` for one that is gone."""
+        if before is not None:
+            self._verdicts[before.verdict] -= 1
+            self._depth -= before.depth or 0
+            self._ready -= before.ready or 0
+            self._hidden -= before.hidden or 0
+            self._measured -= before.arrivals_s is not None
+        if after is not None:
+            self._verdicts[after.verdict] += 1
+            self._depth += after.depth or 0
+            self._ready += after.ready or 0
+            self._hidden += after.hidden or 0
+            if after.arrivals_s is not None:
+                self._measured += 1
+                self._arrivals_s += after.arrivals_s
+                self._deletes_s += after.deletes_s or 0.0
+                self._receives_s += after.receives_s or 0.0
+        if self._oldest is not None:
+            self._follow_oldest(self._oldest, before, after)
+
+    def totals(self, states: Iterable[QueueState]) -> Totals:
+        """Return the sums; ``states`` are all current states, ordered by name."""
+        if self._oldest is None:
+            self._oldest = _oldest_of(states)
+        since_ms, name = self._oldest
+        return Totals(
+            depth=self._depth,
+            ready=self._ready,
+            hidden=self._hidden,
+            arrivals_s=self._arrivals_s if self._measured else None,
+            deletes_s=self._deletes_s if self._measured else None,
+            receives_s=self._receives_s if self._measured else None,
+            oldest=name or None,
+            ready_since_ms=int(since_ms) if name else None,
+            verdicts=self._verdicts.copy(),
+        )
+
+    def _follow_oldest(self, oldest: tuple[float, str], before: QueueState | None, after: QueueState | None) -> None:
+        since_ms = None if after is None else after.ready_since_ms
+        if after is not None and since_ms is not None and (since_ms, after.name) <= oldest:
+            self._oldest = since_ms, after.name
+        elif before is not None and before.name == oldest[1]:
+            self._oldest = None
+
+
+def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
+    """Return the earliest time and its queue, the first of equals; (inf, "") if no message is ready."""
+    oldest_ms, oldest = inf, ""
+    for state in states:
+        since_ms = state.ready_since_ms
+        if since_ms is not None and since_ms < oldest_ms:
+            oldest_ms, oldest = since_ms, state.name
+    return oldest_ms, oldest
+
+
+class Rotation:
+    """Chooses the queues that each poll samples, in turn."""
+
+    def __init__(self) -> None:
+        self._quick_index = 0
+        self._shown_index = 0
+        self._walk_index = 0
+
+    def quick(self, names: Sequence[str], shown: Sequence[str]) -> Sequence[str]:
+        """Return the queues whose receive counts this poll reads; those that are ``shown`` have more turns."""
+        start = self._quick_index if self._quick_index < len(names) else 0
+        looked = names[start : start + QUICK_QUEUES]
+        self._quick_index = start + len(looked)
+        start = self._shown_index if self._shown_index < len(shown) else 0
+        more = shown[start : start + SHOWN_QUEUES]
+        self._shown_index = start + len(more)
+        return list(dict.fromkeys((*looked, *more)))
+
+    def pages(self, names: Sequence[str], trackers: Mapping[str, Tracker], at_ms: int) -> list[MessagePage]:
+        """Return the pages of messages that this poll reads."""
+        pages: list[MessagePage] = []
+        budget = WALK_MESSAGES
+        for _ in range(min(len(names), _CONSIDERED)):
+            if budget <= 0 or len(pages) == WALK_QUEUES:
+                break
+            self._walk_index = self._walk_index + 1 if self._walk_index + 1 < len(names) else 0
+            tracker = trackers.get(names[self._walk_index])
+            if tracker is None or tracker.look is None or tracker.sample is None or not tracker.sample.depth:
+                continue
+            page = tracker.look.next_page(names[self._walk_index], tracker.row, at_ms, budget)
+            if page is not None:
+                pages.append(page)
+                budget -= min(budget, tracker.sample.depth)
+        return pages
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Make thousands of objects, none of them garbage: to look for some in between would double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class Sampler:
+    """Keeps a tracker for each queue. A poll calls ``begin``, then ``take`` as rows arrive, then ``finish``.
+
+    ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
+    """
+
+    def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker) -> None:
+        self.trend = Trend()
+        self._thresholds = thresholds
+        self._place = place
+        self._new_tracker = new_tracker
+        self._trackers: dict[str, Tracker] = {}
+        self._states: list[QueueState] = []
+        self._totals = RunningTotals()
+        self._rotation = Rotation()
+        self._shown: Sequence[str] = ()
+        self._at_ms = 0
+        self._since_poll_ms = 0
+        self._references: References = (None, None, None, None)
+        # The queues that this program changes, and how many polls have begun since.
+        self._own_changes: dict[str, int] = {}
+        self._memory_limit: Limit | None = None
+
+    def note_own_change(self, names: Iterable[str]) -> None:
+        """Note that this program changes these queues: what the running poll and the next one see may be its work."""
+        self._own_changes |= dict.fromkeys(names, 0)
+
+    def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
+        """Start a poll made at that server time; ``memory_limit`` is when the memory of the server will be full."""
+        self._memory_limit = memory_limit
+        self._since_poll_ms = at_ms - self._at_ms
+        self._at_ms = at_ms
+        self._states = []
+        self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
+        self._totals.begin()
+        growing_ms = self._thresholds.growing_ms
+        reference = self.trend.reference
+        self._references = (
+            reference(at_ms, RATE_SPAN_MS),
+            reference(at_ms, DRAIN_SPAN_MS),
+            reference(at_ms, growing_ms),
+            reference(at_ms, growing_ms // 2),
+        )
+
+    def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
+        """Process the rows of these queues."""
+        trackers, at_ms, keep = self._trackers, self._at_ms, self._states.append
+        for name, row in zip(names, rows, strict=True):
+            tracker = trackers.get(name)
+            if tracker is None:
+                tracker = trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
+            before = tracker.state
+            if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
+                keep(before)
+                continue
+            tracker.own_change_ms = self._since_poll_ms if name in self._own_changes else 0
+            tracker.memory_limit = self._memory_limit
+            state = tracker.update(row, at_ms, self._references)
+            self._totals.replace(before, state)
+            keep(state)
+
+    def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
+        """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
+        states = tuple(self._states)
+        if len(states) != len(self._trackers):
+            for name in self._trackers.keys() - {state.name for state in states}:
+                self._totals.replace(self._trackers.pop(name).state, None)
+                self.trend.remove_queue(name)
+        if self.trend.is_due(self._at_ms):
+            self.trend.open_bucket(self._at_ms)
+            for tracker in self._trackers.values():
+                tracker.series.append(tracker.sample)
+        totals = self._totals.totals(states)
+        self.trend.add_totals(
+            TotalsPoint(
+                self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
+            )
+        )
+        return states, totals
+
+    def moment(self) -> Moment:
+        """Return what is known after the last poll, to be kept for another run."""
+        trackers = self._trackers
+        samples = [_NO_SAMPLE if tracker.sample is None else tracker.sample for tracker in trackers.values()]
+        counters = [array("d", map(itemgetter(column), samples)) for column in range(1, 5)]
+        numbers, more = array("q"), {}
+        for name, tracker in trackers.items():
+            try:
+                numbers.extend(array("q", tracker.remember()))
+            except OverflowError:
+                # Clients may write any number.
+                numbers.extend(array("q", [UNKNOWN]) * tracker.NUMBERS)
+            if rest := tracker.remember_more():
+                more[name] = rest
+        return Moment(self._at_ms, list(trackers), counters, list(self.trend.totals), numbers, more)
+
+    def restore(self, past: Past, at_ms: int) -> None:
+        """Continue from what an earlier run knew, as if polls had failed until now."""
+        last, count = past.last, len(past.names)
+        width = len(last.numbers) // max(1, len(last.names))
+        starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
+        self.trend.times_ms += past.times_ms
+        self.trend.totals.extend(last.totals)
+        with _uncollected():
+            for index, name in enumerate(past.names):
+                tracker = self._new_tracker(name, self.trend, self._thresholds, self._place)
+                tracker.series.fill(column[index::count] for column in past.columns)
+                start = starts.get(name)
+                if start is not None and width == tracker.NUMBERS:
+                    # If it is not valid, only its charts go on.
+                    with suppress(ValueError, TypeError):
+                        tracker.restore(last.numbers[start : start + width], last.more.get(name))
+                self._trackers[name] = tracker
+        self.resume(at_ms)
+
+    def resume(self, at_ms: int) -> None:
+        """Note that polls failed until now."""
+        self.trend.resume(at_ms)
+        for tracker in self._trackers.values():
+            tracker.resume()
+
+    def sample_first(self, names: Sequence[str]) -> None:
+        """Give these queues more turns from now on."""
+        self._shown = names
+
+    def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
+        """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""
+        shown = [name for name in self._shown if name in self._trackers]
+        return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._at_ms)
+
+    def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
+        """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
+        for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
+            tracker = self._trackers.get(name)
+            if tracker is not None and tracker.look is not None and tracker.sample is not None:
+                before = tracker.look.found
+                tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._at_ms)
+                _spread(tracker, before)
+
+    def take_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
+        """Store how long the sampled messages of these queues waited and are being worked on."""
+        for name, found in zip(names, flights, strict=True):
+            tracker = self._trackers.get(name)
+            if tracker is None or tracker.look is None or tracker.state is None:
+                continue
+            times = flight_times(found, tracker.state.vt_s, self._at_ms)
+            if times is not None:
+                tracker.series.add_flights(times)
+            if times != tracker.look.times:
+                tracker.look.times = times
+                tracker.stale_from_ms = 0
+
+    def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
+        """Store what the sampled pages of messages contained."""
+        for page, found in pages:
+            tracker = self._trackers.get(page.queue)
+            if tracker is not None and tracker.look is not None:
+                before = tracker.look.found
+                tracker.look.take_page(found, tracker.row, self._at_ms)
+                _spread(tracker, before)
+
+
+def _spread(tracker: Tracker, before: Looked) -> None:
+    """Make the next poll compute a new state if a sample has changed, or found trouble again."""
+    found = tracker.look.found if tracker.look is not None else before
+    is_same = found[:-1] == before[:-1] and (found.looked_all_ms is None) == (before.looked_all_ms is None)
+    if not is_same or (found != before and (found.poison or found.missing)):
+        tracker.stale_from_ms = 0

@@ -1,0 +1,229 @@
+"""What the trackers of all kinds share: the series of a queue, its verdict, growth, forecast and memory."""
+
+from abc import ABC, abstractmethod
+from array import array
+from math import ceil
+from typing import Any, ClassVar
+
+from rsmq_tui.monitor.model import QueueState, Verdict
+from rsmq_tui.monitor.peek import Look
+from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
+from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles
+from rsmq_tui.protocol import Row
+
+# Rates span about ten seconds, the drain estimate a minute.
+RATE_SPAN_MS = 10_000
+DRAIN_SPAN_MS = 60_000
+
+# The buckets for rates, for the drain, and for growth over the whole of its span and over the latter half.
+References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
+
+# A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
+MEASURED_MS = 10_000
+
+
+class Tracker(ABC):
+    """Turns one queue's raw rows into states, one poll after another.
+
+    It keeps the queue's series in ``trend``, the first sample since the last gap, and the troubles. It knows when
+    monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
+    state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
+    is not sampled. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
+    row meanwhile, otherwise 0. ``memory_limit`` is when the memory of the server will be full. A memory
+    has ``NUMBERS`` numbers of it.
+    """
+
+    NUMBERS: ClassVar[int]
+    __slots__ = (
+        "_changed",
+        "_earlier",
+        "_first",
+        "_growth_known_ms",
+        "_is_idle_longer",
+        "_is_resumed",
+        "_limit",
+        "_limit_due_ms",
+        "_may_grow",
+        "_name",
+        "_place",
+        "_thresholds",
+        "_troubles",
+        "_watched_from_ms",
+        "look",
+        "memory_limit",
+        "own_change_ms",
+        "row",
+        "sample",
+        "series",
+        "stale_from_ms",
+        "state",
+    )
+
+    def __init__(self, name: str, series: QueueSeries, thresholds: Thresholds, place: str) -> None:
+        self.series = series
+        self.stale_from_ms = 0
+        self.row: Row | None = None
+        self.sample: Sample | None = None
+        self.state: QueueState | None = None
+        self.look: Look | None = None
+        self.own_change_ms = 0
+        # The last sample that a change of this program may have affected.
+        self._changed: Sample | None = None
+        self.memory_limit: Limit | None = None
+        self._name = name
+        self._place = place
+        self._thresholds = thresholds
+        self._troubles = Troubles()
+        self._first: Sample | None = None
+        # For each reference: the time of its bucket, and this queue's sample there.
+        self._earlier: list[tuple[int, Sample] | None] = [None] * 4
+        self._is_resumed = False
+        # Whether the queue was already idle before monitoring, for an unknown time.
+        self._is_idle_longer = False
+        self._watched_from_ms = 0
+        # When it will be known whether the queue grows; 0 if it is known.
+        self._growth_known_ms = 0
+        self._may_grow = False
+        self._limit: Limit | None = None
+        self._limit_due_ms = 0
+
+    @abstractmethod
+    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+        """Return the state after a poll's row."""
+
+    def resume(self) -> None:
+        """Note that polls failed until now."""
+        self._is_resumed = True
+        self.stale_from_ms = 0
+
+    def remember(self) -> tuple[int, ...]:
+        """Return ``NUMBERS`` numbers for ``restore``."""
+        if self.sample is None:
+            return (UNKNOWN,) * self.NUMBERS
+        return (*self.sample, self._is_idle_longer, *self._remember())
+
+    def remember_more(self) -> Any:
+        """Return what else ``restore`` needs, as a value that JSON can hold; most queues need nothing."""
+        return self._troubles.remember()
+
+    def restore(self, numbers: "array[int]", more: Any) -> None:
+        """Continue from what an earlier run knew, as if polls had failed since: call ``resume`` afterwards.
+
+        Raises ``ValueError`` or ``TypeError`` if ``more`` is not valid.
+        """
+        at_ms, depth, ready, totalsent, totalrecv, is_idle_longer, *rest = numbers
+        if at_ms == UNKNOWN:
+            return
+        self._restore(rest, more)
+        self.sample = self._first = self.series.sample(at_ms, depth, ready, totalsent, totalrecv)
+        self._is_idle_longer = bool(is_idle_longer)
+
+    @abstractmethod
+    def _remember(self) -> tuple[int, ...]:
+        """Return the numbers that only queues of this kind have."""
+
+    @abstractmethod
+    def _restore(self, numbers: list[int], more: Any) -> None:
+        """Take over what is known of a queue of this kind."""
+
+    def _watch_from(self, from_ms: int, *, has_grown: bool = False) -> None:
+        """Start monitoring: whether the queue grew before is unknown.
+
+        If it grew until polls failed, and holds no fewer messages now (``has_grown``), it may turn out to still grow:
+        then it has grown all the time.
+        """
+        limits = self._thresholds
+        self._watched_from_ms = from_ms
+        self._growth_known_ms = from_ms + limits.growing_ms
+        self._may_grow = False
+        self._limit_due_ms = 0
+        self._troubles.suspend(Verdict.GROWING, self._growth_known_ms + limits.clear_ms if has_grown else None)
+
+    def _growth_known(self, sample: Sample, measured_ms: int, *, grows: bool) -> int:
+        """Return when it is known whether the queue grows, 0 for now.
+
+        It is known after ``growing_ms`` of monitoring, or earlier if the queue did not grow over the measured span, or
+        holds too few messages to have grown.
+        """
+        if not self._growth_known_ms:
+            return 0
+        limits = self._thresholds
+        is_measured = measured_ms >= min(MEASURED_MS, limits.growing_ms // 2)
+        if sample.at_ms >= self._growth_known_ms or (is_measured and not grows):
+            self._growth_known_ms = 0
+            return 0
+        self._may_grow = self._may_grow or sample.depth >= limits.growing_messages
+        return self._growth_known_ms if self._may_grow else 0
+
+    def _limit_at(
+        self, sample: Sample, due_ms: int | None, *, is_still: bool, ages: Ages | None = None
+    ) -> Limit | None:
+        """Return the limit that the queue reaches first; of a queue that moves, as of the last ``FORECAST_EVERY_MS``.
+
+        The first ready message became due at ``due_ms``, None for unknown; ``ages`` as in ``limit_of``.
+        """
+        at_ms, limits = sample.at_ms, self._thresholds
+        age_ms = None if due_ms is None else at_ms - due_ms
+        # Fast path: most queues have no limit of their depth, and no message that waits for long.
+        is_waiting = age_ms is not None and age_ms >= WAITING_SHARE * limits.aged_ms
+        if not (limits.depth_limit or is_waiting or self.memory_limit):
+            self._limit = None
+        elif is_still or at_ms >= self._limit_due_ms:
+            self._limit_due_ms = at_ms if is_still else at_ms + FORECAST_EVERY_MS
+            self._limit = limit_of(
+                self.series,
+                at_ms,
+                self._known_from_ms(sample),
+                depth=sample.depth,
+                depth_limit=limits.depth_limit,
+                age_ms=age_ms,
+                age_limit_ms=limits.aged_ms,
+                is_still=is_still,
+                ages=ages,
+                memory=self.memory_limit,
+            )
+        return self._limit
+
+    def _forecast_due_ms(self, sample: Sample, due_ms: int) -> tuple[int, ...]:
+        """Return when the forecast of a queue that is still may change; its first message became due at ``due_ms``."""
+        aged_ms = self._thresholds.aged_ms
+        return due_ms + aged_ms, due_ms + ceil(WAITING_SHARE * aged_ms), self._known_from_ms(sample) + KNOWN_MS
+
+    def _known_from_ms(self, sample: Sample) -> int:
+        """Return from when on the samples of the series may be compared."""
+        return max(self._watched_from_ms, (self._first or sample).at_ms)
+
+    def _begin_at(self, sample: Sample | None) -> None:
+        """Drop the samples before this one, or all of them if it is None."""
+        self._first = sample
+        self._earlier = [None] * 4
+
+    def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
+        """Return the samples from which rates and the trend count: none spans a change of this program."""
+        if self.own_change_ms:
+            self._changed = sample
+            self.series.note_change(sample.at_ms)
+        earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
+        changed = self._changed
+        if changed is None or changed.at_ms <= before_trend.at_ms:
+            return earlier, before_trend
+        return changed if changed.at_ms > earlier.at_ms else earlier, changed
+
+    def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
+        """Return the sample at a reference, or the first sample if the queue is younger than that bucket.
+
+        Without a bucket, at the start or after a gap, it is ``sample`` itself: rates never span a gap.
+        """
+        reference = references[which]
+        if reference is None:
+            return sample
+        known = self._earlier[which]
+        if known is not None and known[0] == reference.at_ms:
+            return known[1]
+        first = self._first or sample
+        earlier = self.series.at(reference.bucket)
+        if earlier is None or earlier.at_ms < first.at_ms:
+            earlier = first
+        self._earlier[which] = reference.at_ms, earlier
+        return earlier
