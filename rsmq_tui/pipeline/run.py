@@ -419,7 +419,6 @@ class PipelineRun:
         if is_full:
             # If this run does not complete, the next one must also compute everything.
             keep_state(out, self._state_folder, is_full=True)
-        self._begin("searching for new files")
         sources = Sources(history, out, before)
         left_out = {} if before is None else _still_there(before.left_out, sources)
         mended = {name for name, (stamp, _) in left_out.items() if history.stamp(name) not in (stamp, None)}
