@@ -40,7 +40,8 @@ _NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
 _OURS = ("rsmq-tui", "rsmqctl")
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
 # A channel may need what is not there.
-_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}, "who": {3}}
+_STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}, "who": {3}, "slo": {1}}
+_OBJECTIVES = '[[defaults.slo]]\ntarget = "answering"\nobjective = 99.9\n'
 _RECORDED_MS = int(datetime(2031, 5, 17, 21, 45, tzinfo=UTC).timestamp() * 1000)
 _LONGEST_CODE = 78
 
@@ -88,7 +89,7 @@ class Shell:
         """Run one command as it is written, until it ends or, where it goes on, until it has begun."""
         profiles = "".join(f'[profiles.{name}]\nurl = "{self._url}"\n' for name in ("prod", "staging", "production"))
         profiles += '[[alerts]]\nwhen = "trouble"\n[channels.oncall]\ncommand = ["cat"]\n'
-        (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles)
+        (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles + _OBJECTIVES)
         command = command.replace("redis://host:6379/0", self._url)
         words = shlex.split(command, comments=True)
         if "=" in words[0]:

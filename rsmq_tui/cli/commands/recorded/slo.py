@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rsmq_tui.history.report.slo import Level
 
 _NOTES = """\
-The attainment is the share of the watched time that was good, in the window of the objective. BUDGET is what is left of
-the error budget of that time. The burn rates of the last hour, six hours and three days say how many times faster than
+The attainment is the share of the watched time that was good, in the window of the objective. BUDGET LEFT is of the
+error budget of that time. The burn rates of the last hour, six hours and three days say how many times faster than
 allowed the budget was used; ! marks those that are worth a call: 14.4, 6 and 1. The last week is compared with the one
 before. `rsmq-tui help history` has more."""
 
