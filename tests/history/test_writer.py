@@ -43,7 +43,7 @@ def test_a_segment_is_sealed_when_its_time_has_come(out: Path, tmp_path: Path) -
     assert left_over(out) == []
 
 
-@pytest.mark.parametrize("setting", [{"seal_rows": 5}, {"seal_bytes": 1_000}])
+@pytest.mark.parametrize("setting", [{"seal_rows": 5}, {"seal_bytes": 1_500}])
 def test_a_segment_is_sealed_when_it_is_large(out: Path, tmp_path: Path, setting: dict[str, int]) -> None:
     hand = Hand(out, tmp_path, **setting)
     hand.poll(NOON_MS)

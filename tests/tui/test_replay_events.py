@@ -10,7 +10,7 @@ from redis import Redis
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.schema import OF_SERVER, SAMPLES, SCHEMAS
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import QueueReader
@@ -27,6 +27,15 @@ def sealed(recorder: Recorder) -> None:
     assert recorder.tally.problem is None
 
 
+async def taken(recorder: Recorder, poller: LivePoller, before: Snapshot | None = None) -> Snapshot:
+    """Poll and record, a millisecond or more after the poll before: of two within one, only the first is recorded."""
+    snapshot = await poller.poll()
+    while before is not None and snapshot.at_ms == before.at_ms:
+        snapshot = await poller.poll()
+    recorder.take(snapshot)
+    return snapshot
+
+
 async def test_a_restart_of_a_real_server(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history", state=tmp_path)
     recorder.start()
@@ -34,13 +43,11 @@ async def test_a_restart_of_a_real_server(tmp_path: Path) -> None:
         poller = LivePoller(QueueReader(f"redis://127.0.0.1:{first.port}/0"))
         async with aclosing(poller):
             # INFO is read from the second poll on.
-            for _ in range(2):
-                recorder.take(await poller.poll())
+            await taken(recorder, poller, await taken(recorder, poller))
             first.kill()
             recorder.take(await poller.poll())
             with real_server(port=first.port):
-                last = await poller.poll()
-                recorder.take(last)
+                last = await taken(recorder, poller)
     await asyncio.to_thread(sealed, recorder)
 
     *_, back, restarted = found = events_before(str(tmp_path / "history"), last.at_ms, 900_000)
@@ -55,16 +62,14 @@ async def test_evictions_of_a_real_server(tmp_path: Path) -> None:
     recorder.start()
     with EmbeddedServer() as server, closing(Redis.from_url(server.url)) as client:
         async with aclosing(LivePoller(QueueReader(server.url), clock=clock)) as poller:
-            for _ in range(2):
-                recorder.take(await poller.poll())
+            identified = await taken(recorder, poller, await taken(recorder, poller))
             client.config_set("maxmemory-policy", "allkeys-random")
             client.config_set("maxmemory", int(client.info("memory")["used_memory"]) + 500_000)
             for number in range(50):
                 client.set(f"filler{number}", "x" * 100_000)
-            recorder.take(await poller.poll())
+            between = await taken(recorder, poller, identified)
             clock.now_s += INFO_EVERY_S
-            last = await poller.poll()
-            recorder.take(last)
+            last = await taken(recorder, poller, between)
     await asyncio.to_thread(sealed, recorder)
 
     (found,) = events_before(str(tmp_path / "history"), last.at_ms, 900_000)

@@ -2,11 +2,12 @@
 
     OUT/_manifest.json             which files make up each table; replaced by one rename when a run is complete
     OUT/tables/<table>/<run>/...   the files, as Spark wrote them; none ever changes
+    OUT/tables/<table>/_delta_log  the log of the table as a Delta table, which names the same files
 
 A table consists of exactly the files that the manifest names: other files belong to a running, failed or old run.
 Tables by day have their days as keys in the manifest; each run writes the others completely. Version 2 kept the files
-in OUT/runs/<run>/<table>. Readers must select
-columns by name: a later version may add some. Null means unknown, never 0.
+in OUT/runs/<run>/<table>. Readers must select columns by name: a later version may add some. Null means unknown, never
+0.
 
 ``profile``, ``server`` and ``ns`` name a place, and with ``queue`` a queue; names are stored as
 ``rsmq_tui.history.names`` says. Times are in ms since 1970, UTC, by the clock of the Redis server. Spans end in ``_ms``

@@ -47,7 +47,8 @@ _POINTS = 400
 _NAME_MAX = 200
 # The heat map is by weekday for longer ranges, and left out for shorter ones.
 _HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
-_USES = 3
+# So many missed objectives are explained by incidents.
+_USES_OF = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +234,6 @@ def gather(
             one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
         ),
     )
-
-
-_USES_OF = 10
 
 
 def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]:

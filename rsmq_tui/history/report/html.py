@@ -250,9 +250,9 @@ def _table(table: Table, none: str) -> str:
     if not table.rows:
         return f"<p>{_text(none)}</p>" if none else ""
     heads = "".join(
-        f'<th scope="col"{" class=right" if at in table.right else ""}>{_text(title)}</th>'
+        f'<th scope="col"{_classes(right=at in table.right)}>{_text(title)}</th>'
         for at, title in enumerate(table.titles)
-    ).replace("class=right", 'class="right"')
+    )
     rows = "\n".join(
         f"<tr>{''.join(_cell(table, at, value) for at, value in enumerate(row))}</tr>" for row in table.rows
     )
@@ -265,13 +265,17 @@ def _table(table: Table, none: str) -> str:
 
 def _cell(table: Table, at: int, value: str) -> str:
     told = _name(value) if at in table.code else _text(value)
-    styles = [name for name, holds in (
-        ("right", at in table.right),
-        ("when", _MOMENT.match(value) is not None),
-        ("long", len(value) > _LONG and at not in table.code),
-    ) if holds]  # fmt: skip
-    style = f' class="{" ".join(styles)}"' if styles else ""
-    return f'<th scope="row"{style}>{told}</th>' if at == 0 else f"<td{style}>{told}</td>"
+    classes = _classes(
+        right=at in table.right,
+        when=_MOMENT.match(value) is not None,
+        long=len(value) > _LONG and at not in table.code,
+    )
+    return f'<th scope="row"{classes}>{told}</th>' if at == 0 else f"<td{classes}>{told}</td>"
+
+
+def _classes(**holds: bool) -> str:
+    names = " ".join(name for name, is_so in holds.items() if is_so)
+    return f' class="{names}"' if names else ""
 
 
 def _name(name: str) -> str:

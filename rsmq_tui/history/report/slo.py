@@ -287,11 +287,6 @@ class Watched:
         watched = [*self._servers[server], *outages]
         return Measured(covered_ms(watched, span), covered_ms(outages, span))
 
-    @property
-    def servers(self) -> tuple[Server, ...]:
-        """The servers that were watched."""
-        return tuple(self._servers)
-
     def _add(self, runs: pa.Table) -> pa.Table:
         """Add the runs of a day, and return the end of the last run of each queue, with which the next day begins."""
         runs = runs.sort_by([(name, "ascending") for name in (*_QUEUE, "first_ms", "last_ms")]).combine_chunks()

@@ -9,10 +9,10 @@ from rsmq_tui.history.report.slo import Level
 from rsmq_tui.history.report.words import (
     CAUSE_MAX,
     METRICS,
-    attained_words,
     budget_words,
     burn_words,
     metric_value,
+    percent,
     poisoned,
     recovered_words,
     uses,
@@ -52,8 +52,8 @@ def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int =
         (
             name(level), level.objective.target,
             f"{level.objective.percent:g} % of {duration(level.objective.window_ms).removesuffix(' 0h')}",
-            attained_words(level.window), budget_words(level), *burn_words(level),
-            attained_words(level.week), attained_words(level.before),
+            percent(level.window.attained), budget_words(level), *burn_words(level),
+            percent(level.week.attained), percent(level.before.attained),
         )
         for level in levels
     ]  # fmt: skip

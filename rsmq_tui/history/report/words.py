@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, server_name, worst_first
-from rsmq_tui.history.report.slo import Level, Measured
+from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate
 
 # Delimiters of names in sentences; printable text does not contain them.
@@ -297,8 +297,3 @@ def about(report: Report) -> list[str]:
 def _sentence(text: str) -> str:
     told = printable(text, CAUSE_MAX)
     return told if told.endswith((".", "…", "!", "?")) else f"{told}."
-
-
-def attained_words(measured: Measured) -> str:
-    """Return the attainment of a time."""
-    return percent(measured.attained)
