@@ -15,7 +15,9 @@ from rsmq_tui.docs import page
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
+from tests.cli.test_slo import CONFIG as OBJECTIVES
 from tests.events.made import event
+from tests.history.analysis.made import scripted
 
 # Keys of these objects are data: names of states, of thresholds, what an event tells besides its text.
 _COUNTED = {"states", "thresholds", "details"}
@@ -29,6 +31,7 @@ def printed(
     client.rpush("queue:jobs", '{"id": 1}', "plain")
     exported, config = tmp_path / "orders.jsonl", tmp_path / "config.toml"
     config.write_text("[profiles.one]\nhost = 'one.example'\ncolor = 'red'\n")
+    profiles = anywhere("profiles", "--config", str(config), "--json").lines
     orders = ("orders", "--filter", "json.type")
     lists = ("--lists", "queue:*")
     read = [
@@ -62,6 +65,9 @@ def printed(
     changes = command("journal", "list")
     shown = [anywhere("journal", "show", str(line["change"])) for line in changes.lines]
     fixed = _lines(reports[-1:])
+    scripted(tmp_path / "analysis")
+    config.write_text(OBJECTIVES)
+    kept = anywhere("slo", "--analysis", str(tmp_path / "analysis"), "--config", str(config), "--json")
     with closing(EventStore(state / "rsmq-tui" / "events.sqlite")) as store:
         store.write([event(1, details={"depth": 1})])
     return {
@@ -78,7 +84,8 @@ def printed(
         "`who`": [*_watched(command, trouble), *command("who", "list:queue:jobs").lines],
         "`check --json`": command("check", "--json", "--max-depth", "1").lines,
         "`doctor --json`": command("doctor", "--json").lines,
-        "`profiles --json`": anywhere("profiles", "--config", str(config), "--json").lines,
+        "`profiles --json`": profiles,
+        "`slo`": kept.lines,
     }
 
 

@@ -107,7 +107,7 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
 
 def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, command: Command, out: Path) -> None:
     with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
-        until(lambda: segments(out) > 8_000)
+        until(lambda: segments(out) > 20_000)
         process.kill()
         process.wait(SECONDS_MAX)
     assert rows_of(out) == []

@@ -107,7 +107,7 @@ async def test_what_is_read_between_two_polls_is_part_of_their_cost(client: redi
         alone = (await poller.poll()).cost
         await poller.read_again("q", known)
         watched = (await poller.poll()).cost
-        # First the size of its body; then the time, its fields and its score.
-        assert watched.commands == alone.commands + 4
+        # First the size of its body; then the time, its score, its fields, and its score again.
+        assert watched.commands == alone.commands + 5
         assert watched.bytes > alone.bytes
         assert (await poller.poll()).cost.commands == alone.commands

@@ -36,7 +36,7 @@ class ChartPanel(Painted):
     ) -> None:
         super().__init__(id=id)
         self.border_title = Content(title)
-        self._title = title
+        self._title = self._title_shown = title
         self._colors = colors
         self._waiting, self._nothing, self._least = waiting, nothing, least
         self._series: Sequence[Series] = ()
@@ -45,7 +45,8 @@ class ChartPanel(Painted):
 
     def show(self, series: Sequence[Series], end_ms: int, *, start_ms: int, title: str = "", unit: str = "") -> None:
         """Show these series from ``start_ms`` to ``end_ms``; a new title must already be printable."""
-        if title:
+        if title and title != self._title_shown:
+            self._title_shown = title
             self.border_title = Content(title)
         self._series, self._unit = series, unit
         self._span_ms = start_ms, end_ms
