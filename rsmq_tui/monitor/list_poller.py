@@ -273,7 +273,7 @@ class ListPoller(ReaderPolling[ListReader]):
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
-        await self._read_info(self.reader)
+        await self._read_info(index.at_ms)
         await self._begin(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:

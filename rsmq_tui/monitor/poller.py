@@ -133,25 +133,6 @@ class Polling(ABC):
             await self._memory.restore(sampler, at_ms)
         sampler.begin(at_ms, self._growth.limit)
 
-    async def _read_info(self, reader: "QueueReader | ListReader") -> None:
-        """Read INFO if that is due; after an outage it is, and with the first poll, which is to be shown soon, never.
-
-        Without the permission for it, everything else is polled as well.
-        """
-        if self._failures:
-            self._info_due_s = 0.0
-            self._growth.forget()
-        if self._last.link.fresh_at_s is None or (now_s := self._clock()) < self._info_due_s:
-            return
-        self._info_due_s = now_s + INFO_EVERY_S
-        try:
-            self._info = await reader.server_info()
-        except SERVER_ERRORS as error:
-            if failure_of(error).kind not in ("noperm", "error"):
-                raise
-            self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
-        self._growth.take(self._info)
-
     async def _take(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
         """Process the rows of these queues."""
         # After the rows were read: what changed them is in the journal by then.
@@ -265,6 +246,27 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         await self._remember()
         await self.reader.aclose()
 
+    async def _read_info(self, at_ms: int) -> None:
+        """Read INFO if that is due, as of the poll at this time.
+
+        It is due after an outage, and never with the first poll, which is to be shown soon. Without the permission for
+        it, everything else is polled as well.
+        """
+        if self._failures:
+            self._info_due_s = 0.0
+            self._growth.forget()
+        if self._last.link.fresh_at_s is None or (now_s := self._clock()) < self._info_due_s:
+            return
+        self._info_due_s = now_s + INFO_EVERY_S
+        try:
+            info = await self.reader.server_info()
+            self._info = None if info is None else info._replace(at_ms=min(info.at_ms, at_ms))
+        except SERVER_ERRORS as error:
+            if failure_of(error).kind not in ("noperm", "error"):
+                raise
+            self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
+        self._growth.take(self._info)
+
     async def _remember(self) -> None:
         if self._memory is not None:
             await self._memory.aclose(self._sampler)
@@ -370,7 +372,7 @@ class LivePoller(ReaderPolling[QueueReader]):
         meter = self._meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
-        await self._read_info(self.reader)
+        await self._read_info(index.at_ms)
         await self._begin(self._sampler, index.at_ms)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)

@@ -2,7 +2,8 @@
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from typing import Any
 from textual.app import App
 from textual.pilot import Pilot
 
+from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.events.store import FILE_NAME, EventStore
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor import Link, MessageState, Snapshot, parse_filter
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
+from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
@@ -53,6 +58,7 @@ class Scene:
     is_replay: bool = False
     has_past: bool = False
     has_lists: bool = False
+    has_events: bool = False
 
 
 _SERVERS = (
@@ -72,6 +78,20 @@ _FINDINGS = (
     Finding(FindingKind.FOREIGN_ID, "webhooks", 3, ("6A1f0c2b-94d7-4e0a-b6f3-71c2d8a95e10",)),
 )
 _HOST, _BESIDE_LISTS = "cache-1", ("orders", "invoices", "emails")
+_INFO = {
+    "redis_version": "7.2.11", "role": "master", "connected_slaves": "1", "uptime_in_seconds": "1814400",
+    "slave0": "ip=10.0.0.7,port=6379,state=online,offset=88120,lag=0", "master_repl_offset": "88120",
+    "used_memory": "3865470566", "maxmemory": "4294967296", "maxmemory_policy": "allkeys-lru", "evicted_keys": "0",
+    "connected_clients": "41", "blocked_clients": "6", "maxclients": "10000", "instantaneous_ops_per_sec": "2140",
+    "rdb_last_bgsave_status": "ok", "rdb_changes_since_last_save": "1204", "aof_enabled": "0", "loading": "0",
+}  # fmt: skip
+_SLOW = (SlowCommand(NOW_MS - 340_000, 48_200, ("KEYS", "session:*")),)
+_LOGGED = (
+    (-3_140, None, EventKind.RESTARTED, Severity.WARNING, "restarted after 21d 0h: up for 4 s"),
+    (-2_470, "reports-2024", EventKind.DELETED, Severity.INFO, "deleted by change 41; it held 12 messages before"),
+    (-1_215, "orders", EventKind.ATTRIBUTES, Severity.INFO, "vt 30 s to 60 s"),
+    (-655, "invoices", EventKind.CHANGE, Severity.INFO, "change 42, move: moved 5 of 5 messages to spare, by ann"),
+)
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
@@ -86,6 +106,8 @@ SCENES = (
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
     Scene("audit", keys=("F", "j")),
+    Scene("events", keys=("L",), size=(132, 20), has_events=True),
+    Scene("server", keys=("i",)),
     Scene("history", keys=("H", "l", "l", "j", "j"), has_past=True),
     Scene("help", keys=("question_mark",)),
     Scene("replay", keys=("m", *["full_stop"] * 7, "p"), is_replay=True),
@@ -109,6 +131,7 @@ async def _picture(scene: Scene, folder: Path) -> str:
         sites if replay is None else replay.sites,
         replay=replay,
         past=scripted_past() if scene.has_past else None,
+        events=_events(clock, folder) if scene.has_events else None,
         clock=clock,
         theme=scene.theme,
         ascii_only=scene.ascii_only,
@@ -116,6 +139,8 @@ async def _picture(scene: Scene, folder: Path) -> str:
     app.animation_level = "none"
     async with app.run_test(size=scene.size) as pilot:
         await _settle(pilot)
+        while scene.has_events and not _is_logged(app):
+            await pilot.pause(0.01)
         for key in scene.keys:
             await pilot.press(key)
             await _settle(pilot)
@@ -127,8 +152,37 @@ async def _picture(scene: Scene, folder: Path) -> str:
     return re.sub(r"terminal-\d+", "terminal", svg)
 
 
+def _events(clock: FakeClock, folder: Path) -> Callable[[], EventRecorder]:
+    """Write what happened earlier to a log, and return what goes on with it."""
+    with closing(EventStore(folder / FILE_NAME)) as store:
+        store.write(
+            Event(NOW_MS + s * 1000, ScriptedSource().last.server, "rsmq", queue, kind, severity, words, same=words)
+            for s, queue, kind, severity, words in _LOGGED
+        )
+
+    def start() -> EventRecorder:
+        recorder = EventRecorder(folder, clock=clock, tick_s=0.01)
+        recorder.start()
+        return recorder
+
+    return start
+
+
+def _is_logged(app: RsmqApp) -> bool:
+    """Tell whether the log is read."""
+    recorder = app.dashboard.events
+    return recorder is not None and len(recorder.recent) >= len(_LOGGED)
+
+
+class _KnownServer(ScriptedSource):
+    """Its server tells of itself."""
+
+    async def server(self) -> tuple[ServerStatus, ...]:
+        return (ServerStatus("", NOW_MS, _INFO, None, _SLOW, ()),)
+
+
 def _one_site(clock: FakeClock) -> WatchedServer:
-    source = ScriptedSource(clock)
+    source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
