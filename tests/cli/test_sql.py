@@ -1,9 +1,13 @@
 """`rsmq-tui sql`: what a query finds is what the manifest names."""
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
 
+import pytest
+
+from rsmq_tui.cli.commands import recorded
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, ORDERS, bucket, scripted
 
@@ -77,3 +81,13 @@ def test_the_samples_of_the_history_are_there_too(anywhere: Command, tmp_path: P
     query = "select count(*) > 1000 as many, count(distinct queue) as queues from samples"
     done = anywhere("sql", query, "--analysis", str(tmp_path), "--history", str(history))
     assert rows_of(done.out) == [{"many": True, "queues": 2}]
+
+
+def test_a_package_that_is_missing_is_named_by_its_extra(
+    anywhere: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = importlib.util.find_spec
+    monkeypatch.setattr(recorded, "find_spec", lambda name: None if name == "duckdb" else honest(name))
+    done = anywhere("sql", "select 1", "--analysis", str(tmp_path))
+    assert done.status == 2
+    assert done.err == "rsmq-tui: sql needs the packages of the extra `sql`: pip install 'rsmq-tui[sql]'\n"

@@ -6,7 +6,6 @@ So a query sees one complete run; a glob over the folder would also see the file
 import re
 import tempfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,6 @@ from rsmq_tui.history.store import open_store
 
 class SqlError(Exception):
     """A query that failed; its text is one line."""
-
-
-def is_installed() -> bool:
-    """Return whether DuckDB is installed."""
-    return find_spec("duckdb") is not None
 
 
 class Database:

@@ -14,7 +14,10 @@ from importlib.util import find_spec
 from rsmq_tui.cli.errors import UsageError
 
 
-def require_packages(what: str) -> None:
-    """Raise ``UsageError`` where a package that reads and writes a history is missing; none of them is loaded."""
-    if any(find_spec(name) is None for name in ("pyarrow", "fsspec")):
-        raise UsageError(f"{what} needs the packages of the extra `history`: pip install 'rsmq-tui[history]'")
+def require_packages(what: str, extra: str = "history", *more: str) -> None:
+    """Raise ``UsageError`` where a package of an extra is missing: one that reads and writes a history, or ``more``.
+
+    None of them is loaded.
+    """
+    if any(find_spec(name) is None for name in ("pyarrow", "fsspec", *more)):
+        raise UsageError(f"{what} needs the packages of the extra `{extra}`: pip install 'rsmq-tui[{extra}]'")

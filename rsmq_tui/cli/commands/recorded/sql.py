@@ -40,12 +40,10 @@ installs DuckDB; the query is run by DuckDB and may use all of its SQL, also to 
 @json_option
 def command(options: Options) -> int:
     """Print the rows and return the exit status; raises ``UsageError``."""
-    require_packages("sql")
+    require_packages("sql", "sql", "duckdb")
     out = analysis_of(options.analysis)
-    from rsmq_tui.history.analysis.sql import Database, SqlError, is_installed  # noqa: PLC0415 - its packages are there
+    from rsmq_tui.history.analysis.sql import Database, SqlError  # noqa: PLC0415 - its packages are there
 
-    if not is_installed():
-        raise UsageError("sql needs the packages of the extra `sql`: pip install 'rsmq-tui[sql]'")
     try:
         columns, found = Database(out, options.history, state_folder()).query(options.query)
         rows = list(islice(found, options.limit + 1))
