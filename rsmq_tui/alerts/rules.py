@@ -10,7 +10,6 @@ when the first queue is due.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import compress
 from operator import is_not, itemgetter
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from rsmq_tui.alerts.store import AlertStore, Told, Topic
 from rsmq_tui.events.detector import Hysteresis
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
-from rsmq_tui.monitor.text import count, duration
+from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule
 from rsmq_tui.protocol.kinds import kind_named
@@ -457,7 +456,7 @@ def topic_of(message: Message) -> Topic:
 def names_queue(patterns: Sequence[str], queue: QueueState) -> bool:
     """Return whether names and patterns name a queue: by its name, or with its kind, as ``list:mail``."""
     names = (queue.name, f"{kind_named(queue.kind).prefix}{queue.name}")
-    return any(name == pattern or fnmatchcase(name, pattern) for name in names for pattern in patterns)
+    return any(is_named(name, patterns) for name in names)
 
 
 def _is_forecast(snapshot: Snapshot) -> bool:

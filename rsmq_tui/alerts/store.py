@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol.keys import name_bytes, name_of
@@ -72,7 +72,7 @@ class AlertFile(SqliteFile):
         PRIMARY KEY ({_KEY})
     )
     """
-    columns = {"told": _COLUMNS}  # noqa: RUF012 - it is never changed
+    columns: ClassVar = {"told": _COLUMNS}
     # The last ones may be told again when the machine crashes, but a commit does not wait for the disk.
     synchronous = "NORMAL"
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,25 @@ class Table:
             padding = " " * max(0, column.width - cells(text))
             parts.append(padding + text if column.right else text + padding)
         print_words("  ".join(parts).rstrip())
+
+
+def print_table(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Container[int] = (), most: int | None = None
+) -> None:
+    """Print rows in columns that are as wide as their longest value, or ``most``; the columns ``right`` end in line.
+
+    If the terminal is too narrow for that, no value is cut.
+    """
+    longest = [max(map(cells, column)) for column in zip(titles, *rows, strict=True)]
+    widths = [width if most is None else min(most, width) for width in longest]
+    columns = (
+        Column(title, width, right=number in right)
+        for number, (title, width) in enumerate(zip(titles, widths, strict=True))
+    )
+    is_narrow = sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns
+    table = Table(*columns, wide=is_narrow)
+    for row in rows:
+        table.print(*row)
 
 
 class ProgressLine:

@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.monitor.text import SENTENCE_MAX, read_span
@@ -108,7 +108,7 @@ class KnownFile(SqliteFile):
         PRIMARY KEY (server, ns, queue)
     )
     """
-    columns = {"known": _COLUMNS}  # noqa: RUF012 - it is never changed
+    columns: ClassVar = {"known": _COLUMNS}
 
 
 class KnownStore:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
 from rsmq_tui.monitor import Verdict
@@ -77,7 +77,7 @@ class EventFile(SqliteFile):
     # "rsme", in the file's header.
     application_id = 0x72736D65
     schema = _SCHEMA
-    columns = {"events": _COLUMNS}  # noqa: RUF012 - it is never changed
+    columns: ClassVar = {"events": _COLUMNS}
     # The last events may be lost when the machine crashes, but a commit does not wait for the disk.
     synchronous = "NORMAL"
 

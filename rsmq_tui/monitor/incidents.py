@@ -4,8 +4,9 @@ The thresholds are those by which events and alerts tell the end of a trouble, a
 """
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from rsmq_tui.monitor.text import is_named
 
 HOLD_MS = 30_000
 """A trouble is over when its queue has been ok for this long."""
@@ -103,7 +104,7 @@ class Expected(NamedTuple):
 
     def holds(self, queue: str) -> bool:
         """Return whether every trouble of a queue is expected."""
-        return any(fnmatchcase(queue, pattern) for pattern in self.queues)
+        return is_named(queue, self.queues)
 
     def covers(self, at_ms: float) -> bool:
         """Return whether every trouble at a time is expected."""

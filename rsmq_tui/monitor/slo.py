@@ -5,9 +5,8 @@ the least share that is accepted, and the rest of the time is the error budget.
 """
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-from rsmq_tui.monitor.text import duration
+from rsmq_tui.monitor.text import duration, is_named
 
 ANSWERING, AGE, STALLED = "answering", "age p99", "stalled"
 
@@ -41,4 +40,4 @@ class Objective:
 
     def covers(self, queue: str) -> bool:
         """Return whether it is a promise about a queue of this name."""
-        return not self.queues or any(fnmatchcase(queue, pattern) for pattern in self.queues)
+        return not self.queues or is_named(queue, self.queues)

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 UNKNOWN = "–"
 # Limits sentences that quote the server, which may return any text.
@@ -258,3 +259,8 @@ def read_size(text: str) -> int | str:
     if found is None:
         return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"
     return round(float(found[1]) * _SIZES[(found[2] or "").lower()])
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name is one of some names, or matches one of them as a pattern with ``*``, ``?`` and ``[]``."""
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)

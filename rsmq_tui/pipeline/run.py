@@ -55,7 +55,7 @@ from rsmq_tui.pipeline.increment import (
     to_do,
     with_whole_days,
 )
-from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in, read_whole
+from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in
 from rsmq_tui.pipeline.spark import SparkEngine, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
 from rsmq_tui.pipeline.tables import (
@@ -190,7 +190,7 @@ class BatchJob:
         """Return the unreadable files after a job has failed: the one that the error names, and others like it."""
         named = named_in(error, names)
         found = {} if named is None else {named: why(error)}
-        return found | damage_in(self._history.store, names, read_whole)
+        return found | damage_in(self._history.store, names)
 
 
 _LOCK_FILE = "_lock"

@@ -5,7 +5,7 @@ listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
@@ -190,37 +190,28 @@ def named_in(error: BaseException, names: Iterable[str]) -> str | None:
     return ends if ends in set(names) else None
 
 
-def damage_in(store: Store, names: Collection[str], look: Callable[[Store, str], str | None]) -> dict[str, str]:
-    """Return what is wrong with files of a history, by name, as ``footer_problem`` or ``read_whole`` tells."""
+def damage_in(store: Store, names: Collection[str]) -> dict[str, str]:
+    """Read files of a history completely, and return what is wrong with them, by name."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = pool.map(lambda name: _told(store, name, look), names)
+        told = pool.map(lambda name: _damage(store, name), names)
         return {name: why for name, why in zip(names, told, strict=True) if why is not None}
 
 
-def _told(store: Store, name: str, look: Callable[[Store, str], str | None]) -> str | None:
+def _damage(store: Store, name: str) -> str | None:
     try:
-        return look(store, name)
+        with pq.ParquetFile(store.open(name)) as file:
+            for number in range(file.metadata.num_row_groups):
+                file.read_row_group(number)
     except FileNotFoundError:
         return None
     except Exception as error:
         return _said(error)
+    return None
 
 
 def _said(error: Exception) -> str:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
-
-
-def footer_problem(store: Store, name: str) -> str | None:
-    """Return why a file cannot be used, by its Parquet footer; None if it can."""
-    return look_at(store, name).why
-
-
-def read_whole(store: Store, name: str) -> None:
-    """Read all of a file; raises if that is not possible."""
-    with pq.ParquetFile(store.open(name)) as file:
-        for number in range(file.metadata.num_row_groups):
-            file.read_row_group(number)
 
 
 def odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:

@@ -20,7 +20,7 @@ from rsmq_tui.history.schema import SCHEMA_FILE
 from rsmq_tui.history.store import open_store
 from rsmq_tui.monitor import PageRequest, PeekError
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.pipeline.sources import damage_in, footer_problem
+from rsmq_tui.pipeline.sources import damage_in
 from rsmq_tui.tui.history.loading import Loader, Wanted
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
@@ -371,7 +371,7 @@ def test_the_pipeline_names_what_it_leaves_out(history: Path, what: str) -> None
     store, _ = open_store(str(history), history)
     names = [file.name for file in store.files("samples")]
     with ending():
-        damaged = damage_in(store, names, footer_problem)
+        damaged = damage_in(store, names)
     # A link to nothing is a file whose day was removed meanwhile.
     expected = set() if what == "a link to nothing" else {first.relative_to(history).as_posix()}
     assert damaged.keys() == expected

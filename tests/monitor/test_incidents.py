@@ -93,3 +93,9 @@ def test_expected_times_are_no_trouble() -> None:
     assert night.rest(120, 400) == (300, 400)
     assert night.rest(50, 250) == (50, 100)
     assert night.rest(50, 400) == (50, 400)
+
+
+def test_a_name_that_looks_like_a_pattern_is_that_of_its_queue() -> None:
+    assert Expected(("jobs[1]",)).holds("jobs[1]")
+    assert Expected(("jobs[1]",)).holds("jobs1")
+    assert not Expected(("jobs[1]",)).holds("jobs")

@@ -61,8 +61,32 @@ class QueueFacts:
     last_depth: int | None
 
 
+class _Trouble:
+    """What episodes and incidents have in common."""
+
+    __slots__ = ()
+    place: Place
+    queue: str | None
+    start_ms: int
+    end_ms: int
+
+    @property
+    def ref(self) -> QueueRef | None:
+        """The queue; None for a trouble of a place or server."""
+        return None if self.queue is None else QueueRef(*self.place, self.queue)
+
+    @property
+    def length_ms(self) -> int:
+        """How long it lasted, as far as it is known."""
+        return max(0, self.end_ms - self.start_ms)
+
+    def within(self, span: TimeRange) -> int:
+        """Return how many ms of a range it lasted."""
+        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
+
+
 @dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(_Trouble):
     """A period of trouble of one queue; where ``queue`` is None, the whole place was down.
 
     ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it.
@@ -82,23 +106,9 @@ class Episode:
     affected: int | None
     cause: str
 
-    @property
-    def ref(self) -> QueueRef | None:
-        """The queue; None for an episode of a place."""
-        return None if self.queue is None else QueueRef(*self.place, self.queue)
-
-    @property
-    def length_ms(self) -> int:
-        """How long it lasted, as far as it is known."""
-        return max(0, self.end_ms - self.start_ms)
-
-    def within(self, span: TimeRange) -> int:
-        """Return how many ms of a range it lasted."""
-        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
-
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(_Trouble):
     """Troubles of one queue that belong together; where ``queue`` is None, what happened together in one server.
 
     The latter is the head of other incidents, whose ``head_id`` is its ``id``; the namespace of its place is empty.
@@ -120,20 +130,6 @@ class Incident:
     episodes: int
     cause: str
     head_id: str | None = None
-
-    @property
-    def ref(self) -> QueueRef | None:
-        """The queue; None for the head of a server."""
-        return None if self.queue is None else QueueRef(*self.place, self.queue)
-
-    @property
-    def length_ms(self) -> int:
-        """How long it lasted, as far as it is known."""
-        return max(0, self.end_ms - self.start_ms)
-
-    def within(self, span: TimeRange) -> int:
-        """Return how many ms of a range it lasted."""
-        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, USUAL_HOURS_MIN
+from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.columns import conform
@@ -28,7 +29,6 @@ FLOORS = {"depth": 1.0, "oldest_ready_age_ms": 5_000.0, "arrivals_s": 0.01, "del
 """The minimum deviation of each metric, besides that share of the median. Otherwise a queue that is the same each week
 would be unusual as soon as it changes by one message."""
 
-_AGE = "oldest_ready_age_ms"
 _HOUR_OF_WEEK, _LOCAL_HOUR, _ZONE = "hour_of_week", "local_hour", "zone"
 _WEEK, _WEEKS, _NEAR = 168, 4, 1
 # 1970 began on a Thursday.
@@ -60,7 +60,7 @@ def anomalies(hours: DataFrame, settings: Settings) -> DataFrame:
     by_day = sf.coalesce((sf.col("value") - _median("day")) / deviation, by_weeks)
     nearer = sf.when(sf.abs(by_day) < sf.abs(by_weeks), by_day).otherwise(by_weeks)
     score = sf.when(by_day * by_weeks > 0, nearer).otherwise(0.0)
-    is_unusual = (sf.abs("score") >= settings.anomaly_score) & ((sf.col("metric") != _AGE) | (sf.col("score") > 0))
+    is_unusual = (sf.abs("score") >= settings.anomaly_score) & ((sf.col("metric") != AGE) | (sf.col("score") > 0))
     return conform(found.withColumn("score", score).where(is_unusual), ANOMALIES)
 
 

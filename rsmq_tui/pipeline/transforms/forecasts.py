@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import FORECAST
+from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor import text
 from rsmq_tui.pipeline.state import Settings
@@ -15,7 +16,7 @@ from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joine
 from rsmq_tui.pipeline.transforms.inventories import day_name
 from rsmq_tui.pipeline.transforms.samples import PLACE, QUEUE
 
-DEPTH, AGE = "depth", "oldest_ready_age_ms"
+DEPTH = "depth"
 
 HOURS = 6
 """The number of hours that the trend is computed from, if they are known."""

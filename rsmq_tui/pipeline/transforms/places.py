@@ -7,11 +7,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import METRICS, PLACES, STATISTICS, WIDTHS_MS
+from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
-from rsmq_tui.pipeline.transforms.samples import PLACE
-
-_COUNTS = ("arrivals", "deletes", "receives", "redeliveries")
-_AGE = "oldest_ready_age_ms"
+from rsmq_tui.pipeline.transforms.samples import PLACE, RATES
 
 
 def place_rollup(rollups: Mapping[str, DataFrame]) -> DataFrame:
@@ -25,7 +23,7 @@ def place_rollup(rollups: Mapping[str, DataFrame]) -> DataFrame:
         sf.count(sf.lit(1)).alias("queues"),
         sf.max("samples").alias("samples"),
         sf.max("covered_ms").alias("covered_ms"),
-        *(sf.try_sum(name).alias(name) for name in _COUNTS),
+        *(sf.try_sum(name).alias(name) for name in RATES),
         *(sf.sum(name).alias(name) for name in ("ready_mean", "hidden_mean")),
         *(_together(metric, statistic) for metric in METRICS for statistic in STATISTICS),
         *(sf.max(f"{metric}_max").alias(f"{metric}_greatest") for metric in METRICS),
@@ -36,7 +34,7 @@ def place_rollup(rollups: Mapping[str, DataFrame]) -> DataFrame:
 def _together(metric: str, statistic: str) -> Column:
     """Aggregate a statistic over the queues: ages cannot be added."""
     name = f"{metric}_{statistic}"
-    return (sf.max(name) if metric == _AGE else sf.sum(sf.col(name).cast("double"))).alias(name)
+    return (sf.max(name) if metric == AGE else sf.sum(sf.col(name).cast("double"))).alias(name)
 
 
 def _with_width(rows: DataFrame, width_ms: int) -> DataFrame:
@@ -44,5 +42,5 @@ def _with_width(rows: DataFrame, width_ms: int) -> DataFrame:
     return rows.select(
         DAY,
         sf.lit(width_ms).cast("bigint").alias("width_ms"),
-        *("bucket_ms", *PLACE, "samples", "covered_ms", *_COUNTS, "ready_mean", "hidden_mean", *names),
+        *("bucket_ms", *PLACE, "samples", "covered_ms", *RATES, "ready_mean", "hidden_mean", *names),
     )

@@ -5,7 +5,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 
 import click
 
@@ -17,7 +16,7 @@ from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.text import clock, is_named, printable
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
@@ -92,7 +91,7 @@ async def _print(options: Options, _: Interrupts) -> int:
 
 def _is_wanted(event: Event, options: Options) -> bool:
     named = (event.queue or "", str(event.as_json()["queue"] or ""))
-    if options.queue and not any(fnmatchcase(name, pattern) for name in named for pattern in options.queue):
+    if options.queue and not any(is_named(name, options.queue) for name in named):
         return False
     return not options.filter or event.matches(options.filter)
 

@@ -9,13 +9,10 @@ from rsmq_tui.cli.commands.recorded.history import analysis_of
 from rsmq_tui.cli.commands.recorded.report import chosen_queues, objectives_of, opened, whole_of
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, complete_queues, config, json_option
-from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_json
+from rsmq_tui.cli.output import print_json, print_table, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import printable
-
-if TYPE_CHECKING:
-    pass
 
 if TYPE_CHECKING:
     from rsmq_tui.history.report.slo import Level
@@ -79,11 +76,4 @@ def _print(levels: "Sequence[Level]") -> None:
         return printable(f"{command_name(level.queue)} · {server}" if several else command_name(level.queue))
 
     found = slo_table(levels, name, len(levels))
-    widths = [max(map(cells, column)) for column in zip(found.titles, *found.rows, strict=True)]
-    columns = [
-        Column(title.upper(), width, right=number in found.right)
-        for number, (title, width) in enumerate(zip(found.titles, widths, strict=True))
-    ]
-    table = Table(*columns, wide=True)
-    for row in found.rows:
-        table.print(*row)
+    print_table([title.upper() for title in found.titles], found.rows, right=found.right)

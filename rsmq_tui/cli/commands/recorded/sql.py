@@ -1,6 +1,5 @@
 """`rsmq-tui sql`: queries an analysis, and its history, with DuckDB."""
 
-import shutil
 from itertools import islice
 from math import isfinite
 from typing import Any
@@ -11,7 +10,7 @@ from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.commands.recorded.history import analysis_of
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, json_option
-from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_json
+from rsmq_tui.cli.output import print_json, print_table, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import HistoryError
@@ -54,21 +53,11 @@ def command(options: Options) -> int:
         for row in rows[: options.limit]:
             print_json(dict(zip(columns, map(_plain, row), strict=True)))
     elif rows:
-        _print_table(columns, [[_words(value) for value in row] for row in rows[: options.limit]])
+        titles = [printable(name) for name in columns]
+        print_table(titles, [[_words(value) for value in row] for row in rows[: options.limit]], most=_WIDTH_MAX)
     if has_more:
         say(f"only the first {plural(options.limit, 'row')}: --limit prints more")
     return 0
-
-
-def _print_table(columns: list[str], rows: list[list[str]]) -> None:
-    heads = [printable(name) for name in columns]
-    widths = [
-        min(_WIDTH_MAX, max(map(cells, [head, *(row[place] for row in rows)]))) for place, head in enumerate(heads)
-    ]
-    is_wide = sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns
-    table = Table(*(Column(head, width) for head, width in zip(heads, widths, strict=True)), wide=is_wide)
-    for row in rows:
-        table.print(*row)
 
 
 def _words(value: Any) -> str:
