@@ -290,6 +290,10 @@ class OverviewScreen(DashboardScreen):
         else:
             self.dashboard.navigation.open("events")
 
+    def action_journal(self) -> None:
+        """Show the journal."""
+        self.dashboard.navigation.open("journal")
+
     def action_known(self) -> None:
         """Note that the trouble of the queue under the cursor is known."""
         queue, place = self._queue_for("known"), self.chosen_place

@@ -307,6 +307,10 @@ class QueueScreen(ActingScreen):
         """Audit this queue."""
         self.dashboard.navigation.open("audit", self.queue, self.site.place)
 
+    def action_journal(self) -> None:
+        """Show what was changed in this queue."""
+        self.dashboard.navigation.open("journal", self.queue, self.site.place)
+
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""
         self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
