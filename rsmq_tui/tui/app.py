@@ -344,6 +344,8 @@ class RsmqApp(App[None]):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
+        if self.dashboard.preferences.problem is not None:
+            self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         sites, replay = self.dashboard.sites, self.dashboard.replay
         if replay is not None:
             self._follow_replay(replay)
@@ -357,6 +359,7 @@ class RsmqApp(App[None]):
         """Close the connections to all servers."""
         escape_beyond(None)
         await self.dashboard.changes.aclose()
+        await self.dashboard.save_choices()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
         if self._alerts is not None:
@@ -466,9 +469,9 @@ class RsmqApp(App[None]):
         for screen in self._screens:
             screen.refresh_words()
 
-    def action_window(self) -> None:
-        """Show the next window of time in the charts."""
-        self.dashboard.choose_next_window()
+    def action_window(self, step: int) -> None:
+        """Show the next window of time in the charts, or the one before."""
+        self.dashboard.choose_window(step)
         for screen in self._screens:
             screen.refresh_words()
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)

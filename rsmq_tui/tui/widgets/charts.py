@@ -110,7 +110,7 @@ class BarPanel(Painted):
 
 def window_words(window_ms: int) -> str:
     """Format the length of a window."""
-    return f"{window_ms // 60_000} min"
+    return f"{window_ms // 60_000} min" if window_ms <= 3_600_000 else f"{window_ms // 3_600_000} h"
 
 
 def first_shown_ms(series: Iterable[Series], end_ms: int, window_ms: int) -> int:
