@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +14,9 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
-from rsmq_tui.tui.preferences import WINDOW_MS, WINDOWS_MS, Preferences, told
+from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ class Dashboard:
 
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
-    seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are
-    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
+    seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are kept.
+    ``zone`` is the user's time zone, None for that of the system. Troubles that are ``expected``, by profile, are no
+    incidents of a replay.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Dashboard:
         expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
+        zone: tzinfo | None,
     ) -> None:
         self._app = app
         self._expected = expected
@@ -124,8 +127,9 @@ class Dashboard:
         self.events: EventRecorder | None = None
         self.past = past
         self.clock = clock
-        self.clock_times = False
+        self._zone = zone
         self.preferences = Preferences(choices, self._keep_choices)
+        self._show_zone()
         self.snapshot: Snapshot | None = None
         self._show = show
         self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
@@ -143,6 +147,24 @@ class Dashboard:
         """Choose the next window of time of the charts, or the one before, and keep the choice."""
         windows = [each for each in WINDOWS_MS if self.replay is None or each <= _REPLAY_WINDOW_MS]
         self.preferences.set(WINDOW_MS, windows[(windows.index(self.window_ms) + step) % len(windows)])
+
+    @property
+    def clock_times(self) -> bool:
+        """Whether times are shown as clock times rather than as ages."""
+        return self.preferences.get(TIMES) != "ages"
+
+    def choose_next_times(self) -> None:
+        """Show times as ages, as clock times in UTC, or as clock times in the user's time zone: the next of these."""
+        self.preferences.set(
+            TIMES, TIMES_SHOWN[(TIMES_SHOWN.index(self.preferences.get(TIMES)) + 1) % len(TIMES_SHOWN)]
+        )
+        self._show_zone()
+
+    def _show_zone(self) -> None:
+        times = self.preferences.get(TIMES)
+        # Beside ages, clock times are in the zone that the user has named.
+        is_utc = times == "utc" or (times == "ages" and self._zone is None)
+        show_in_zone(UTC if is_utc else self._zone)
 
     def _keep_choices(self) -> None:
         self._app.run_worker(self.save_choices(), group="choices")

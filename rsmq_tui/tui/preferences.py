@@ -59,10 +59,11 @@ def _are_named(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 # The window of time of the charts, in the order of the key.
-WINDOWS_MS = (60_000, 600_000, 3_600_000)
+WINDOWS_MS = (60_000, 600_000, 3_600_000, 21_600_000, 86_400_000)
 WINDOW_MS = Choice("window_ms", 600_000, _one_of(*WINDOWS_MS))
 # How times are shown: as ages, or as clock times in UTC or in the user's time zone.
-TIMES = Choice("times", "ages", _one_of("ages", "utc", "local"))
+TIMES_SHOWN = ("ages", "utc", "local")
+TIMES = Choice("times", "ages", _one_of(*TIMES_SHOWN))
 # Empty for the default of the terminal.
 THEME = Choice("theme", "", _is_text)
 # Where the pane beside the cursor is: beside, below, closed, or empty for what fits.

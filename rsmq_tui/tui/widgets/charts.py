@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
-from rsmq_tui.monitor.text import compact, rate
+from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -72,6 +72,7 @@ class ChartPanel(Painted):
                 end_ms=end_ms,
                 palette=self.palette(self._colors),
                 unit=self._unit,
+                zone=shown_zone(),
             )
         )
 
