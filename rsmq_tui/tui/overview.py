@@ -16,6 +16,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
+from rsmq_tui.monitor.tracking.series import TREND_MS
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.place.events import LastEvents
@@ -395,7 +396,7 @@ class OverviewScreen(DashboardScreen):
         if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
         self._chart_at = at_ms // _CHART_STEP_MS, window_ms
-        points = snapshot.trend.totals
+        points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
         self.chart.show_last(rates, at_ms, window_ms)

@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, passes, plural, printable
+from rsmq_tui.monitor.text import clock, passes, plural, printable, zone_words
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
@@ -74,7 +74,7 @@ class RangeScreen(Dialog[TimeRange]):
     def on_mount(self) -> None:
         """Focus the list; typed characters go to the input."""
         box = self.query_one(Vertical)
-        box.border_title = "Time range, UTC"
+        box.border_title = Content(f"Time range, {zone_words(self._whole.to_ms)}")
         box.border_subtitle = Content("enter selects · or type a range")
         self._told.show([(f" recorded: {said(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
@@ -115,7 +115,11 @@ _NARROW = 60
 
 def source_pieces(shown: Shown, out: str) -> list[Piece]:
     """Return which analysis is shown, that it is not live, and what is missing in it."""
-    made = "" if shown.made_ms is None else f"   created {clock(shown.made_ms, date=True)[:16]} UTC"
+    made = (
+        ""
+        if shown.made_ms is None
+        else f"   created {clock(shown.made_ms, date=True)[:16]} {zone_words(shown.made_ms)}"
+    )
     pieces: list[Piece] = [
         (" rsmq-tui  ", "strong"),
         (f"HISTORY (read-only) · {printable(shown.label or out, 60)}", ""),

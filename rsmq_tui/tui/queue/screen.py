@@ -34,7 +34,7 @@ from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
 from rsmq_tui.monitor.tracking.forecast import limit_words
-from rsmq_tui.monitor.tracking.series import FlightTimes
+from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
@@ -379,7 +379,9 @@ class QueueScreen(ActingScreen):
         if (at_ms // _CHART_STEP_MS, window_ms) == self._charts_at:
             return
         self._charts_at = at_ms // _CHART_STEP_MS, window_ms
-        counts, rates = past_series(snapshot.trend.queue(self.queue), counts_arrivals=self._kind.counts_arrivals)
+        trend = snapshot.trend
+        points = trend.queue(self.queue) if window_ms <= TREND_MS else trend.day_of(self.queue)
+        counts, rates = past_series(points, counts_arrivals=self._kind.counts_arrivals)
         self._depth.show_last(counts, at_ms, window_ms)
         self._rates.show_last(rates, at_ms, window_ms)
         self._flights.show_last(flight_series(snapshot.trend.flights(self.queue)), at_ms, window_ms, unit="s")

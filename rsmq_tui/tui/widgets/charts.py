@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
-from rsmq_tui.monitor.text import compact, rate
+from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -72,6 +72,7 @@ class ChartPanel(Painted):
                 end_ms=end_ms,
                 palette=self.palette(self._colors),
                 unit=self._unit,
+                zone=shown_zone(),
             )
         )
 
@@ -110,7 +111,7 @@ class BarPanel(Painted):
 
 def window_words(window_ms: int) -> str:
     """Format the length of a window."""
-    return f"{window_ms // 60_000} min"
+    return f"{window_ms // 60_000} min" if window_ms <= 3_600_000 else f"{window_ms // 3_600_000} h"
 
 
 def first_shown_ms(series: Iterable[Series], end_ms: int, window_ms: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,7 +12,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import count, duration, plural, printable, size
+from rsmq_tui.monitor.text import count, duration, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -105,7 +106,7 @@ class StatusLine(Painted):
             return [self.line([(" rsmq-tui   connecting …", "muted")])]
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
-        kept = 1 if dashboard_of(self.app).recording is None else 2
+        kept = 1 + (dashboard_of(self.app).recording is not None) + bool(self._zone())
         while len(right) > kept and cells_of(left) + cells_of(right) > width:
             right.pop(0)
         while len(left) > 1 and cells_of(left) + cells_of(right) > width:
@@ -137,7 +138,7 @@ class StatusLine(Painted):
         if replaying is not None:
             from rsmq_tui.tui.replay.banner import freshness  # noqa: PLC0415 - live screens need none
 
-            return [freshness(snapshot, replaying)]
+            return [*self._zone(), freshness(snapshot, replaying)]
         cost = snapshot.cost
         pieces: list[Piece] = []
         if snapshot.link.fresh_at_s is not None:
@@ -147,10 +148,17 @@ class StatusLine(Painted):
                 (f"{cost.round_trip_ms:5.1f} ms · ", "muted"),
                 (f"{snapshot.interval_s:g} s · ", "muted"),
             ]
+        pieces += self._zone()
         pieces.append(self._freshness(snapshot))
         if recording := self._recording():
             pieces.append(recording)
         return pieces
+
+    def _zone(self) -> list[Piece]:
+        """Say in which time zone times are, if there are clock times or it is not UTC."""
+        if self.snapshot is None or (shown_zone() is UTC and not dashboard_of(self.app).clock_times):
+            return []
+        return [(f"times in {zone_words(self.snapshot.at_ms)} ", "muted")]
 
     def _recording(self) -> Piece | None:
         recording = dashboard_of(self.app).recording
