@@ -278,7 +278,10 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
 @pytest.mark.parametrize(
     ("topic", "places"),
     [
-        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server")),
+        (
+            "dashboard",
+            ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server", "journal"),
+        ),
         ("recording", ("replay", "diff")),
     ],
 )

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, duration, passes, plural, printable
+from rsmq_tui.monitor.text import clock, count, duration, passes, plural, printable, zone_words
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State
@@ -197,7 +197,7 @@ class JournalScreen(DashboardScreen):
         where = f"{_queue(change)} on {change.server}"
         if kind_of(change.ns).has_namespaces:
             where += f", ns {change.ns}"
-        by = f"{change.who} on {change.host}, {_date(change)} UTC"
+        by = f"{change.who} on {change.host}, {_date(change)} {zone_words(change.at_ms)}"
         if change.profile:
             by += f", profile {change.profile}"
         done = f"{change.past} {count(change.done)} of {count(change.planned)}: {change.what}"
