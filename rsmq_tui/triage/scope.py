@@ -325,7 +325,7 @@ class Preview:
         bodies = self.bodies
         if not bodies and self.selection is not None and self.count == 1:
             bodies = tuple(message.body for message in self.selection if message.body is not None)
-        rows = [printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
+        rows = [printable(body[: 4 * _BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
         if rows and self.count > len(rows):
             rows.append(f"and {plural(self.count - len(rows), 'more message')}")
         labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]

@@ -67,12 +67,12 @@ def _queue(change: Change) -> str:
 
 
 _COLUMNS: tuple[Column[Change, _Context], ...] = (
-    Column("change", "NO.", 5, lambda change, _: (str(change.change), "strong")),
+    Column("change", "NO.", 5, lambda change, _: (str(change.change), "strong"), right=True),
     Column("when", "WHEN", 8, _when, grow=True),
     Column("state", "STATE", 11, lambda change, _: (change.state, _TOKENS.get(change.state, ""))),
-    Column("done", "DONE", 9, lambda change, _: (count(change.done), "")),
-    Column("skipped", "SKIPPED", 7, lambda change, _: (count(change.skipped), "muted"), drop=2),
-    Column("failed", "FAILED", 6, _failed, drop=3),
+    Column("done", "DONE", 9, lambda change, _: (count(change.done), ""), right=True),
+    Column("skipped", "SKIPPED", 7, lambda change, _: (count(change.skipped), "muted"), drop=2, right=True),
+    Column("failed", "FAILED", 6, _failed, drop=3, right=True),
     Column("who", "WHO", 8, lambda change, _: (change.who, "muted"), drop=1, most=16),
     Column("queue", "QUEUE", 8, lambda change, _: (_queue(change), "strong"), grow=True, most=28),
     Column("what", "WHAT", 16, _what, grow=True),
