@@ -38,11 +38,13 @@ from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.positions import Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
@@ -240,7 +242,31 @@ class QueueScreen(ActingScreen):
 
     def action_turn(self, step: int) -> None:
         """Show the next page or the one before."""
-        self.messages.turn(step)
+        if not self.messages.turn(step) and self.messages.is_search:
+            self.messages.table.action_page(step)
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self.messages.sort_next()
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self.messages.sort_reverse()
+
+    def action_go_to(self) -> None:
+        """Ask for a position, and go there."""
+        field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
+        form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
+        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note="times in UTC")
+        self.app.push_screen(screen)
+
+    def _position_of(self, answers: Answers) -> Position:
+        now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        return read_position(str(answers["position"]), now_ms)
+
+    def _go_to(self, screen: FormScreen[Position], position: Position) -> None:
+        screen.dismiss()
+        self.messages.go_to(position)
 
     def action_filter(self) -> None:
         """Open the filter."""
@@ -250,7 +276,7 @@ class QueueScreen(ActingScreen):
         messages.show()
 
     def action_clear(self) -> None:
-        """Clear the first of these: typed text, running search, range, marks, filter; if there is none, go back."""
+        """Clear the first of these: typed text, running search, range, marks, order, filter; if none, go back."""
         messages = self.messages
         if messages.filter_line.is_open:
             self._close_filter()
@@ -258,6 +284,8 @@ class QueueScreen(ActingScreen):
             return
         elif messages.marks.end_range() or messages.marks.clear():
             messages.show()
+        elif messages.end_sort():
+            return
         elif not messages.typed.is_empty:
             messages.apply(parse_filter(""))
         else:
