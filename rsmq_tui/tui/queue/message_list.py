@@ -7,6 +7,7 @@ from dataclasses import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
 from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot, parse_filter
 from rsmq_tui.monitor.poller import ReadsRowsAgain
@@ -130,6 +131,9 @@ class MessageList(Vertical):
     A search is expensive: it is repeated only by ``search_again``, or after a failure by the next successful poll. Each
     tab keeps its results until the filter changes.
     """
+
+    class Shown(Message):
+        """The rows may be others, or in another state."""
 
     def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
         super().__init__()
@@ -409,6 +413,7 @@ class MessageList(Vertical):
             # The range ends at the cursor's index among these rows.
             ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
             self.table.show(rows, keys, replace(context, ranged=ranged))
+        self.post_message(self.Shown())
 
     def _show_head(self) -> None:
         pager, state, hits = self._pager, self._state, self._found
