@@ -99,6 +99,7 @@ KEYS = (
     Key("app.time", "t", "time", "Show times as ages, as UTC clock times, or in your time zone"),
     Key("app.window", "z", "window(1)", "Show a longer time in the charts: 1, 10, 60 min, 6 h, 24 h"),
     Key("app.window_back", "Z", "window(-1)", "Show a shorter time in the charts"),
+    Key("app.pane", "|", "pane", "Show what the cursor is on: beside the table, below it, or not"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),

@@ -26,6 +26,7 @@ from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
 from tests.screenshots.lists import list_site
@@ -123,6 +124,7 @@ SCENES = (
     Scene("overview"),
     Scene("overview-light", theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
+    Scene("pane", keys=("j",), size=(160, 44)),
     Scene("queue", keys=("j", "enter")),
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
@@ -170,6 +172,10 @@ async def _picture(scene: Scene, folder: Path) -> str:
         for key in scene.keys:
             await pilot.press(key)
             await _settle(pilot)
+        # The pane shows the rest of what the cursor is on when it rests.
+        clock.now_s += 1
+        while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
+            await pilot.pause(0.01)
         # A preview has to be seen for a moment before its button works.
         while pilot.app.screen.query("#yes:disabled"):
             await pilot.pause(0.05)

@@ -8,6 +8,7 @@ from functools import partial
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
 from rsmq_tui.monitor import (
     Filter,
@@ -216,6 +217,9 @@ class MessageList(Vertical):
     is repeated only by ``search_again``, or after a failure by the next successful poll. Each tab keeps its results
     until the filter or the order changes.
     """
+
+    class Shown(Message):
+        """The rows may be others, or in another state."""
 
     def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
         super().__init__()
@@ -606,6 +610,7 @@ class MessageList(Vertical):
             # The range ends at the cursor's index among these rows.
             ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
             self.table.show(rows, keys, replace(context, ranged=ranged))
+        self.post_message(self.Shown())
 
     def _show_head(self) -> None:
         pager, state, hits = self._pager, self._state, self._found

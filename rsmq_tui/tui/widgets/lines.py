@@ -197,7 +197,7 @@ BACK = " ◀ "
 
 
 class TextLine(Painted):
-    """Shows pieces on one line, or on several up to a limit; text that is too long is cut off with …."""
+    """Shows pieces on as many lines as it has, or needs up to a limit; text that is too long is cut off with …."""
 
     DEFAULT_CSS = """
     TextLine { height: 1; }
@@ -214,7 +214,8 @@ class TextLine(Painted):
         height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
-            self.styles.height = height
+            # The height of the style sheet, which may be higher than one line.
+            self.styles.height = height if height > 1 else None
         self.repaint()
 
     def on_click(self, event: events.Click) -> None:
