@@ -109,7 +109,8 @@ def _changes() -> list[Change]:
         {"change": 43, "at_ms": NOW_MS - 322_000, "what": "match json.type=refund, in the whole queue", "done": 1_195,
          "planned": 1_204, "skipped": 9},
         {"change": 42, "at_ms": NOW_MS - 655_000, "name": "move", "past": "moved", "queue": "invoices",
-         "target": "spare", "what": "the 5 marked messages", "done": 5, "planned": 5, "who": "ann", "state": State.UNDONE},
+         "target": "spare", "what": "the 5 marked messages", "done": 5, "planned": 5, "who": "ann",
+         "state": State.UNDONE},
         {"change": 41, "at_ms": NOW_MS - 2_470_000, "name": "delete-queue", "past": "deleted", "queue": "reports",
          "what": "every message of the queue", "done": 13, "planned": 13, "who": "ann"},
     )  # fmt: skip
