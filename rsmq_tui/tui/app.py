@@ -430,6 +430,11 @@ class RsmqApp(App[None]):
             screen.refresh_words()
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
+    def action_pane(self) -> None:
+        """Show what the cursor is on beside the table, below it, or not at all."""
+        if isinstance(self.screen, DashboardScreen):
+            self.screen.turn_pane()
+
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
         names = list(self._themes.themes)

@@ -39,6 +39,7 @@ _SCREENS = {
     "message": "queue.message:MessageScreen",
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
+    "journal": "changes.journal:JournalScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",

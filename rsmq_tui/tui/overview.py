@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -33,6 +33,8 @@ from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.place.events import LastEvents
 from rsmq_tui.tui.place.known import known_pieces, known_verdict
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
+from rsmq_tui.tui.queue.charts import CHART_STEP_MS
+from rsmq_tui.tui.queue.pane import QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
@@ -136,7 +138,6 @@ class NowPanel(Painted):
 REST_S = 3.0
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
-_CHART_STEP_MS = 5_000
 
 
 class OverviewScreen(DashboardScreen):
@@ -153,6 +154,7 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._pane = QueuePane(self._why)
         self._last_events = LastEvents()
         self._hints = KeyHints("table", "overview", "app")
         self._filter = WordFilter(
@@ -174,15 +176,16 @@ class OverviewScreen(DashboardScreen):
         self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
-        """Status, sums and chart, table, hints."""
+        """Status, sums and chart, table and the queue under the cursor, last events, hints."""
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield self.sparks
         yield self._filter
-        yield self.table
-        yield self._why
+        with Vertical(id="body"):
+            yield self.table
+            yield self._pane
         yield self._last_events
         yield self._hints
 
@@ -411,6 +414,10 @@ class OverviewScreen(DashboardScreen):
         else:
             self.dashboard.navigation.open("events")
 
+    def action_journal(self) -> None:
+        """Show the journal."""
+        self.dashboard.navigation.open("journal")
+
     def action_known(self) -> None:
         """Note that the trouble of the queue under the cursor is known."""
         queue, place = self._queue_for("known"), self.chosen_place
@@ -459,11 +466,14 @@ class OverviewScreen(DashboardScreen):
         """Show why the queue under the cursor has its verdict, and what is unusual about it."""
         self._hints.follow(self.usable)
         row, snapshot = self.table.cursor_row, self.snapshot
-        if row is None or snapshot is None:
+        if snapshot is None:
+            return
+        part = snapshot if row is None else snapshot.part(row.place)
+        self._pane.follow(None if isinstance(row, QueueGroup) else row, part)
+        if row is None:
             self._why.show([])
             return
         queue = judged(row)
-        part = snapshot.part(queue.place)
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
@@ -481,7 +491,7 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)
-        self._why.show(pieces, self._free_lines)
+        self._why.show(pieces, self._free_lines if self._pane.position == "closed" else 1)
 
     @property
     def _free_lines(self) -> int:
@@ -532,12 +542,11 @@ class OverviewScreen(DashboardScreen):
         return rows
 
     def _show_chart(self, snapshot: Snapshot) -> None:
-        # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         early = len(snapshot.trend.totals) < 10
-        if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
+        if (at_ms // CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
-        self._chart_at = at_ms // _CHART_STEP_MS, window_ms
+        self._chart_at = at_ms // CHART_STEP_MS, window_ms
         points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")

@@ -45,6 +45,7 @@ from rsmq_tui.tui.history.pages import (
     trouble_token,
     trouble_words,
 )
+from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import Dialog, WordFilter
@@ -305,6 +306,7 @@ class HistoryScreen(DashboardScreen):
         self._tabs = TextLine(id="tabs")
         self._told = TextLine(id="why")
         self.charts = PastCharts()
+        self._pane = PastPane(self.charts)
         self.heat = HeatView(id="heat")
         self.tables: dict[str, RowTable[Any, PastContext]] = {
             page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}", on_open=self._open)
@@ -313,14 +315,15 @@ class HistoryScreen(DashboardScreen):
         }
 
     def compose(self) -> ComposeResult:
-        """Source, range, charts, tabs, page, hints."""
+        """Source, range, charts and details of the row under the cursor, tabs, page, hints."""
         yield self._where
         yield self._title
-        yield self.charts
-        yield self._tabs
-        yield self._filter
-        yield from self.tables.values()
-        yield self.heat
+        with Vertical(id="body"):
+            yield self._pane
+            yield self._tabs
+            yield self._filter
+            yield from self.tables.values()
+            yield self.heat
         yield self._told
         yield KeyHints("table", "history", "app")
 
@@ -554,5 +557,8 @@ class HistoryScreen(DashboardScreen):
         self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
-        """Show the full text of the row under the cursor."""
-        self._told.show(row_pieces(self._page, self._row))
+        """Show the full text of the row under the cursor, and its details."""
+        page, row, refs = self._page, self._row, self._choice.refs
+        self._told.show(row_pieces(page, row))
+        ref = page.ref(row) if row is not None else refs[0] if len(refs) == 1 else None
+        self._pane.show(page, row, ref, self._shown.lists, self._cells)

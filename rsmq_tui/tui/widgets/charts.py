@@ -140,12 +140,16 @@ class SparkPanel(Painted):
 
     def __init__(self, *groups: Sequence[str], id: str | None = None) -> None:
         super().__init__(id=id)
-        self._groups = groups
-        self._names = [name for group in groups for name in group]
-        self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
+        self.name_series(*groups)
         self._values: Mapping[str, float | None] = {}
         self._start_ms = self._end_ms = 0
         self._drawn: tuple[int, list[str]] = (0, [])
+
+    def name_series(self, *groups: Sequence[str]) -> None:
+        """Show series of other names from now on."""
+        self._groups = groups
+        self._names = [name for group in groups for name in group]
+        self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
         self.styles.height = len(self._names)
 
     def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int) -> None:
