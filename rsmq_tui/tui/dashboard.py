@@ -46,6 +46,9 @@ _SCREENS = {
     "seek": "replay.screens:seek_screen",
     "help": "dialogs:HelpScreen",
     "namespaces": "dialogs:NamespaceScreen",
+    "columns": "dialogs:ColumnsScreen",
+    "filters": "dialogs:SavedFiltersScreen",
+    "filter name": "dialogs:filter_name_screen",
     "page": "dialogs:PageScreen",
 }
 

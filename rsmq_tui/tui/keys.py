@@ -11,7 +11,7 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "server", "replay",
-    "diff", "modal", "dialog", "choice", "confirm", "form", "journal"
+    "diff", "modal", "dialog", "choice", "confirm", "form", "journal", "columns", "filter", "filters", "palette"
 ]  # fmt: skip
 
 
@@ -140,6 +140,7 @@ KEYS = (
     Key("table.open", "enter", "open", "Open the row under the cursor", "open"),
     # Priority, so that what is typed right after it reaches the filter and not the table.
     Key("overview.filter", "/", "filter", "Show only queues that match a filter", "filter", priority=True),
+    Key("overview.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order"),
     _change("overview.send", "a", "change('send')", "Send a message to the queue", "send"),
@@ -164,10 +165,17 @@ KEYS = (
         live=True,
     ),
     Key("overview.known", "N", "known", "Note that the trouble of the queue is known, until a time", live=True),
+    Key("overview.favourite", "*", "favourite", "Let the queue stand on top, or no longer"),
+    Key("overview.group", "b", "group", "Group queues by the prefixes of their names, or show all", "group"),
+    Key("overview.separators", "B", "separators", "Choose the characters with which prefixes end"),
+    Key("overview.unfold", "right,l", "unfold(1)", "Unfold the group"),
+    Key("overview.fold", "left,h", "unfold(-1)", "Fold the group, also from one of its queues"),
+    Key("overview.columns", "V", "columns", "Choose the columns and their order"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting"),
     Key("queue.mark", "space", "mark", "Mark or unmark the message", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all matching messages in the whole queue", "all"),
     Key("queue.filter", "/", "filter", "Show only messages that match", "filter", priority=True),
+    Key("queue.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     _change("queue.delete", "x", "change('delete')", "Delete the marked messages, or this one", "delete"),
     _change("queue.undo", "u", "undo", "Undo the last change of this queue", "undo"),
     _change("queue.retry", "L", "retry_skipped", "Retry messages skipped because they were received"),
@@ -215,6 +223,7 @@ KEYS = (
     _change("audit.undo", "u", "undo", "Undo the last change", "undo"),
     Key("audit.back", "escape", "app.leave", "Go back", "back"),
     Key("events.filter", "/", "filter", "Show only events that match a filter", "filter", priority=True),
+    Key("events.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
@@ -275,6 +284,17 @@ KEYS = (
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
+    Key("columns.show", "space", "show", "Show or hide the column"),
+    Key("columns.later", "J,shift+down", "shift(1)", "Move the column to the right"),
+    Key("columns.earlier", "K,shift+up", "shift(-1)", "Move the column to the left"),
+    Key("columns.reset", "r", "reset", "The default columns in their order"),
+    Key("filter.save", "ctrl+s", "save_filter", "Save the filter under a name"),
+    Key("filter.saved", "down", "saved_filters", "Choose a saved filter"),
+    Key("filters.forget", "x,delete", "forget", "Delete the saved filter"),
+    Key("palette.next", "down", "cursor(1)", "Next command"),
+    Key("palette.previous", "up", "cursor(-1)", "Previous command"),
+    Key("palette.page_down", "pagedown", "page(1)", "One screen down"),
+    Key("palette.page_up", "pageup", "page(-1)", "One screen up"),
     # Priority: while a change runs, this overrides the other meanings of the key.
     Key("change.cancel", "escape", "cancel_change", "Cancel the running change", changes=True, priority=True),
 )

@@ -620,7 +620,7 @@ async def test_found_rows_are_asked_for_once_a_poll_and_a_failure_leaves_them(so
         await _open_refunds(pilot, source)
         await poll_again(pilot)
         source.followed.clear()
-        await press(pilot, "t", "t", "j")
+        await press(pilot, "t", "t", "t", "j")
         assert source.followed == []
         source.peek_error = "no answer"
         await poll_again(pilot)

@@ -30,7 +30,19 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    clock,
+    compact,
+    count,
+    duration,
+    net,
+    plural,
+    printable,
+    seconds,
+    size,
+    zone_words,
+)
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
@@ -213,7 +225,8 @@ class QueueScreen(ActingScreen):
         """Ask for a position, and go there."""
         field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
         form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
-        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note="times in UTC")
+        note = f"times in {zone_words(self.snapshot.at_ms if self.snapshot else 0)}"
+        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note=note)
         self.app.push_screen(screen)
 
     def _position_of(self, answers: Answers) -> Position:
