@@ -41,6 +41,7 @@ _SCREENS = {
     "message": "queue.message:MessageScreen",
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
+    "search": "place.search:SearchScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",

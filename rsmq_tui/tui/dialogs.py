@@ -26,6 +26,7 @@ _TITLES: dict[Where, str] = {
     "audit": "Audit",
     "events": "Events",
     "history": "History",
+    "search": "Search over queues",
     "server": "Server",
     "table": "Rows",
     "lines": "Lines",
