@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,7 +36,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable
+from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of, make_screen
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_used, keys_of
@@ -224,6 +225,7 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
+    ``zone`` is the user's time zone, None for that of the system.
     """
 
     TITLE = "rsmq-tui"
@@ -246,6 +248,7 @@ class RsmqApp(App[None]):
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
         choices: Path | None = None,
+        zone: tzinfo | None = None,
         expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
@@ -269,6 +272,7 @@ class RsmqApp(App[None]):
             expected=expected or {},
             clock=clock,
             choices=choices,
+            zone=zone,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -344,6 +348,8 @@ class RsmqApp(App[None]):
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
+        if self.dashboard.preferences.problem is not None:
+            self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         sites, replay = self.dashboard.sites, self.dashboard.replay
         if replay is not None:
             self._follow_replay(replay)
@@ -356,7 +362,9 @@ class RsmqApp(App[None]):
     async def on_unmount(self) -> None:
         """Close the connections to all servers."""
         escape_beyond(None)
+        show_in_zone(UTC)
         await self.dashboard.changes.aclose()
+        await self.dashboard.save_choices()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
         if self._alerts is not None:
@@ -461,17 +469,26 @@ class RsmqApp(App[None]):
             site.source.wake()
 
     def action_time(self) -> None:
-        """Show times as ages or as clock times."""
-        self.dashboard.clock_times = not self.dashboard.clock_times
+        """Show times as ages, as clock times in UTC, or as clock times in the user's time zone."""
+        self.dashboard.choose_next_times()
         for screen in self._screens:
             screen.refresh_words()
+        for widget in self.screen.query(Painted):
+            widget.repaint()
+        words = "clock times" if self.dashboard.clock_times else "ages"
+        self.notify(f"{words}, in {zone_words(time.time() * 1000)}", timeout=2, markup=False)
 
-    def action_window(self) -> None:
-        """Show the next window of time in the charts."""
-        self.dashboard.choose_next_window()
+    def action_window(self, step: int) -> None:
+        """Show the next window of time in the charts, or the one before."""
+        self.dashboard.choose_window(step)
         for screen in self._screens:
             screen.refresh_words()
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
+
+    def action_pane(self) -> None:
+        """Show what the cursor is on beside the table, below it, or not at all."""
+        if isinstance(self.screen, DashboardScreen):
+            self.screen.turn_pane()
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""

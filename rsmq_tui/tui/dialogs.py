@@ -25,6 +25,7 @@ _TITLES: dict[Where, str] = {
     "message": "Message",
     "audit": "Audit",
     "events": "Events",
+    "journal": "Journal",
     "history": "History",
     "server": "Server",
     "table": "Rows",

@@ -11,7 +11,7 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "server", "replay",
-    "diff", "modal", "dialog", "choice"
+    "diff", "modal", "dialog", "choice", "confirm", "form", "journal"
 ]  # fmt: skip
 
 
@@ -96,8 +96,10 @@ KEYS = (
     Key("app.palette", ":,ctrl+p", "command_palette", "Find a command or a queue by name", "commands"),
     Key("app.pause", "p", "pause", "Pause or resume polling", "pause", live=True),
     Key("app.refresh", "r,ctrl+r", "refresh_now", "Poll now; sort or search again"),
-    Key("app.time", "t", "time", "Show times as ages, or as UTC clock times"),
-    Key("app.window", "z", "window", "Show the last 10, 60 or 1 min in the charts"),
+    Key("app.time", "t", "time", "Show times as ages, as UTC clock times, or in your time zone"),
+    Key("app.window", "z", "window(1)", "Show a longer time in the charts: 1, 10, 60 min, 6 h, 24 h"),
+    Key("app.window_back", "Z", "window(-1)", "Show a shorter time in the charts"),
+    Key("app.pane", "|", "pane", "Show what the cursor is on: beside the table, below it, or not"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
@@ -154,6 +156,13 @@ KEYS = (
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
     Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
+    Key(
+        "overview.journal",
+        "J",
+        "journal",
+        "Show the journal: what was changed, and undo any of it",
+        live=True,
+    ),
     Key("overview.known", "N", "known", "Note that the trouble of the queue is known, until a time", live=True),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting"),
     Key("queue.mark", "space", "mark", "Mark or unmark the message", "mark"),
@@ -180,6 +189,9 @@ KEYS = (
     ),
     Key("queue.next_page", "]", "turn(1)", "Next page of messages", live=True),
     Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True),
+    Key("queue.go_to", "#", "go_to", "Go to a message: by number, share, time or id", "go to"),
+    Key("queue.sort", "s", "sort_next", "Sort by the next column: due time, age, receive count, size", "sort"),
+    Key("queue.reverse", "S", "sort_reverse", "Reverse the order"),
     Key("queue.blocked", "B", "blocked", "Count the consumers blocked on lists of this server", "waiting", live=True),
     Key("queue.clients", "w", "clients", "Show which clients work on this queue", "who", live=True),
     Key("queue.group", "b", "group", "Count messages by a field of their JSON", "group"),
@@ -196,6 +208,7 @@ KEYS = (
     _change("queue.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
     Key("queue.audit", "F", "audit", "Audit: check that the keys of this queue are consistent", live=True),
+    Key("queue.journal", "J", "journal", "Show what was changed in this queue, and undo any of it", live=True),
     Key("queue.known", "N", "known", "Note that the trouble of this queue is known, until a time", live=True),
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     _change("audit.fix", "f", "fix", "Preview the fix for the queue under the cursor", "fix"),
@@ -204,6 +217,10 @@ KEYS = (
     Key("events.filter", "/", "filter", "Show only events that match a filter", "filter", priority=True),
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
+    _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
+    _change("journal.redo", "U", "redo_change", "Make the change under the cursor again, which was undone", "redo"),
+    Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
+    Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     Key("server.next", "l,right", "turn(1)", "Next server"),
     Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
     Key("server.back", "escape", "app.leave", "Go back", "back"),
@@ -253,6 +270,9 @@ KEYS = (
     Key("modal.close", "escape,q", "close", "Close this", "close"),
     Key("dialog.next", "right,l", "app.focus_next", "Next button or field"),
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
+    Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
+    # Priority: also while a field has the focus.
+    Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
     # Priority: while a change runs, this overrides the other meanings of the key.

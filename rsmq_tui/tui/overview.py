@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
+from rsmq_tui.monitor.tracking.series import TREND_MS
 from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
 from rsmq_tui.tui.keys import Usable, Where, bindings_of
 from rsmq_tui.tui.place.events import LastEvents
 from rsmq_tui.tui.place.known import known_pieces, known_verdict
+from rsmq_tui.tui.queue.charts import CHART_STEP_MS
+from rsmq_tui.tui.queue.pane import QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
@@ -115,7 +118,6 @@ class NowPanel(Painted):
 REST_S = 3.0
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
-_CHART_STEP_MS = 5_000
 
 
 class OverviewScreen(DashboardScreen):
@@ -132,6 +134,7 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._pane = QueuePane(self._why)
         self._last_events = LastEvents()
         self._hints = KeyHints("table", "overview", "app")
         self._filter = WordFilter(
@@ -146,15 +149,16 @@ class OverviewScreen(DashboardScreen):
         self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
-        """Status, sums and chart, table, hints."""
+        """Status, sums and chart, table and the queue under the cursor, last events, hints."""
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield self.sparks
         yield self._filter
-        yield self.table
-        yield self._why
+        with Vertical(id="body"):
+            yield self.table
+            yield self._pane
         yield self._last_events
         yield self._hints
 
@@ -290,6 +294,10 @@ class OverviewScreen(DashboardScreen):
         else:
             self.dashboard.navigation.open("events")
 
+    def action_journal(self) -> None:
+        """Show the journal."""
+        self.dashboard.navigation.open("journal")
+
     def action_known(self) -> None:
         """Note that the trouble of the queue under the cursor is known."""
         queue, place = self._queue_for("known"), self.chosen_place
@@ -334,10 +342,13 @@ class OverviewScreen(DashboardScreen):
         """Show why the queue under the cursor has its verdict, and what is unusual about it."""
         self._hints.follow(self.usable)
         queue, snapshot = self.table.cursor_row, self.snapshot
-        if queue is None or snapshot is None:
+        if snapshot is None:
+            return
+        part = snapshot if queue is None else snapshot.part(queue.place)
+        self._pane.follow(queue, part)
+        if queue is None:
             self._why.show([])
             return
-        part = snapshot.part(queue.place)
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
@@ -354,7 +365,7 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)
-        self._why.show(pieces, self._free_lines)
+        self._why.show(pieces, self._free_lines if self._pane.position == "closed" else 1)
 
     @property
     def _free_lines(self) -> int:
@@ -385,13 +396,12 @@ class OverviewScreen(DashboardScreen):
         return rows
 
     def _show_chart(self, snapshot: Snapshot) -> None:
-        # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         early = len(snapshot.trend.totals) < 10
-        if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
+        if (at_ms // CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
-        self._chart_at = at_ms // _CHART_STEP_MS, window_ms
-        points = snapshot.trend.totals
+        self._chart_at = at_ms // CHART_STEP_MS, window_ms
+        points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
         self.chart.show_last(rates, at_ms, window_ms)

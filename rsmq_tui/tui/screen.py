@@ -13,6 +13,7 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -53,7 +54,26 @@ class DashboardScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Show what arrived while another screen was active."""
+        self._place_pane()
         self.refresh_words()
+
+    def on_screen_suspend(self) -> None:
+        """Stop reading for the pane: another screen is active."""
+        if (pane := self.query_one_optional(Pane)) is not None:
+            pane.leave()
+
+    def on_resize(self) -> None:
+        """Show the pane where there is room for it."""
+        self._place_pane()
+
+    def turn_pane(self) -> None:
+        """Show what the cursor is on beside the table, below it, or not at all."""
+        pane = self.query_one_optional(Pane)
+        if pane is None:
+            self.notify("this screen has no pane", severity="warning", markup=False)
+        else:
+            pane.turn()
+            self.refresh_words()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable unavailable keys; in the filter, let a slash be typed."""
@@ -164,6 +184,11 @@ class DashboardScreen(Screen[None]):
             scope = self.undo_scope
             if scope is not None:
                 self.dashboard.changes.follow_undo(*scope)
+
+    def _place_pane(self) -> None:
+        pane = self.query_one_optional(Pane)
+        if pane is not None and pane.place():
+            self.refresh_words()
 
     def tell_change(self, told: ChangeTold | None) -> None:
         """Show the progress or outcome of a change; None removes it."""

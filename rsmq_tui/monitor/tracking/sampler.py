@@ -243,7 +243,7 @@ class Sampler:
                 numbers.extend(array("q", [UNKNOWN]) * tracker.NUMBERS)
             if rest := tracker.remember_more():
                 more[name] = rest
-        return Moment(self._at_ms, list(trackers), counters, list(self.trend.totals), numbers, more)
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -271,8 +271,9 @@ class Sampler:
             tracker.resume()
 
     def sample_first(self, names: Sequence[str]) -> None:
-        """Give these queues more turns from now on."""
+        """Give these queues more turns from now on, and keep a day of them."""
         self._shown = names
+        self.trend.follow(names)
 
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
         """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""

@@ -10,7 +10,7 @@ import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
 from rsmq_tui.cli.servers import expected_of
@@ -106,7 +106,14 @@ def command(options: Options) -> int:
         return 2
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
 
-    app = RsmqApp((), past=past, expected=expected_of(options), ascii_only=options.ascii, theme=options.theme)
+    app = RsmqApp(
+        (),
+        past=past,
+        expected=expected_of(options),
+        ascii_only=options.ascii,
+        theme=options.theme,
+        zone=zone_for(options),
+    )
     app.run()
     return app.return_code or 0
 
