@@ -209,6 +209,8 @@ def _condition(term: Term, poison_rc: int) -> Condition:
 
 
 _BODY_SHOWN = 60
+# How many bodies a preview shows of what it removes.
+BODIES_SHOWN = 3
 
 
 class Shown(NamedTuple):
@@ -266,7 +268,8 @@ class Preview:
     attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
     which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
-    scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo.
+    scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
+    those of some of the messages that it removes.
     """
 
     action: Action
@@ -287,6 +290,7 @@ class Preview:
     left_is_asked: bool = False
     changed: int = 0
     wider: Marked | None = None
+    bodies: tuple[bytes, ...] = ()
 
     @property
     def title(self) -> str:
@@ -303,8 +307,7 @@ class Preview:
         if action.to is not None:
             rows.append(("to", action.to))
         rows.append(("that", self.what))
-        if (body := self._only_body()) is not None:
-            rows.append(("body", body))
+        rows += self._bodies()
         rows += action.details
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
@@ -317,11 +320,16 @@ class Preview:
         if self.selection is not None:
             self.selection.close()
 
-    def _only_body(self) -> str | None:
-        """Return the start of the body if the change is for one message, so that the user can recognize it."""
-        only = next(iter(self.selection), None) if self.selection is not None and self.count == 1 else None
-        body = None if only is None else only.body
-        return None if body is None else printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN)
+    def _bodies(self) -> list[tuple[str, str]]:
+        """Return the starts of some bodies, so that the user can recognize what the change applies to."""
+        bodies = self.bodies
+        if not bodies and self.selection is not None and self.count == 1:
+            bodies = tuple(message.body for message in self.selection if message.body is not None)
+        rows = [printable(body[: 4 * _BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
+        if rows and self.count > len(rows):
+            rows.append(f"and {plural(self.count - len(rows), 'more message')}")
+        labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]
+        return list(zip(labels, rows, strict=False))
 
     def _undo(self) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.

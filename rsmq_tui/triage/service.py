@@ -22,7 +22,16 @@ from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
-from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepare_undo, removal_notes, undo_summary
+from rsmq_tui.triage.undo import (
+    LeftToUndo,
+    UndoOutlook,
+    left_to_undo,
+    notes_of_undo,
+    prepare_undo,
+    removal_notes,
+    undo_outlook,
+    undo_summary,
+)
 
 
 class Backend(ABC):
@@ -182,6 +191,23 @@ class ChangeService:
         try:
             journal = await self._open()
             return await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def changes(self, limit: int) -> list[Change]:
+        """Return the last changes in the journal, of all servers, newest first; creates no journal."""
+        try:
+            if self.journal_version is None:
+                return []
+            journal = await self._open()
+            return await asyncio.to_thread(journal.changes, limit)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def undo_outlook(self, change: Change) -> UndoOutlook:
+        """Return what undoing a change of this server would do now."""
+        try:
+            return await undo_outlook(self._editor_of(change.ns, change.queue), await self._open(), change.change)
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 

@@ -45,6 +45,12 @@ async def _until_nothing_is_ready(*_: object) -> None:
 
 
 @pytest.fixture(autouse=True)
+def no_room_for_a_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables have the whole terminal; a module that tests the pane overrides this."""
+    monkeypatch.setattr("rsmq_tui.tui.widgets.pane.fitting", lambda _: ())
+
+
+@pytest.fixture(autouse=True)
 def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview is seen as soon as it is on the screen."""
     monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.001)

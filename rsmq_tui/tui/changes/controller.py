@@ -228,10 +228,10 @@ class ChangeController:
 
             self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
 
-    def undo(self, site: WatchedServer, queue: str | None) -> None:
-        """Preview the undo of the last change."""
+    def undo(self, site: WatchedServer, queue: str | None, change: int | None = None, verb: str = "Undo") -> None:
+        """Preview the undo of a change, by default of the last one (of that queue)."""
         if self._may_begin(site):
-            self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
+            self._confirm(site, verb, lambda _: site.triage.preview_undo(change, queue=queue))
 
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo takes back: undo delete 5; empty if there is nothing."""
@@ -261,6 +261,9 @@ class ChangeController:
             with suppress(TriageError):
                 found = await site.triage.last_undoable(queue)
         self._undoable[site.place, ns, queue] = version, found
+        if not self._app.screen_stack:
+            # The app is closing.
+            return
         if version is not None:
             self._show_undo(found)
         for hints in self._app.screen.query("KeyHints").results(Painted):
@@ -366,8 +369,13 @@ class ChangeController:
     ) -> None:
         if behind is not None and self._app.screen is not behind:
             return
+        from rsmq_tui.triage.actions import Move  # noqa: PLC0415
+
         look = partial(site.triage.preview, action)
-        self._confirm(site, action.verb, partial(look, scope), scope, behind, look)
+        look_creating: Look | None = None
+        if isinstance(action, Move) and not action.create:
+            look_creating = partial(site.triage.preview, replace(action, create=True), scope)
+        self._confirm(site, action.verb, partial(look, scope), scope, behind, look, look_creating)
 
     def _confirm(
         self,
@@ -377,10 +385,11 @@ class ChangeController:
         scope: "Scope | None" = None,
         behind: "FormScreen[Any] | None" = None,
         look_wider: "LookWider | None" = None,
+        look_creating: "Look | None" = None,
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        screen = ConfirmScreen(verb, look, site.colour, look_wider)
+        screen = ConfirmScreen(verb, look, site.colour, look_wider, look_creating, scope)
         self._app.push_screen(screen, partial(self._begin, site, scope, behind))
 
     def _begin(

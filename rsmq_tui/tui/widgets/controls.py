@@ -116,15 +116,54 @@ class ChoiceInput(Input):
         self.cursor_position = len(self.value)
 
 
-class WordFilter(Input):
+class FilterInput(Input):
+    """The input of a filter, which can be saved under a name; ``kind`` is that of the screen that it filters."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("filter")
+
+    class SaveAsked(Message):
+        """The filter is to be saved."""
+
+        def __init__(self, kind: str, text: str) -> None:
+            super().__init__()
+            self.kind, self.text = kind, text
+
+    class SavedAsked(Message):
+        """A saved filter is to be chosen."""
+
+    def __init__(self, kind: str, placeholder: str, *, select_on_focus: bool = True) -> None:
+        super().__init__(
+            placeholder=f"{placeholder} · ↓ saved filters",
+            id="filter",
+            compact=True,
+            select_on_focus=select_on_focus,
+        )
+        self.kind = kind
+
+    def action_save_filter(self) -> None:
+        """Ask for a name, and save the filter under it."""
+        self.post_message(self.SaveAsked(self.kind, self.value))
+
+    def action_saved_filters(self) -> None:
+        """Choose a saved filter."""
+        self.post_message(self.SavedAsked())
+
+    def apply(self, text: str) -> None:
+        """Filter by a text, as if it was typed and entered."""
+        self.value = text
+        self.cursor_position = len(text)
+        self.post_message(self.Submitted(self, text))
+
+
+class WordFilter(FilterInput):
     """Filters rows by words while they are typed; hidden until it is opened.
 
     ``apply`` shows the rows that match the ``value``. ``target`` returns the widget that gets the keys afterwards; if
     it is a table, its cursor returns to its row when the filter is cleared, unless the user has moved it.
     """
 
-    def __init__(self, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
-        super().__init__(placeholder=placeholder, id="filter", compact=True)
+    def __init__(self, kind: str, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
+        super().__init__(kind, placeholder)
         self._apply = apply
         self._target = target
 
@@ -274,10 +313,9 @@ class FilterLine(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self.poison_rc: int | None = None
-        self._entry = Input(
-            placeholder='state:ready rc>=5 age>10m size>1k id:… body:"…" body~regex json.type=refund !json.vip=true',
-            id="filter",
-            compact=True,
+        self._entry = FilterInput(
+            "queue",
+            'state:ready rc>=5 age>10m size>1k id:… body:"…" body~regex json.type=refund !json.vip=true',
             select_on_focus=False,
         )
         self._problem = FilterProblem()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, look
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, look, zone_for
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.monitor.text import printable
@@ -39,7 +39,14 @@ def command(options: Options) -> int:
         return 2
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
 
-    app = RsmqApp((), past=past, expected=expected_of(options), ascii_only=options.ascii, theme=options.theme)
+    app = RsmqApp(
+        (),
+        past=past,
+        expected=expected_of(options),
+        ascii_only=options.ascii,
+        theme=options.theme,
+        zone=zone_for(options),
+    )
     app.run()
     return app.return_code or 0
 
