@@ -41,7 +41,6 @@ _TITLES: dict[Where, str] = {
     "diff": "Two times",
     "change": "While a change runs",
     "filter": "In the line of a filter",
-    "columns": "Columns",
     "app": "Everywhere",
 }
 _WORDS = (

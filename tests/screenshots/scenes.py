@@ -135,6 +135,8 @@ SCENES = (
     Scene("journal", keys=("J", "j"), size=(132, 20)),
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
+    Scene("groups", keys=("G", "asterisk", "b", "g", "j", "j", "enter"), size=(132, 24), has_lists=True),
+    Scene("commands", keys=("colon", *"order"), size=(132, 24)),
     Scene("audit", keys=("F", "j")),
     Scene("events", keys=("L",), size=(132, 20), has_events=True),
     Scene("server", keys=("i",)),
