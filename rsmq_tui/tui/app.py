@@ -42,6 +42,7 @@ from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.charts import window_words
+from rsmq_tui.tui.widgets.controls import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
@@ -362,7 +363,8 @@ class RsmqApp(App[None]):
         """Show the keys of this screen."""
         from rsmq_tui.tui.palette import keys_on  # noqa: PLC0415 - as above
 
-        self.dashboard.navigation.open("help", *keys_on(self.screen))
+        where, usable = keys_on(self.screen)
+        self.dashboard.navigation.open("help", (*where, "filter") if self.screen.query(FilterInput) else where, usable)
 
     def action_history(self) -> None:
         """Show the history of the screen's queue, or of all queues."""

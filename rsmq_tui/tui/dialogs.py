@@ -33,6 +33,7 @@ _TITLES: dict[Where, str] = {
     "events": "Events",
     "journal": "Journal",
     "history": "History",
+    "search": "Search over queues",
     "server": "Server",
     "table": "Rows",
     "lines": "Lines",
@@ -40,7 +41,6 @@ _TITLES: dict[Where, str] = {
     "diff": "Two times",
     "change": "While a change runs",
     "filter": "In the line of a filter",
-    "columns": "Columns",
     "app": "Everywhere",
 }
 _WORDS = (

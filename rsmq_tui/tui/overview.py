@@ -1,7 +1,7 @@
 """The overview: all queues, what is wrong now, and the trend of each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from operator import is_
@@ -29,7 +29,7 @@ from rsmq_tui.tui.columns import (
     trouble,
 )
 from rsmq_tui.tui.groups import Grouping, QueueGroup, judged
-from rsmq_tui.tui.keys import Usable, Where, bindings_of
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.place.events import LastEvents
 from rsmq_tui.tui.place.known import known_pieces, known_verdict
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
@@ -167,6 +167,7 @@ class OverviewScreen(DashboardScreen):
         self._reverse = False
         self._grouping = Grouping()
         self._unfolded: set[str] = set()
+        self._is_on_group = False
         self._members: frozenset[str] = frozenset()
         self._favourites: frozenset[str] = frozenset()
         self._moved_s = -REST_S
@@ -407,6 +408,10 @@ class OverviewScreen(DashboardScreen):
         if place is not None:
             self.dashboard.navigation.open("audit", None, place)
 
+    def action_search(self) -> None:
+        """Search all queues."""
+        self.dashboard.navigation.open("search")
+
     def action_events(self) -> None:
         """Show the log of events."""
         if self.dashboard.events is None and self.dashboard.replay is None:
@@ -443,6 +448,12 @@ class OverviewScreen(DashboardScreen):
         row, known = self.table.cursor_row, super().usable
         return known if row is None else replace(known, kinds=frozenset({row.kind}))
 
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line; a group is not changed."""
+        if self._is_on_group and key.changes and key.action != "undo":
+            return ""
+        return super().hint_of(key)
+
     def _place_for_key(self) -> str | None:
         if self.chosen_place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
@@ -470,6 +481,9 @@ class OverviewScreen(DashboardScreen):
             return
         part = snapshot if row is None else snapshot.part(row.place)
         self._pane.follow(None if isinstance(row, QueueGroup) else row, part)
+        if self._is_on_group != isinstance(row, QueueGroup):
+            self._is_on_group = not self._is_on_group
+            self._hints.repaint()
         if row is None:
             self._why.show([])
             return
@@ -524,21 +538,27 @@ class OverviewScreen(DashboardScreen):
             others = self._grouping.rows(others, separators, known, partial(trouble, known=known))
         sort_queues(first, self._sort, self._reverse, known)
         downwards = sort_queues(others, self._sort, self._reverse, known)
-        rows: list[QueueState] = first
-        members: set[str] = set()
-        for row in others:
-            rows.append(row)
-            if isinstance(row, QueueGroup) and row.key in unfolded:
-                own = list(row.members)
-                sort_queues(own, self._sort, self._reverse, known)
-                rows += own
-                members.update(queue.key for queue in own)
-        self._members = frozenset(members)
+        self._members = frozenset()
+        rows = [*first, *(self._with_members(others, known) if separators else others)]
         if resting:
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
         else:
             places = {name: place for place, name in enumerate(self.table.keys)}
             rows.sort(key=lambda queue: places.get(queue.key, len(places)))
+        return rows
+
+    def _with_members(self, others: Iterable[QueueState], known: Set[str]) -> list[QueueState]:
+        """Put the queues of each unfolded group, in order, below its row."""
+        rows: list[QueueState] = []
+        members: set[str] = set()
+        for row in others:
+            rows.append(row)
+            if isinstance(row, QueueGroup) and row.key in self._unfolded:
+                own = list(row.members)
+                sort_queues(own, self._sort, self._reverse, known)
+                rows += own
+                members.update(queue.key for queue in own)
+        self._members = frozenset(members)
         return rows
 
     def _show_chart(self, snapshot: Snapshot) -> None:

@@ -141,10 +141,13 @@ class Preferences:
                 values: Mapping[str, Any]
                 try:
                     values = _read(path)
-                except (UnfitFileError, JsonError):
+                except JsonError:
+                    # No version can read it.
+                    values = {}
+                except UnfitFileError:
+                    # What is too long is replaced; a pipe or a device is not.
                     if not path.is_file():
                         raise
-                    # No version can read it.
                     values = {}
                 for choice, change in edits:
                     values = _changed(values, choice, change)

@@ -14,6 +14,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
 HOSTILE = "shop:\x1b[2J[bold]\udc80"
@@ -60,12 +61,14 @@ def test_a_prefix_ends_with_the_last_separator(name: str, prefix: str) -> None:
     assert prefix_of(name, ":-_./") == prefix
 
 
-async def test_groups_fold_and_unfold_and_no_change_is_offered_on_them(tmp_path: Path) -> None:
+async def test_groups_fold_and_unfold_and_no_change_is_offered_on_them(triage: ScriptedTriage, tmp_path: Path) -> None:
     source, choices = ScriptedSource(), tmp_path / "dashboard.json"
-    async with opened(source, choices=choices, size=(140, 30), notifications=True) as pilot:
+    async with opened(source, triage=triage, choices=choices, size=(140, 30), notifications=True) as pilot:
         table = table_of(pilot)
         await play(pilot, source, poll_of(source, QUEUES))
+        assert " a send " in text_of(app_of(pilot))
         await press(pilot, "b")
+        assert " a send " not in text_of(app_of(pilot))
         assert [key.rsplit("\0", 1)[-1] for key in table.keys] == ["shop:", "mail:out", "plain"]
         row = next(line for line in lines_of(table) if "shop:" in line)
         assert row.split()[:7] == ["▲", "growing", "▸", "shop:…", "3", "13", "3"]
