@@ -19,9 +19,8 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
-from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, copy_text, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -228,7 +227,7 @@ class ConfirmScreen(Dialog["Preview"]):
         except NoCommandError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        dashboard_of(self.app).copy_text(command, "the command, which only previews: --yes applies the change")
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
 
     def _see(self) -> None:
         self._is_seen = True
