@@ -40,6 +40,7 @@ _SCREENS = {
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",
+    "search": "place.search:SearchScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",

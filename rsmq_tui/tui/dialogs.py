@@ -33,6 +33,7 @@ _TITLES: dict[Where, str] = {
     "events": "Events",
     "journal": "Journal",
     "history": "History",
+    "search": "Search over queues",
     "server": "Server",
     "table": "Rows",
     "lines": "Lines",

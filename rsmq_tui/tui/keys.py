@@ -10,8 +10,9 @@ from textual.keys import format_key
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
-    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "server", "replay",
-    "diff", "modal", "dialog", "choice", "confirm", "form", "journal", "columns", "filter", "filters", "palette"
+    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
+    "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "columns", "filter",
+    "filters", "palette"
 ]  # fmt: skip
 
 
@@ -156,6 +157,7 @@ KEYS = (
     _change("overview.import", "I", "change('import')", "Import messages from a file into the queue"),
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
+    Key("overview.search", "f", "search", "Find messages in all queues, or in those of a pattern", "find", live=True),
     Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
     Key(
         "overview.journal",
@@ -230,6 +232,22 @@ KEYS = (
     _change("journal.redo", "U", "redo_change", "Make the change under the cursor again, which was undone", "redo"),
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
+    Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
+    Key("search.mark", "space", "mark", "Mark or unmark the message, or all that match in the queue", "mark"),
+    Key("search.mark_all", "A", "mark_all", "Mark or unmark all that match in all queues", "all"),
+    _change("search.delete", "x", "change('delete')", "Delete what is marked, or this message", "delete"),
+    _change("search.undo", "u", "undo", "Undo the last change from a search, in all its queues", "undo"),
+    _change("search.release", "0", "change('release')", "Make the marked messages visible now", "release"),
+    _change("search.requeue", "0", "change('requeue')", "Put the marked items back into their lists", "requeue"),
+    _change("search.hide", "+,-", "change('hide')", "Hide the marked messages for some time", "hide"),
+    _change("search.extend", "+,-", "change('extend')", "Extend the leases of the marked items", "extend lease"),
+    _change("search.move", "M", "change('move')", "Move the marked messages to one queue", "move"),
+    _change("search.copy_to", "C", "change('copy')", "Copy the marked messages to one queue", "copy to"),
+    _change("search.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
+    _change("search.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
+    Key("search.export", "E", "export", "Export what is marked, or all that match, to one file", "export", live=True),
+    Key("search.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor"),
+    Key("search.clear", "escape", "clear", "Stop the search, clear the marks, then go back", "back"),
     Key("server.next", "l,right", "turn(1)", "Next server"),
     Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
     Key("server.back", "escape", "app.leave", "Go back", "back"),

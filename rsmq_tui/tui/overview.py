@@ -408,6 +408,10 @@ class OverviewScreen(DashboardScreen):
         if place is not None:
             self.dashboard.navigation.open("audit", None, place)
 
+    def action_search(self) -> None:
+        """Search all queues."""
+        self.dashboard.navigation.open("search")
+
     def action_events(self) -> None:
         """Show the log of events."""
         if self.dashboard.events is None and self.dashboard.replay is None:

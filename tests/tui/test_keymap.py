@@ -21,6 +21,7 @@ from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.palette import PaletteScreen
 from rsmq_tui.tui.place.audit import AuditScreen
 from rsmq_tui.tui.place.events import EventsScreen
+from rsmq_tui.tui.place.search import SearchScreen
 from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -40,6 +41,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "events": (EventsScreen,),
     "journal": (JournalScreen,),
     "history": (HistoryScreen,),
+    "search": (SearchScreen,),
     "server": (ServerScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
@@ -58,6 +60,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
 REPLAY_ACTIONS = ("play", "step", "verdict", "jump", "speed", "seek", "mark", "diff")
 # A retry and a fix are asked for by actions of their own.
 ACTIONS = (RSMQ.actions | LIST.actions) - {"retry", "fix"}
+_HIDING = {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("hide", "extend")}
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
     "j": {"table.down", "lines.down"},
@@ -96,6 +99,7 @@ RESERVED = {
         "audit.back",
         "events.clear",
         "journal.clear",
+        "search.clear",
         "server.back",
         "history.clear",
         "modal.close",
@@ -107,32 +111,32 @@ RESERVED = {
     "?": {"app.help"},
     ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter", "journal.filter"},
+    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter", "journal.filter", "search.filter"},
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
-    "Y": {"queue.copy_id", "message.copy_id"},
+    "Y": {"queue.copy_id", "message.copy_id", "search.copy_id"},
     "s": {"overview.sort", "queue.sort"},
     "S": {"overview.reverse", "queue.reverse"},
     "p": {"app.pause", "replay.play"},
     "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark", "history.mark", "columns.show"},
+    "space": {"queue.mark", "history.mark", "search.mark", "columns.show"},
     "v": {"queue.range"},
     "w": {"queue.clients"},
     "*": {"queue.mark_page", "overview.favourite"},
-    "A": {"queue.mark_all", "history.mark_all"},
-    "x": {"overview.delete", "queue.delete", "message.delete", "filters.forget"},
+    "A": {"queue.mark_all", "history.mark_all", "search.mark_all"},
+    "x": {"overview.delete", "queue.delete", "message.delete", "search.delete", "filters.forget"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit", "message.edit"},
-    "+": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.closer"},
-    "-": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.wider"},
-    "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
-    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
-    "M": {"queue.move", "message.move"},
-    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo"},
-    "E": {"overview.export", "queue.export"},
+    "+": {*_HIDING, "history.closer"},
+    "-": {*_HIDING, "history.wider"},
+    "0": {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("release", "requeue")},
+    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive", "search.redrive"},
+    "M": {"queue.move", "message.move", "search.move"},
+    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo"},
+    "E": {"overview.export", "queue.export", "search.export"},
 }
 # Reserved for what comes later: describe, panels, panes.
 LATER = ("d", "!", "tab", "shift+tab", *"123456789")
@@ -175,7 +179,7 @@ def test_every_action_exists_where_it_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen, ServerScreen]
+    "screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen, SearchScreen, ServerScreen]
 )
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     for kind in ("rsmq", "list"):

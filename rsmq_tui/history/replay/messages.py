@@ -65,7 +65,7 @@ class Inventories:
     async def last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
         """Return the last complete inventory of a queue before a moment; raises ``PeekError`` if there is none."""
         async with self._lock:
-            return await asyncio.to_thread(self._last, place, stored_name(queue), at_ms)
+            return await asyncio.to_thread(self._history.again, lambda: self._last(place, stored_name(queue), at_ms))
 
     def _last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
         span = Span(at_ms - _LOOK_BACK_MS, at_ms)

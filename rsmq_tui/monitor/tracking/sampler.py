@@ -173,6 +173,8 @@ class Sampler:
         self._references: References = (None, None, None, None)
         # The queues that this program changes, and how many polls have begun since.
         self._own_changes: dict[str, int] = {}
+        # What the sums have of queues whose rates are unknown because of such a change: their last rates.
+        self._counted: dict[str, QueueState] = {}
         self._memory_limit: Limit | None = None
 
     def note_own_change(self, names: Iterable[str]) -> None:
@@ -211,8 +213,10 @@ class Sampler:
             tracker.own_change_ms = self._since_poll_ms if self._names[index] in self._own_changes else 0
             tracker.memory_limit = self._memory_limit
             before = tracker.state
-            state = states[index] = tracker.update(row, at_ms, self._references)
-            self._totals.replace(before, state)
+            after = states[index] = tracker.update(row, at_ms, self._references)
+            if self._own_changes or self._counted:
+                before, after = self._counted_of(before, after)
+            self._totals.replace(before, after)
 
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
         """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
@@ -220,7 +224,8 @@ class Sampler:
             self._follow_names(self._taken, ())
         if len(self._names) != len(self._trackers):
             for name in self._trackers.keys() - set(self._names):
-                self._totals.replace(self._trackers.pop(name).state, None)
+                state = self._trackers.pop(name).state
+                self._totals.replace(self._counted.pop(name, state), None)
                 self.trend.remove_queue(name)
         # None of them is None: the row of a new queue is new, so it has been updated.
         states = cast("tuple[QueueState, ...]", tuple(self._states))
@@ -235,6 +240,15 @@ class Sampler:
             )
         )
         return states, totals
+
+    def _counted_of(self, before: QueueState | None, after: QueueState) -> tuple[QueueState | None, QueueState]:
+        """Return what the sums have of a queue, and what they get: a change of this program does not make them dip."""
+        before = self._counted.pop(after.name, before)
+        if before is not None and after.arrivals_s is None and after.name in self._own_changes:
+            after = self._counted[after.name] = after._replace(
+                arrivals_s=before.arrivals_s, deletes_s=before.deletes_s, receives_s=before.receives_s
+            )
+        return before, after
 
     def _follow_names(self, begin: int, names: Sequence[str]) -> None:
         """Let the queues from that index on be these: some were created or deleted since the last poll."""

@@ -127,15 +127,18 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
 
 
 class QueueScreen(ActingScreen):
-    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes."""
+    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes.
+
+    ``wanted`` is the filter that it begins with.
+    """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", wanted: Filter | None = None) -> None:
         super().__init__(queue, place)
         self._kind = self.site.kind
-        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
+        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open, wanted=wanted)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
