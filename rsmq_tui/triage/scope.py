@@ -19,7 +19,7 @@ from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
-from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Predicate, Term
 from rsmq_tui.monitor.peek import MessageState, count_states
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
@@ -242,12 +242,14 @@ class Matching:
     """Every message that matches, or the first ``limit`` of them by due time; an empty filter matches all.
 
     A release selects the first hidden ones. A change of a list queue selects those that are taken next, or any with a
-    filter. With ``even_if_received``, messages that matched at the preview are changed even if they no longer match.
+    filter. With ``even_if_received``, messages that matched at the preview are changed even if they no longer match;
+    with ``if_unchanged``, only those that were neither received nor changed since.
     """
 
     filter: Filter
     limit: int | None = None
     even_if_received: bool = False
+    if_unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,19 @@ class Everything:
 
 
 Scope = Marked | Named | Matching | Everything
+
+
+def if_unchanged(scope: Scope) -> Scope:
+    """Return a scope whose messages are changed only if they were neither received nor changed since the preview.
+
+    One that includes received messages on purpose stays as it is.
+    """
+    match scope:
+        case Everything():
+            return Matching(parse_filter(""), if_unchanged=True)
+        case Matching():
+            return replace(scope, if_unchanged=True)
+    return scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,12 +220,20 @@ class ChangeService:
         """Write messages to a file as JSON lines, and yield the progress; the server is not changed."""
         try:
             with whole_file(path) as write:
-                exporting = self._backend.export(queue, scope, write)
-                async with aclosing(exporting.__aiter__()) as seen:
-                    async for progress in seen:
-                        yield exporting.exported(progress)
+                async with aclosing(self.export_to(queue, scope, write)) as exported:
+                    async for each in exported:
+                        yield each
         except EXPECTED as error:
             raise TriageError(words(error)) from error
+
+    async def export_to(
+        self, queue: str, scope: Scope | None, write: Callable[[str], object]
+    ) -> AsyncGenerator[Exported, None]:
+        """Pass messages as JSON lines to ``write``, and yield the progress; raises what reading and ``write`` raise."""
+        exporting = self._backend.export(queue, scope, write)
+        async with aclosing(exporting.__aiter__()) as seen:
+            async for progress in seen:
+                yield exporting.exported(progress)
 
     async def recover(self) -> list[Change]:
         """Settle the changes that earlier runs left unfinished on this server, and return them."""

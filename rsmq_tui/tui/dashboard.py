@@ -40,12 +40,16 @@ _SCREENS = {
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",
+    "search": "place.search:SearchScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
     "help": "dialogs:HelpScreen",
     "namespaces": "dialogs:NamespaceScreen",
+    "columns": "dialogs:ColumnsScreen",
+    "filters": "dialogs:SavedFiltersScreen",
+    "filter name": "dialogs:filter_name_screen",
     "page": "dialogs:PageScreen",
 }
 

@@ -10,8 +10,9 @@ from textual.keys import format_key
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
-    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "server", "replay",
-    "diff", "modal", "dialog", "choice", "confirm", "form", "journal"
+    "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
+    "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "columns", "filter",
+    "filters", "palette"
 ]  # fmt: skip
 
 
@@ -140,6 +141,7 @@ KEYS = (
     Key("table.open", "enter", "open", "Open the row under the cursor", "open"),
     # Priority, so that what is typed right after it reaches the filter and not the table.
     Key("overview.filter", "/", "filter", "Show only queues that match a filter", "filter", priority=True),
+    Key("overview.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "sort"),
     Key("overview.reverse", "S", "sort_reverse", "Reverse the order"),
     _change("overview.send", "a", "change('send')", "Send a message to the queue", "send"),
@@ -155,6 +157,7 @@ KEYS = (
     _change("overview.import", "I", "change('import')", "Import messages from a file into the queue"),
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
+    Key("overview.search", "f", "search", "Find messages in all queues, or in those of a pattern", "find", live=True),
     Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
     Key(
         "overview.journal",
@@ -164,10 +167,17 @@ KEYS = (
         live=True,
     ),
     Key("overview.known", "N", "known", "Note that the trouble of the queue is known, until a time", live=True),
+    Key("overview.favourite", "*", "favourite", "Let the queue stand on top, or no longer"),
+    Key("overview.group", "b", "group", "Group queues by the prefixes of their names, or show all", "group"),
+    Key("overview.separators", "B", "separators", "Choose the characters with which prefixes end"),
+    Key("overview.unfold", "right,l", "unfold(1)", "Unfold the group"),
+    Key("overview.fold", "left,h", "unfold(-1)", "Fold the group, also from one of its queues"),
+    Key("overview.columns", "V", "columns", "Choose the columns and their order"),
     Key("overview.clear", "escape", "clear", "Clear the filter, then the sorting"),
     Key("queue.mark", "space", "mark", "Mark or unmark the message", "mark"),
     Key("queue.mark_all", "A", "mark_all", "Mark all matching messages in the whole queue", "all"),
     Key("queue.filter", "/", "filter", "Show only messages that match", "filter", priority=True),
+    Key("queue.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     _change("queue.delete", "x", "change('delete')", "Delete the marked messages, or this one", "delete"),
     _change("queue.undo", "u", "undo", "Undo the last change of this queue", "undo"),
     _change("queue.retry", "L", "retry_skipped", "Retry messages skipped because they were received"),
@@ -215,12 +225,29 @@ KEYS = (
     _change("audit.undo", "u", "undo", "Undo the last change", "undo"),
     Key("audit.back", "escape", "app.leave", "Go back", "back"),
     Key("events.filter", "/", "filter", "Show only events that match a filter", "filter", priority=True),
+    Key("events.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
     _change("journal.redo", "U", "redo_change", "Make the change under the cursor again, which was undone", "redo"),
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
+    Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
+    Key("search.mark", "space", "mark", "Mark or unmark the message, or all that match in the queue", "mark"),
+    Key("search.mark_all", "A", "mark_all", "Mark or unmark all that match in all queues", "all"),
+    _change("search.delete", "x", "change('delete')", "Delete what is marked, or this message", "delete"),
+    _change("search.undo", "u", "undo", "Undo the last change from a search, in all its queues", "undo"),
+    _change("search.release", "0", "change('release')", "Make the marked messages visible now", "release"),
+    _change("search.requeue", "0", "change('requeue')", "Put the marked items back into their lists", "requeue"),
+    _change("search.hide", "+,-", "change('hide')", "Hide the marked messages for some time", "hide"),
+    _change("search.extend", "+,-", "change('extend')", "Extend the leases of the marked items", "extend lease"),
+    _change("search.move", "M", "change('move')", "Move the marked messages to one queue", "move"),
+    _change("search.copy_to", "C", "change('copy')", "Copy the marked messages to one queue", "copy to"),
+    _change("search.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
+    _change("search.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
+    Key("search.export", "E", "export", "Export what is marked, or all that match, to one file", "export", live=True),
+    Key("search.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor"),
+    Key("search.clear", "escape", "clear", "Stop the search, clear the marks, then go back", "back"),
     Key("server.next", "l,right", "turn(1)", "Next server"),
     Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
     Key("server.back", "escape", "app.leave", "Go back", "back"),
@@ -275,6 +302,17 @@ KEYS = (
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
+    Key("columns.show", "space", "show", "Show or hide the column"),
+    Key("columns.later", "J,shift+down", "shift(1)", "Move the column to the right"),
+    Key("columns.earlier", "K,shift+up", "shift(-1)", "Move the column to the left"),
+    Key("columns.reset", "r", "reset", "The default columns in their order"),
+    Key("filter.save", "ctrl+s", "save_filter", "Save the filter under a name"),
+    Key("filter.saved", "down", "saved_filters", "Choose a saved filter"),
+    Key("filters.forget", "x,delete", "forget", "Delete the saved filter"),
+    Key("palette.next", "down", "cursor(1)", "Next command"),
+    Key("palette.previous", "up", "cursor(-1)", "Previous command"),
+    Key("palette.page_down", "pagedown", "page(1)", "One screen down"),
+    Key("palette.page_up", "pageup", "page(-1)", "One screen up"),
     # Priority: while a change runs, this overrides the other meanings of the key.
     Key("change.cancel", "escape", "cancel_change", "Cancel the running change", changes=True, priority=True),
 )

@@ -130,10 +130,13 @@ SCENES = (
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("journal", keys=("J", "j"), size=(132, 20)),
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
+    Scene("groups", keys=("G", "asterisk", "b", "g", "j", "j", "enter"), size=(132, 24), has_lists=True),
+    Scene("commands", keys=("colon", *"order"), size=(132, 24)),
     Scene("audit", keys=("F", "j")),
     Scene("events", keys=("L",), size=(132, 20), has_events=True),
     Scene("server", keys=("i",)),
@@ -217,6 +220,7 @@ class _KnownServer(ScriptedSource):
 def _one_site(clock: FakeClock) -> WatchedServer:
     source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
+    source.messages["invoices"] = order_messages(24)
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return WatchedServer(source, triage=_triage())

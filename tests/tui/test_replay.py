@@ -14,11 +14,12 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
-from rsmq_tui.tui.app import DashboardCommands, RsmqApp
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.palette import commands_of
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
@@ -360,7 +361,7 @@ async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) 
                 assert not owner.check_action(action, ()), key
                 await press(pilot, *key.keys.split(",")[:1])
                 await wait_for_screen(pilot, screen)
-            offered = {hit.text async for hit in DashboardCommands(pilot.app.screen).discover()}
+            offered = {command.name for command in commands_of(pilot.app.screen)}
             assert offered.isdisjoint(key.help for key in left_out)
             assert {key.help for key in keys_of("replay")} <= offered
 

@@ -210,7 +210,7 @@ class TestSearching:
             await _type(pilot, "json.type=refund")
             await pilot.press("enter")
             await until(pilot, lambda: names_in(pilot) == ids[:40:4], "the first matches are shown")
-            progress = "filter: json.type=refund 10 matches · scanned 40 of 100 · esc stops"
+            progress = "filter: json.type=refund 1 of 10 matches · scanned 40 of 100 · esc stops"
             await until(pilot, lambda: _told(pilot) == progress, "how far it is")
             # Polls and keys go on meanwhile.
             source.play(poll_of(source, [queue_of("orders", ready=123)], source.last.at_ms + 1000))
@@ -620,7 +620,7 @@ async def test_found_rows_are_asked_for_once_a_poll_and_a_failure_leaves_them(so
         await _open_refunds(pilot, source)
         await poll_again(pilot)
         source.followed.clear()
-        await press(pilot, "t", "t", "j")
+        await press(pilot, "t", "t", "t", "j")
         assert source.followed == []
         source.peek_error = "no answer"
         await poll_again(pilot)

@@ -300,7 +300,7 @@ def guard_of(action: actions.Action, scope: Scope | None) -> Guard:
     match scope:
         case Marked(even_if_received=True) | Named(even_if_received=True) | Matching(even_if_received=True):
             return SAME_MESSAGE
-        case Marked() | Named():
+        case Marked() | Named() | Matching(if_unchanged=True):
             return UNCHANGED
         case Matching(filter=wanted, limit=int()) if wanted.is_empty:
             # They were selected because they are due first; a message that was received meanwhile no longer is.

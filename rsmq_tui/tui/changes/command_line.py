@@ -1,12 +1,14 @@
 """The command line that previews the same change as a dialog."""
 
 import shlex
+from collections.abc import Mapping
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
+from rsmq_tui.triage.several import SeveralPreview
 
 _DEFAULT_NS = "rsmq"
 # More ids than this, or a longer body, are no command that somebody would paste.
@@ -22,11 +24,17 @@ class NoCommandError(ValueError):
     """There is no command for this change; its text says why, or what to do instead."""
 
 
-def command_of(preview: Preview, scope: Scope | None) -> str:
+def command_of(preview: Preview, scopes: Mapping[str, Scope | None]) -> str:
     """Return the command, quoted for a POSIX shell, without ``--yes``; raises ``NoCommandError``.
 
-    A marked message is named by its id: the command previews it in whatever state it is then.
+    ``scopes`` are what the change applies to, by queue; for several queues there is a line for each. A marked message
+    is named by its id: the command previews it in whatever state it is then.
     """
+    previews = [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
+    return "\n".join(_line_of(each, scopes.get(each.action.queue)) for each in previews)
+
+
+def _line_of(preview: Preview, scope: Scope | None) -> str:
     action = preview.action
     words, options = ["rsmq-tui", *_command_of(action)], _options_of(action, preview.ns)
     if isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS):

@@ -92,7 +92,10 @@ class JournalScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._details = Static(id="details", markup=False)
         self._filter = WordFilter(
-            "words in a queue, change or name; !word excludes", apply=self._show, target=lambda: self.table
+            "journal",
+            "words in a queue, change or name; !word excludes",
+            apply=self._show,
+            target=lambda: self.table,
         )
         self._changes: Sequence[Change] = ()
         self._problem: str | None = None

@@ -221,10 +221,18 @@ class MessageList(Vertical):
     class Shown(Message):
         """The rows may be others, or in another state."""
 
-    def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
+    def __init__(
+        self,
+        queue: str,
+        place: str,
+        tabs: Sequence[Tab],
+        *,
+        on_open: Callable[[MessageRow], None],
+        wanted: Filter | None = None,
+    ) -> None:
         super().__init__()
         self.marks = Marks()
-        self.typed = parse_filter("")
+        self.typed = wanted or parse_filter("")
         self._queue = queue
         self._place = place
         self._tab = tabs[0]
@@ -264,6 +272,8 @@ class MessageList(Vertical):
         self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
         self.table.empty_text = [("  Reading …", "muted")]
         self.table.focus()
+        if self.is_search:
+            self._search()
 
     @property
     def wanted(self) -> Filter:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, Progress, Source
 from rsmq_tui.monitor.filters.matching import Term
-from rsmq_tui.monitor.text import clock, count, plural, printable
+from rsmq_tui.monitor.text import clock, count, plural, printable, shown_zone
 from rsmq_tui.protocol import Anchor, Part
 from rsmq_tui.protocol.lists.naming import read_item_id
 
@@ -64,7 +64,7 @@ def read_position(text: str, now_ms: int) -> Position:
     age = _AGE.fullmatch(told)
     for moment in (told, f"-{age[1]}" if age is not None else told):
         try:
-            return Sent(read_moment(moment, now_ms))
+            return Sent(read_moment(moment, now_ms, shown_zone()))
         except MomentError as error:
             problem = str(error)
     # Only the ids of list items have colons.

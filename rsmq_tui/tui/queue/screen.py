@@ -30,7 +30,19 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    clock,
+    compact,
+    count,
+    duration,
+    net,
+    plural,
+    printable,
+    seconds,
+    size,
+    zone_words,
+)
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
@@ -115,15 +127,18 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
 
 
 class QueueScreen(ActingScreen):
-    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes."""
+    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes.
+
+    ``wanted`` is the filter that it begins with.
+    """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", wanted: Filter | None = None) -> None:
         super().__init__(queue, place)
         self._kind = self.site.kind
-        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
+        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open, wanted=wanted)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
@@ -213,7 +228,8 @@ class QueueScreen(ActingScreen):
         """Ask for a position, and go there."""
         field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
         form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
-        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note="times in UTC")
+        note = f"times in {zone_words(self.snapshot.at_ms if self.snapshot else 0)}"
+        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note=note)
         self.app.push_screen(screen)
 
     def _position_of(self, answers: Answers) -> Position:
