@@ -316,6 +316,8 @@ SQL = {
     # An overflow makes a value null, and does not stop the run.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
+    # Rows that are in order are grouped as they come.
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
     # Partition values (days) are text.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Listing a few hundred files is faster than starting jobs for it.
