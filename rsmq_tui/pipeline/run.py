@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 from rsmq_tui import __version__
 from rsmq_tui.files import FileLock, parse_json
 from rsmq_tui.history.analysis.schema import (
+    ANOMALIES,
     BY_DAY,
     COLUMNS,
     EPISODES,
@@ -51,7 +52,9 @@ from rsmq_tui.pipeline.increment import (
     WorkPlan,
     first_day_of,
     is_stored,
+    midnight_ms,
     parts_to_read,
+    shifted,
     source_of,
     to_do,
     with_whole_days,
@@ -72,6 +75,7 @@ from rsmq_tui.pipeline.tables import (
     write_rows,
     write_table,
 )
+from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
 from rsmq_tui.pipeline.transforms.columns import DAY
 from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.inventories import message_tables
@@ -143,11 +147,14 @@ class BatchJob:
                     raise
                 damaged |= found
 
-    def over_all(self, manifest: Manifest) -> dict[str, Written]:
+    def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
         """Write the tables over all days, from all tables by day that a manifest names."""
         compile_queries(self._spark, wanted=not self._is_small)
         stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in WHOLE_SOURCES}
         tables = whole_tables(stored, self._settings)
+        is_same = before is not None and before.schema == VERSION and before.settings == manifest.settings
+        if before is not None and is_same and manifest.files(ROLLUP_1H) and ANOMALIES in tables:
+            tables[ANOMALIES] = self.anomalies_since(before, manifest)
         written = {table: self._write(table, rows, "all days") for table, rows in tables.items()}
         if EPISODES in written:
             self._begin(f"{INCIDENTS} of all days", 1.0)
@@ -156,6 +163,20 @@ class BatchJob:
             name = write_rows(self._out, self._run, INCIDENTS, rows)
             written[INCIDENTS] = Written({WHOLE_KEY: (name,)}, len(rows))
         return written
+
+    def anomalies_since(self, before: Manifest, manifest: Manifest) -> DataFrame:
+        """Return the table ``anomalies``: from the first day whose hours have changed computed, before it as it was.
+
+        An hour is judged by the weeks before it, and not by what came later.
+        """
+        then, now = before.tables.get(ROLLUP_1H, {}), manifest.tables.get(ROLLUP_1H, {})
+        days = sorted(then.keys() | now.keys())
+        first = next((day for day in days if then.get(day) != now.get(day)), days[-1])
+        from_ms, bucket_ms = midnight_ms(first), sf.col("bucket_ms")
+        recent = manifest.files(ROLLUP_1H, shifted(first, -JUDGED_BY_DAYS), days[-1])
+        made = anomalies(stored_rows(self._spark, self._out, ROLLUP_1H, recent), self._settings)
+        kept = stored_rows(self._spark, self._out, ANOMALIES, before.files(ANOMALIES)).drop(DAY)
+        return kept.where(bucket_ms < from_ms).unionByName(made.where(bucket_ms >= from_ms))
 
     def _write_days(
         self, sources: Sources, todo: WorkPlan, standing: IncrementalMerge, left_out: Collection[str]
@@ -501,7 +522,7 @@ class PipelineRun:
                 },
                 left_out,
             )
-            whole = working.over_all(manifest)
+            whole = working.over_all(manifest, before)
             self._step("written")
         except Exception:
             # The next run removes what tasks still write.
