@@ -39,12 +39,17 @@ _SCREENS = {
     "message": "queue.message:MessageScreen",
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
+    "journal": "changes.journal:JournalScreen",
+    "search": "place.search:SearchScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
     "help": "dialogs:HelpScreen",
     "namespaces": "dialogs:NamespaceScreen",
+    "columns": "dialogs:ColumnsScreen",
+    "filters": "dialogs:SavedFiltersScreen",
+    "filter name": "dialogs:filter_name_screen",
     "page": "dialogs:PageScreen",
 }
 

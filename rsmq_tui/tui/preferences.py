@@ -71,7 +71,7 @@ PANE = Choice("pane", "", _one_of("", "beside", "below", "closed"))
 # The column by which the overview is sorted, empty for the order by trouble; and whether in the reverse order.
 SORT = Choice("sort", "", _is_text)
 REVERSE = Choice("reverse", False, _one_of(False, True))
-# The columns of the overview in their order; empty for the default.
+# The columns of the overview in their order, those that are not shown with a - before; empty for the default.
 COLUMNS: Choice[list[str]] = Choice("columns", [], _are_texts)
 # The queues on top, as server, namespace and name.
 FAVOURITES: Choice[list[list[str]]] = Choice(
@@ -83,9 +83,9 @@ FAVOURITES: Choice[list[list[str]]] = Choice(
         and all(_are_texts(each) and len(each) == 3 for each in value)
     ),
 )
-# The characters after which a group's prefix may end, empty if queues are not grouped; and the open groups.
-GROUPING = Choice("grouping", "", _is_text)
-OPEN_GROUPS: Choice[list[str]] = Choice("open_groups", [], _are_texts)
+# Whether queues are grouped by the prefixes of their names, and the characters with which a prefix ends.
+GROUPED = Choice("grouped", False, _one_of(False, True))
+SEPARATORS = Choice("separators", ":-_./", lambda value: _is_text(value) and 0 < len(value) <= 20)
 # Kind of screen -> name -> filter.
 FILTERS: Choice[dict[str, dict[str, str]]] = Choice("filters", {}, _are_named(_are_named(_is_text)))
 # The commands that were used last, the latest first.
@@ -118,8 +118,9 @@ class Preferences:
         return _of(self._values, choice)
 
     def set(self, choice: Choice[T], value: T) -> None:
-        """Choose a value."""
-        self.edit(choice, lambda _: value)
+        """Choose a value; nothing is written if it is the present one."""
+        if value != self.get(choice):
+            self.edit(choice, lambda _: value)
 
     def edit(self, choice: Choice[T], change: Callable[[T], T]) -> None:
         """Choose what ``change`` makes of the present value; a result that does not fit is dropped."""
@@ -140,10 +141,13 @@ class Preferences:
                 values: Mapping[str, Any]
                 try:
                     values = _read(path)
-                except (UnfitFileError, JsonError):
+                except JsonError:
+                    # No version can read it.
+                    values = {}
+                except UnfitFileError:
+                    # What is too long is replaced; a pipe or a device is not.
                     if not path.is_file():
                         raise
-                    # No version can read it.
                     values = {}
                 for choice, change in edits:
                     values = _changed(values, choice, change)

@@ -62,7 +62,7 @@ def test_dashboards_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     def write(number: int) -> None:
         own = Preferences(path)
         own.edit(COMMANDS, lambda known: [*known, f"both {number}"])
-        own.set(Choice(f"own {number}", 0, lambda value: isinstance(value, int)), number)
+        own.set(Choice(f"own {number}", -1, lambda value: isinstance(value, int)), number)
         own.save()
 
     with ThreadPoolExecutor(8) as threads:

@@ -111,6 +111,10 @@ class Sample(NamedTuple):
         return None
 
 
+# Stands for the sample of a queue that could not be read.
+NO_SAMPLE = (_NAN,) * 5
+
+
 class ListSample(Sample):
     """A list queue's counts at one moment. Lists do not count pushes and takes, so the totals stay 0."""
 
@@ -154,12 +158,13 @@ class QueueSeries:
 
     def append(self, sample: Sample | None) -> None:
         """Append a bucket; None for a queue that could not be read."""
-        self.depth.append(_NAN if sample is None else sample.depth)
-        self.ready.append(_NAN if sample is None else sample.ready)
-        self.totalsent.append(_NAN if sample is None else sample.totalsent)
-        self.totalrecv.append(_NAN if sample is None else sample.totalrecv)
-        if sample is not None and (not self.marks or sample.at_ms - self.marks[-3] >= MARK_MS):
-            self.marks.extend((sample.at_ms, sample.totalsent, sample.totalrecv))
+        at_ms, depth, ready, totalsent, totalrecv = sample or NO_SAMPLE
+        self.depth.append(depth)
+        self.ready.append(ready)
+        self.totalsent.append(totalsent)
+        self.totalrecv.append(totalrecv)
+        if sample is not None and (not self.marks or at_ms - self.marks[-3] >= MARK_MS):
+            self.marks.extend((at_ms, totalsent, totalrecv))
             del self.marks[: -3 * MARKS]
 
     def note_change(self, at_ms: int) -> None:
@@ -194,16 +199,17 @@ class QueueSeries:
 
     def coarsen(self, index: int, *, merge: bool) -> None:
         """Let the bucket after those with peaks be one of them, or, to ``merge`` it, a part of the last of them."""
-        ready = self.ready[index]
-        hidden = self.depth[index] - ready
+        ready_peaks, hidden_peaks = self.ready_peaks, self.hidden_peaks
         if not merge:
-            self.ready_peaks.append(ready)
-            self.hidden_peaks.append(hidden)
+            ready_peaks.append(self.ready[index])
+            hidden_peaks.append(self.depth[index] - self.ready[index])
             return
+        ready = self.ready.pop(index)
+        hidden = self.depth.pop(index) - ready
+        del self.totalsent[index], self.totalrecv[index]
         # If either is not known, the first one stays.
-        self.ready_peaks[-1] = max(self.ready_peaks[-1], ready)
-        self.hidden_peaks[-1] = max(self.hidden_peaks[-1], hidden)
-        del self.depth[index], self.ready[index], self.totalsent[index], self.totalrecv[index]
+        ready_peaks[-1] = max(ready_peaks[-1], ready)
+        hidden_peaks[-1] = max(hidden_peaks[-1], hidden)
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""

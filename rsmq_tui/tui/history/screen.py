@@ -296,7 +296,10 @@ class HistoryScreen(DashboardScreen):
         self._choice = PastChoice()
         self._listed: tuple[object, ...] = ()
         self._filter = WordFilter(
-            "words in a queue's name; !word excludes", apply=self._filter_rows, target=lambda: self._page_view
+            "history",
+            "words in a queue's name; !word excludes",
+            apply=self._filter_rows,
+            target=lambda: self._page_view,
         )
         self._where = TextLine(id="where")
         self._title = TextLine(id="title")

@@ -84,7 +84,10 @@ class EventsScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._why = TextLine(id="event")
         self._filter = WordFilter(
-            "words in a queue, server or sentence; !word excludes", apply=self._show, target=lambda: self.table
+            "events",
+            "words in a queue, server or sentence; !word excludes",
+            apply=self._show,
+            target=lambda: self.table,
         )
         self._events: Sequence[Event] = ()
         self._shown: object = None

@@ -30,11 +30,24 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    clock,
+    compact,
+    count,
+    duration,
+    net,
+    plural,
+    printable,
+    seconds,
+    size,
+    zone_words,
+)
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
@@ -42,6 +55,7 @@ from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.positions import Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
@@ -113,15 +127,18 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
 
 
 class QueueScreen(ActingScreen):
-    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes."""
+    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes.
+
+    ``wanted`` is the filter that it begins with.
+    """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", wanted: Filter | None = None) -> None:
         super().__init__(queue, place)
         self._kind = self.site.kind
-        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
+        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open, wanted=wanted)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
@@ -196,7 +213,32 @@ class QueueScreen(ActingScreen):
 
     def action_turn(self, step: int) -> None:
         """Show the next page or the one before."""
-        self.messages.turn(step)
+        if not self.messages.turn(step) and self.messages.is_search:
+            self.messages.table.action_page(step)
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self.messages.sort_next()
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self.messages.sort_reverse()
+
+    def action_go_to(self) -> None:
+        """Ask for a position, and go there."""
+        field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
+        form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
+        note = f"times in {zone_words(self.snapshot.at_ms if self.snapshot else 0)}"
+        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note=note)
+        self.app.push_screen(screen)
+
+    def _position_of(self, answers: Answers) -> Position:
+        now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        return read_position(str(answers["position"]), now_ms)
+
+    def _go_to(self, screen: FormScreen[Position], position: Position) -> None:
+        screen.dismiss()
+        self.messages.go_to(position)
 
     def action_filter(self) -> None:
         """Open the filter."""
@@ -206,7 +248,7 @@ class QueueScreen(ActingScreen):
         messages.show()
 
     def action_clear(self) -> None:
-        """Clear the first of these: typed text, running search, range, marks, filter; if there is none, go back."""
+        """Clear the first of these: typed text, running search, range, marks, order, filter; if none, go back."""
         messages = self.messages
         if messages.filter_line.is_open:
             self._close_filter()
@@ -214,6 +256,8 @@ class QueueScreen(ActingScreen):
             return
         elif messages.marks.end_range() or messages.marks.clear():
             messages.show()
+        elif messages.end_sort():
+            return
         elif not messages.typed.is_empty:
             messages.apply(parse_filter(""))
         else:
@@ -262,6 +306,10 @@ class QueueScreen(ActingScreen):
     def action_audit(self) -> None:
         """Audit this queue."""
         self.dashboard.navigation.open("audit", self.queue, self.site.place)
+
+    def action_journal(self) -> None:
+        """Show what was changed in this queue."""
+        self.dashboard.navigation.open("journal", self.queue, self.site.place)
 
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""

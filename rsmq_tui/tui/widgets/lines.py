@@ -1,12 +1,13 @@
 """The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.text import Text
+from textual import events
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -191,6 +192,10 @@ class StatusLine(Painted):
         return [site for site in dashboard.sites if site.place in there]
 
 
+# What a title begins with on a screen that can be left; a click on it goes back.
+BACK = " ◀ "
+
+
 class TextLine(Painted):
     """Shows pieces on as many lines as it has, or needs up to a limit; text that is too long is cut off with …."""
 
@@ -212,6 +217,11 @@ class TextLine(Painted):
             # The height of the style sheet, which may be higher than one line.
             self.styles.height = height if height > 1 else None
         self.repaint()
+
+    def on_click(self, event: events.Click) -> None:
+        """Go back if the arrow at the start was clicked."""
+        if event.y == 0 and event.x < len(BACK) and self._pieces and self._pieces[0][0].startswith(BACK):
+            self.app.call_later(self.app.run_action, "leave")
 
     def paint(self) -> list[Strip]:
         """Paint the line, or the lines."""
@@ -305,6 +315,16 @@ class KeyHints(Painted):
         super().__init__()
         self._where = where
         self._usable: Usable | None = None
+        # The hints that are shown: the cells where each begins and ends, and its key.
+        self._spans: list[tuple[int, int, Key]] = []
+
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the key does whose hint was clicked."""
+        clicked = next((key.id for start, end, key in self._spans if start <= event.x < end), None)
+        for active in self.screen.active_bindings.values():
+            if clicked is not None and active.binding.id == clicked and active.enabled:
+                await self.app.run_action(active.binding.action, active.node)
+                return
 
     def follow(self, usable: Usable) -> None:
         """Update which keys are available."""
@@ -333,8 +353,12 @@ class KeyHints(Painted):
                 break
             shown.append(key)
         pieces: list[Piece] = [(" ", "")]
+        self._spans = []
+        start = 1
         for key in (*shown, *pinned):
             pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
+            self._spans += _spans_of(key, start)
+            start += _width(key, gap)
         return [self.line(pieces)]
 
 
@@ -345,6 +369,16 @@ def cells_of(pieces: Iterable[Piece]) -> int:
 
 def _face(key: Key) -> str:
     return key.face or key.shown.split()[0]
+
+
+def _spans_of(key: Key, start: int) -> Iterator[tuple[int, int, Key]]:
+    """Yield the cells of a hint that begins at ``start``, with their key; the face of a pair has both keys."""
+    word = start + len(_face(key)) + 1
+    for face in key.face.split():
+        pair = [one for one in keys_of(key.where) if face in one.shown.split()]
+        yield from ((start, start + len(face), one) for one in pair[:1])
+        start += len(face) + 1
+    yield start, word + len(key.hint), key
 
 
 def _width(key: Key, gap: int) -> int:
