@@ -432,6 +432,9 @@ class ChangeController:
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
         def look(action: "Action") -> "Look":
+            if len(aims) == 1:
+                # Its queue may be another than that of the aim: one to create has its name from the form.
+                return partial(aims[0].site.triage.preview, action, aims[0].scope)
             asked = [
                 PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
                 for site, queue, scope in aims
