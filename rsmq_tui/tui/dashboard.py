@@ -125,7 +125,7 @@ class Dashboard:
         self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)
-        self.changes = ChangeController(app, self.part, tell_change)
+        self.changes = ChangeController(app, self.part, tell_change, self.copy_text)
         self.replay = replay
         self.recording = recording
         # None until its packages are loaded, after the first numbers are shown, and where no events are recorded.
