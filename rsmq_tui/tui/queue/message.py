@@ -2,12 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from types import ModuleType
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
@@ -20,11 +19,13 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.body_view import BodyView
+from rsmq_tui.tui.widgets.controls import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.text_view import LineView, View, first_view, lines_of
 
-_VIEWS = tuple(View)
+# Actions that need a body.
+_OF_BODIES = ("edit", "edit_outside", "copy_body", "view", "find", "save_body", "open_in_pager")
 
 
 class MessageScreen(ActingScreen):
@@ -42,33 +43,32 @@ class MessageScreen(ActingScreen):
     def __init__(self, queue: str, id: str, place: str = "") -> None:
         super().__init__(queue, place)
         self.message_id = id
-        self.body_view = LineView(id="body")
+        self.body_view = BodyView(id="body")
+        self._finder = WordFilter("text in the body", apply=self._find, target=lambda: self.body_view)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._hints = KeyHints("message", "lines", "app")
         self._message: MessageView | None = None
-        self._view = View.PRETTY
-        self._width = 0
         self._error: str | None = None
         self._is_taken = False
         self._taken_by: int | None = None
         self._problem: str | None = None
-        self._laid_out: tuple[object, ...] = ()
         self._reading: Worker[None] | None = None
         self._read_for_ms: int | None = None
         self._ns: str | None = None
 
     def compose(self) -> ComposeResult:
-        """Status, title, facts, body, hints."""
+        """Status, title, facts, body, the text to find, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self._facts
         yield self.body_view
+        yield self._finder
         yield self._hints
 
     def on_mount(self) -> None:
         """Read the message."""
-        self.body_view.border_title = "reading …"
+        self.body_view.show_none("reading …")
         self.body_view.focus()
         self._fetch()
 
@@ -80,11 +80,6 @@ class MessageScreen(ActingScreen):
         """Read the message again, with its body."""
         if not (self._is_taken and self._is_item):
             self._fetch()
-
-    @on(LineView.Resized)
-    def _wrap_anew(self) -> None:
-        if self.body_view.size.width != self._width:
-            self._show_body(stay=True)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the message's current state, and the keys that are available for it."""
@@ -109,12 +104,69 @@ class MessageScreen(ActingScreen):
         name = action.partition("(")[0]
         if name == "change":
             return self._row is not None
-        return self._body is not None if name in ("edit", "copy_body", "view") else super().leads_somewhere(action)
+        if name in ("decoded", "fold"):
+            return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold
+        return self._body is not None if name in _OF_BODIES else super().leads_somewhere(action)
 
     def action_view(self, step: int) -> None:
         """Show the body in the next or previous view."""
-        self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
-        self._show_body()
+        self.body_view.turn(step)
+        self._hints.repaint()
+
+    def action_decoded(self) -> None:
+        """Show the body as it is stored, or decoded again."""
+        self.body_view.toggle_decoded()
+        self._hints.repaint()
+
+    def action_fold(self) -> None:
+        """Fold or unfold what the cursor is on or in."""
+        self.body_view.fold()
+
+    def action_fold_all(self) -> None:
+        """Fold everything but the outermost, or unfold all."""
+        self.body_view.fold_all()
+
+    def action_find(self) -> None:
+        """Ask for the text to find."""
+        self._finder.open()
+
+    def action_find_next(self, step: int) -> None:
+        """Go to the next or previous match; without a search, ask for the text."""
+        if not self.body_view.find_next(step):
+            self._finder.open()
+
+    async def action_clear(self) -> None:
+        """End the search; if there is none, go back."""
+        if not self._finder.close():
+            await self.app.run_action("app.leave")
+
+    def action_save_body(self) -> None:
+        """Save what is shown of the body, as stored or decoded, to a file."""
+        self._with_body(lambda outside, body: outside.save(self, self.message_id, body, self._about_body))
+
+    def action_open_in_pager(self) -> None:
+        """Show the body in the user's pager."""
+        self._with_body(lambda outside, body: outside.open_in_pager(self, body, self.body_view.view))
+
+    def action_open_copy(self) -> None:
+        """Show a copy of the body in the user's editor."""
+        self._with_body(lambda outside, body: outside.open_copy(self, body))
+
+    def _with_body(self, act: Callable[[ModuleType, bytes], None]) -> None:
+        from rsmq_tui.tui.queue import outside  # noqa: PLC0415 - not before the first paint
+
+        if self._body is None:
+            self.notify(f"there is no body: {self._why_no_body()}", severity="warning", markup=False)
+        else:
+            act(outside, self.body_view.content)
+
+    @property
+    def _about_body(self) -> str:
+        layers = self.body_view.shown_layers
+        return f"the body of {self.message_id}" + (f", decoded from {', '.join(layers)}" if layers else "")
+
+    def _find(self) -> None:
+        self.body_view.find(self._finder.value)
 
     def action_copy_body(self) -> None:
         """Copy the body that is shown."""
@@ -130,6 +182,10 @@ class MessageScreen(ActingScreen):
             return
         why = self.why_nothing if self._row is None else self._why_no_body()
         self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
+
+    async def editable_body(self, id: str) -> bytes | None:
+        """Return what is shown of the body."""
+        return self.body_view.content if self._body is not None else await super().editable_body(id)
 
     @property
     def scope(self) -> Scope | None:
@@ -211,34 +267,14 @@ class MessageScreen(ActingScreen):
             self.message_id = found.id
             # The id of an RSMQ message is never reused.
             self._is_taken = was_taken and (found.row is None or self._is_item)
-            if found.body is not None and (before is None or before.body is None):
-                self._view = first_view(found.body)
-        # Laying out a long body takes a while.
-        if self._laid_out != self._body_facts:
-            self._show_body(stay=before is not None)
+        self._show_body()
         self.refresh_words()
 
-    def _show_body(self, *, stay: bool = False) -> None:
-        view, body = self.body_view, self._body
-        self._laid_out = self._body_facts
-        if body is None:
-            view.border_title = Content(self._why_no_body())
-            view.show(())
-            return
-        self._width = view.size.width
-        if not self._width:
-            return
-        lines = lines_of(body, self._view, self._width)
-        tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
-        view.border_title = Content(tabs if self._row is not None else f"{tabs} · {self.why_nothing}")
-        view.show(lines, stay=stay)
-
-    @property
-    def _body_facts(self) -> tuple[object, ...]:
-        """The facts that decide how the body is shown, or why there is none."""
-        message = self._message
-        known = () if message is None else (message.body, message.size, message.row is None)
-        return (*known, self._is_taken, self._error)
+    def _show_body(self) -> None:
+        if self._body is None:
+            self.body_view.show_none(self._why_no_body())
+        else:
+            self.body_view.show_body(self._body, "" if self._row is not None else self.why_nothing)
 
     def _why_no_body(self) -> str:
         message = self._message
