@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from textual import on
@@ -13,6 +14,7 @@ from textual.app import ComposeResult, SuspendNotSupported
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
+from textual.worker import Worker
 
 from rsmq_tui.files import JsonError, parse_json
 from rsmq_tui.monitor.text import printable, size
@@ -29,7 +31,7 @@ def save(screen: DashboardScreen, id: str, body: bytes, about: str) -> None:
 
     def write(path: Path) -> None:
         form.dismiss()
-        screen.run_worker(_write(screen, path, body), group="save")
+        _: Worker[None] = screen.run_worker(partial(_write, screen, path, body), group="save")
 
     name = f"{id}{_SUFFIXES[first_view(body)]}"
     form = FormScreen(save_form(name), write, yes="Save", note="the server is not changed", about=about)
@@ -145,7 +147,7 @@ class BrokenScreen(Dialog[str]):
     def compose(self) -> ComposeResult:
         """The problem, and the buttons."""
         with Vertical(classes="dialog"):
-            yield Static(Content(f"The body was JSON, and is {printable(self._problem, 200)}"), id="problem")
+            yield Static(Content(f"The body was JSON; now it is {printable(self._problem, 200)}"), id="problem")
             with Horizontal(classes="buttons"):
                 yield DialogButton("Cancel", id="cancel")
                 yield DialogButton("Send nevertheless", id="send")

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Generator, Iterator
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from rich.cells import cell_len, chop_cells
 from textual import events
 from textual.content import Content
 from textual.strip import Strip
+from textual.worker import Worker
 
 from rsmq_tui.decoding import Decoded, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
@@ -57,7 +59,7 @@ class BodyView(LineView):
             self.body, self._decoded, self.is_decoded = body, None, True
             self._search, self._wanted, self._found = "", None, None
             self._begin(body, first_view(body))
-            self.run_worker(self._read(body), group="body", exclusive=True)
+            _: Worker[None] = self.run_worker(partial(self._read, body), group="body", exclusive=True)
         self._tell()
 
     def show_none(self, why: str) -> None:
@@ -77,14 +79,14 @@ class BodyView(LineView):
         if self._document is not None:
             view = _VIEWS[(_VIEWS.index(self.view) + step) % len(_VIEWS)]
             self._begin(self._document.body, view)
-            self.run_worker(self._read_lines(), group="body-lines", exclusive=True)
+            _: Worker[None] = self.run_worker(self._read_lines, group="body-lines", exclusive=True)
 
     def toggle_decoded(self) -> None:
         """Show the body as it is stored, or decoded again."""
         if self.is_encoded:
             self.is_decoded = not self.is_decoded
             self._begin(self.content, first_view(self.content))
-            self.run_worker(self._read_lines(), group="body-lines", exclusive=True)
+            _: Worker[None] = self.run_worker(self._read_lines, group="body-lines", exclusive=True)
 
     def fold(self) -> None:
         """Fold the object or array under the cursor, or the one around it; or unfold it."""
@@ -120,7 +122,7 @@ class BodyView(LineView):
     def find_next(self, step: int) -> bool:
         """Go to the next or previous match; False if no text is looked for."""
         if self._wanted is not None and self._document is not None and len(self._document):
-            self.run_worker(self._find(self._wanted, step), group="find", exclusive=True)
+            _: Worker[None] = self.run_worker(partial(self._find, self._wanted, step), group="find", exclusive=True)
         return self._wanted is not None
 
     @property
