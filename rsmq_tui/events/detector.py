@@ -239,7 +239,7 @@ class QueueDetector:
                 return
             since_ms = self._filled.pop(after.name, at_ms)
             if before.depth and at_ms - since_ms >= FILLED_MS:
-                words = f"emptied: it held {plural(before.depth, 'message')} at the poll before"
+                words = f"it held {plural(before.depth, 'message')} at the poll before"
                 found.append(
                     self._event(
                         at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details={"depth": before.depth}

@@ -41,9 +41,11 @@ from rsmq_tui.history.analysis.schema import (
     WIDTHS_MS,
 )
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest, read_manifest, write_manifest
+from rsmq_tui.history.compaction import compact, past_days
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
+from rsmq_tui.history.store import open_store
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.increment import (
@@ -68,6 +70,7 @@ from rsmq_tui.pipeline.tables import (
     names_in,
     remove_old,
     stored_rows,
+    with_days_joined,
     write_rows,
     write_table,
 )
@@ -81,6 +84,8 @@ STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.
 _WEIGHTS = {SAMPLES: 20.0, MESSAGES: 6.0}
 _RUNS_MAX = 10_000
+# A run every few days still joins the files of each.
+_JOINED_DAYS = 7
 # With fewer new rows, most of the time is not spent on rows.
 _SMALL_ROWS = 500_000
 
@@ -312,12 +317,13 @@ def _beside(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The options of a run."""
+    """The options of a run; ``compact`` says whether it joins small files, of its tables and of the history."""
 
     history: str
     out: str
     settings: Settings = field(default_factory=Settings)
     full: bool = False
+    compact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +331,8 @@ class Outcome:
     """The outcome of a run; ``run`` is None if there was nothing new, and nothing was changed.
 
     ``days`` are the computed days of samples and of messages; ``rows`` the rows written to each table; ``problems`` has
-    a sentence for each unreadable file, and ``known_problems`` is how many of these were left out before. ``note`` says
-    why everything was computed again.
+    a sentence for each unreadable file, and ``known_problems`` is how many of these were left out before. ``notes`` say
+    why everything was computed again, and why files of the history were not joined.
     """
 
     run: str | None
@@ -336,7 +342,7 @@ class Outcome:
     problems: tuple[str, ...] = ()
     known_problems: int = 0
     seconds: float = 0.0
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class _Plan(NamedTuple):
@@ -493,6 +499,8 @@ class PipelineRun:
         written = made.written | whole
         rows = {table: about.rows for table, about in written.items()}
         tables = manifest.tables | {table: about.files for table, about in whole.items()}
+        if self._job.compact:
+            tables = with_days_joined(out, run, tables, sources.newest)
         tables[RUNS] = {WHOLE_KEY: (self._logged(manifest, plan, made, news, rows, begun_s),)}
         manifest = replace(manifest, tables=tables)
         manifest = replace(manifest, replaced=tuple(sorted(names_in(before) - names_in(manifest))))
@@ -508,10 +516,34 @@ class PipelineRun:
         remove_old(out, manifest, before)
         self._step("old files removed")
         days = {table: tuple(worked[table]) for table in HISTORY_TABLES}
-        is_older = before is not None and before.schema != VERSION
-        note = f"{out.label} was made by an earlier version: all days of the history were computed again"
         found = tuple(problems[name] for name in sorted(damaged))
-        return Outcome(run, out.label, days, rows, found, len(plan.left_out), note=note if is_older else "")
+        return Outcome(run, out.label, days, rows, found, len(plan.left_out), notes=self._notes(plan, made))
+
+    def _notes(self, plan: "_Plan", made: Made) -> tuple[str, ...]:
+        """Join files of the history, and return what there is to say of the run."""
+        notes = []
+        if plan.before is not None and plan.before.schema != VERSION:
+            label = self._out.label
+            notes.append(f"{label} was made by an earlier version: all days of the history were computed again")
+        if self._job.compact:
+            notes += self._join_history({day for days in made.done.days.values() for day in days}, plan.sources)
+        return tuple(notes)
+
+    def _join_history(self, computed: Collection[str], sources: Sources) -> list[str]:
+        """Join the small files of past days of the history: of those that were computed, and of the last ones.
+
+        A history that cannot be written is no failure of the run: the reason is returned.
+        """
+        recorded = sorted({day for days in sources.days.values() for day in days})
+        days = past_days({*computed, *recorded[-_JOINED_DAYS:]}, round(time.time() * 1000))
+        store, scratch = open_store(self._job.history, self._state_folder)
+        try:
+            for _ in compact(store, days, scratch, is_asked=False):
+                if self._stop.is_set():
+                    break
+        except HistoryError as error:
+            return [f"the files of the history were not joined: {error}"]
+        return []
 
     def _sources(
         self, run: str, plan: "_Plan", gone: Mapping[str, Collection[str]], left_out: Collection[str]

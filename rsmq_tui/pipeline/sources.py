@@ -1,7 +1,7 @@
 """The files of a history: which of them are new, what their footers say, and which cannot be read.
 
 A file is new if the table ``sources`` of the last run does not name it. Only days whose folder has changed since are
-listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not new if all of them are known.
+listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not new if all of its rows are known.
 """
 
 import re
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
-from rsmq_tui.history.compaction import replaced_by
 from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.history.reading import replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import Store, is_day
 from rsmq_tui.pipeline.folder import Folder
@@ -147,8 +147,11 @@ class Sources:
             return Source(name, why=_said(error))
 
     def _is_copy(self, name: str) -> bool:
-        replaced = self._looked[name].replaces
-        return bool(replaced) and self.known(day_in(name) or "").keys() >= set(replaced)
+        """Return whether all rows of a file are those of files that are known."""
+        file, known = self._looked[name], self.known(day_in(name) or "")
+        return bool(file.replaces) and file.rows == sum(
+            known[part].rows or 0 for part in file.replaces if part in known
+        )
 
 
 def _cannot_be_read(history: Folder, error: Exception) -> str:

@@ -250,12 +250,12 @@ def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
     watching = detector()
     watching.take(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
     assert told(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
-        ("emptied", "c", "emptied: it held 2 messages at the poll before")
+        ("emptied", "c", "it held 2 messages at the poll before")
     ]
 
     assert watching.take(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
     assert told(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
-        ("emptied", "b", "emptied: it held 8 messages at the poll before")
+        ("emptied", "b", "it held 8 messages at the poll before")
     ]
 
 

@@ -78,6 +78,23 @@ def test_no_rate_spans_a_change_of_this_program() -> None:
     assert known.count((None, None)) <= 3
 
 
+def test_the_sums_of_all_queues_do_not_dip_after_a_change_of_this_program() -> None:
+    watched = Scripted()
+    flows = {"large": Flow(sent=1_000), "other": Flow(sent=1_000)}
+
+    def poll(*names: str, deleted: int = 0) -> tuple[float | None, ...]:
+        flows["large"].move(sent=8, received=4, deleted=4 + deleted)
+        flows["other"].move(sent=2, received=1, deleted=1)
+        watched.poll({name: flows[name].row() for name in names or flows})
+        return watched.totals.arrivals_s, watched.totals.deletes_s, watched.totals.receives_s
+
+    assert [poll() for _ in range(60)][-1] == (10, 5, 5)
+    watched.sampler.note_own_change(["large"])
+    assert {poll(deleted=500)} | {poll() for _ in range(90)} == {(10, 5, 5)}
+    watched.sampler.note_own_change(["large"])
+    assert [poll(), poll("other"), poll("other")] == [(10, 5, 5), (2, 1, 1), (2, 1, 1)]
+
+
 @pytest.mark.parametrize(
     "again",
     [

@@ -81,7 +81,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
         await press(pilot, "slash", "ctrl+u")
         type_at_once(pilot, "Beta\r")
         await until(pilot, lambda: "Beta is not here" in text_of(app_of(pilot)), "it is told")
-        await press(pilot, "escape", "Z")
+        await press(pilot, "escape", "f")
         assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
         await press(pilot, "g", "j", "j", "space")
         assert _shown(pilot)[2:6] == ['  "lines": [', "    {… 2 lines …},", "    {… 2 lines …}", "  ],"]
@@ -89,7 +89,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
         await pilot.click(view, offset=(3, 4))
         await settled(pilot)
         assert '      "sku": "a",' in _shown(pilot)
-        await press(pilot, "Z", "Z")
+        await press(pilot, "f", "f")
         assert len(_shown(pilot)) in (6, 15)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
@@ -110,7 +110,7 @@ async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) ->
         await settled(pilot)
         assert "of 360,002 lines" in text_of(app_of(pilot))
         assert '    "id": 39999,' in _shown(pilot)
-        await press(pilot, "Z", "G", "k")
+        await press(pilot, "f", "G", "k")
         assert _shown(pilot)[-2:] == ["  {… 7 lines …}", "]"]
         await press(pilot, "space")
         assert _shown(pilot)[-2:] == ["  {", '    "id": 39999,']

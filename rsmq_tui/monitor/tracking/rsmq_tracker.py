@@ -6,7 +6,7 @@ from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, Trend, or_none, or_unknown
+from rsmq_tui.monitor.tracking.series import STILL, Sample, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import MEASURED_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
@@ -28,6 +28,11 @@ class _Head(NamedTuple):
 _NO_HEAD = _Head()
 
 
+# What a row says of a queue that can be read: depth, hidden, totalsent, totalrecv, when its first message was sent and
+# became due if it is ready, and the problems.
+_Read = tuple[int, int, int | None, int | None, int | None, int | None, tuple[str, ...]]
+
+
 class QueueTracker(Tracker):
     """Turns the rows of an RSMQ queue into states.
 
@@ -43,6 +48,7 @@ class QueueTracker(Tracker):
         "_head_key",
         "_last_receive_ms",
         "_raw_fields",
+        "_read",
         "_ready_since_ms",
         "_receives_known_ms",
     )
@@ -53,6 +59,8 @@ class QueueTracker(Tracker):
         self.look = Look()
         self._raw_fields: list[bytes | None] = []
         self._attributes = Attributes()
+        # What ``row`` says, or why the queue cannot be read.
+        self._read: _Read | str = ""
         self._head_key: tuple[bytes, bytes] | None = None
         self._head = _NO_HEAD
         self._last_receive_ms = 0
@@ -66,21 +74,18 @@ class QueueTracker(Tracker):
 
     def update(self, row: Row, at_ms: int, references: References) -> QueueState:
         """Return the state after a poll's row."""
-        self.row = row
-        fields, depth = row[0], row[1]
-        broken = self._broken(fields, depth)
-        if broken is not None:
+        if row is not self.row:
+            self._read = self._read_row(row, at_ms)
+            self.row = row
+        read = self._read
+        if isinstance(read, str):
             self.sample = self._first = None
             self.stale_from_ms = _FOREVER
-            self.state = self._broken_state(broken, depth)
+            self.state = self._broken_state(read, row[1])
             return self.state
-        problems: list[str] = []
-        totalsent = _total("totalsent", fields[5], problems)
-        totalrecv = _total("totalrecv", fields[6], problems)
-        hidden = row[4] if depth else 0
-        sample = Sample(at_ms, depth, depth - hidden, totalsent or 0, totalrecv or 0)
-        head = self._read_head(row, at_ms) if depth else _NO_HEAD
-        sent_ms, due_ms = head[:2] if sample.ready else (None, None)
+        depth, hidden, totalsent, totalrecv, sent_ms, due_ms, problems = read
+        ready = depth - hidden
+        sample = Sample(at_ms, depth, ready, totalsent or 0, totalrecv or 0)
         self._follow(sample, due_ms, never_received=totalrecv == 0)
         earlier, before_trend = self._rates_from(references, sample)
         rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
@@ -106,16 +111,17 @@ class QueueTracker(Tracker):
             judged = OK
         else:
             judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
-        drain, drain_s = drain_of(sample.ready, trend, rates, judged, limits)
-        limit = self._limit_at(sample, due_ms, is_still=rates == trend == STILL)
-        self.stale_from_ms = self._stale_from(sample, rates, trend, due_ms)
+        drain, drain_s = drain_of(ready, trend, rates, judged, limits)
+        is_still = rates == trend == STILL
+        limit = self._limit_at(sample, due_ms, is_still=is_still)
+        self.stale_from_ms = self._stale_from(sample, due_ms) if is_still else 0
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         self.state = QueueState(
             self._name,
             "rsmq",
             depth,
-            sample.ready,
+            ready,
             hidden,
             sent_ms,
             attributes.vt_s,
@@ -135,7 +141,7 @@ class QueueTracker(Tracker):
             drain,
             drain_s,
             bodiless,
-            (*attributes.problems, *problems, *head.problems),
+            problems,
             self._place,
             None,
             None,
@@ -175,6 +181,21 @@ class QueueTracker(Tracker):
         self._receives_known_ms = receives_known_ms
         if poison:
             self.look = Look.after(poison, highest_rc, or_none(looked), or_none(looked_all_ms))
+
+    def _read_row(self, row: Row, at_ms: int) -> _Read | str:
+        """Return what a row says, or why the queue cannot be read; stores its attributes."""
+        fields, depth = row[0], row[1]
+        broken = self._broken(fields, depth)
+        if broken is not None:
+            return broken
+        problems: list[str] = []
+        totalsent = _total("totalsent", fields[5], problems)
+        totalrecv = _total("totalrecv", fields[6], problems)
+        hidden = row[4] if depth else 0
+        head = self._read_head(row, at_ms) if depth else _NO_HEAD
+        sent_ms, due_ms = head[:2] if depth > hidden else (None, None)
+        all_problems = (*self._attributes.problems, *problems, *head.problems)
+        return depth, hidden, totalsent, totalrecv, sent_ms, due_ms, all_problems
 
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
         """Return why a queue cannot be read, or store its attributes and return None."""
@@ -228,7 +249,8 @@ class QueueTracker(Tracker):
             self._last_receive_ms = at_ms
             self._receives_known_ms = 0
             self._is_idle_longer = False
-        self._forget_gone_head(due_ms)
+        if self._ready_since_ms is not None and self._ready_since_ms < self._began_ms and due_ms is not None:
+            self._forget_gone_head(self._ready_since_ms, due_ms)
         if not sample.ready:
             self._ready_since_ms = None
             self._receives_known_ms = 0
@@ -272,11 +294,8 @@ class QueueTracker(Tracker):
             self._is_idle_longer = True
         self._last_receive_ms = at_ms if self._ready_since_ms is None else self._ready_since_ms
 
-    def _forget_gone_head(self, due_ms: int | None) -> None:
+    def _forget_gone_head(self, since_ms: int, due_ms: int) -> None:
         """Count the time before monitoring from the first message that is there, which is all that is known of it."""
-        since_ms = self._ready_since_ms
-        if due_ms is None or since_ms is None or since_ms >= self._began_ms:
-            return
         since_ms = max(since_ms, min(due_ms, self._began_ms))
         if self._last_receive_ms == self._ready_since_ms:
             self._last_receive_ms = since_ms
@@ -307,9 +326,8 @@ class QueueTracker(Tracker):
             earlier = Sample(self._created_ms, 0, 0, 0, 0)
         return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
 
-    def _stale_from(self, sample: Sample, rates: Rates | None, trend: Rates | None, due_ms: int | None) -> int:
-        if rates != STILL or trend != STILL:
-            return 0
+    def _stale_from(self, sample: Sample, due_ms: int | None) -> int:
+        """Return when the state of a queue that is still changes."""
         limits, due = self._thresholds, [_FOREVER]
         if self._troubles.episodes:
             due += self._troubles.ends_ms(limits.clear_ms)

@@ -4,22 +4,20 @@ import gc
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from math import inf, nan
+from math import inf
 from operator import itemgetter
+from typing import cast
 
 from rsmq_tui.monitor.model import QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Looked, flight_times
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import NO_SAMPLE, UNKNOWN, Moment, Past, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
 
 NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
-
-# Stands for the sample of a queue that could not be read.
-_NO_SAMPLE = (nan,) * 5
 
 # Limits of the walk in one poll: messages read, queues read, and queues considered.
 WALK_MESSAGES = 250
@@ -161,7 +159,12 @@ class Sampler:
         self._place = place
         self._new_tracker = new_tracker
         self._trackers: dict[str, Tracker] = {}
-        self._states: list[QueueState] = []
+        # The queues in the order of the rows, their trackers and their states: the same from poll to poll, but for
+        # those that change. The current poll has taken the rows of the first ``_taken``.
+        self._names: tuple[str, ...] = ()
+        self._order: list[Tracker] = []
+        self._states: list[QueueState | None] = []
+        self._taken = 0
         self._totals = RunningTotals()
         self._rotation = Rotation()
         self._shown: Sequence[str] = ()
@@ -170,6 +173,8 @@ class Sampler:
         self._references: References = (None, None, None, None)
         # The queues that this program changes, and how many polls have begun since.
         self._own_changes: dict[str, int] = {}
+        # What the sums have of queues whose rates are unknown because of such a change: their last rates.
+        self._counted: dict[str, QueueState] = {}
         self._memory_limit: Limit | None = None
 
     def note_own_change(self, names: Iterable[str]) -> None:
@@ -181,7 +186,7 @@ class Sampler:
         self._memory_limit = memory_limit
         self._since_poll_ms = at_ms - self._at_ms
         self._at_ms = at_ms
-        self._states = []
+        self._taken = 0
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         self._totals.begin()
         growing_ms = self._thresholds.growing_ms
@@ -194,29 +199,36 @@ class Sampler:
         )
 
     def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
-        """Process the rows of these queues."""
-        trackers, at_ms, keep = self._trackers, self._at_ms, self._states.append
-        for name, row in zip(names, rows, strict=True):
-            tracker = trackers.get(name)
-            if tracker is None:
-                tracker = trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
-            before = tracker.state
-            if before is not None and at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
-                keep(before)
+        """Process the rows of these queues, which follow those taken before in this poll.
+
+        A row that is the same object as in the last poll costs a comparison.
+        """
+        begin, at_ms, states = self._taken, self._at_ms, self._states
+        end = self._taken = begin + len(names)
+        if self._names[begin:end] != tuple(names):
+            self._follow_names(begin, names)
+        for index, (tracker, row) in enumerate(zip(self._order[begin:end], rows, strict=True), begin):
+            if at_ms < tracker.stale_from_ms and (row is tracker.row or row == tracker.row):
                 continue
-            tracker.own_change_ms = self._since_poll_ms if name in self._own_changes else 0
+            tracker.own_change_ms = self._since_poll_ms if self._names[index] in self._own_changes else 0
             tracker.memory_limit = self._memory_limit
-            state = tracker.update(row, at_ms, self._references)
-            self._totals.replace(before, state)
-            keep(state)
+            before = tracker.state
+            after = states[index] = tracker.update(row, at_ms, self._references)
+            if self._own_changes or self._counted:
+                before, after = self._counted_of(before, after)
+            self._totals.replace(before, after)
 
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
         """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
-        states = tuple(self._states)
-        if len(states) != len(self._trackers):
-            for name in self._trackers.keys() - {state.name for state in states}:
-                self._totals.replace(self._trackers.pop(name).state, None)
+        if self._taken != len(self._names):
+            self._follow_names(self._taken, ())
+        if len(self._names) != len(self._trackers):
+            for name in self._trackers.keys() - set(self._names):
+                state = self._trackers.pop(name).state
+                self._totals.replace(self._counted.pop(name, state), None)
                 self.trend.remove_queue(name)
+        # None of them is None: the row of a new queue is new, so it has been updated.
+        states = cast("tuple[QueueState, ...]", tuple(self._states))
         if self.trend.is_due(self._at_ms):
             self.trend.open_bucket(self._at_ms)
             for tracker in self._trackers.values():
@@ -229,10 +241,28 @@ class Sampler:
         )
         return states, totals
 
+    def _counted_of(self, before: QueueState | None, after: QueueState) -> tuple[QueueState | None, QueueState]:
+        """Return what the sums have of a queue, and what they get: a change of this program does not make them dip."""
+        before = self._counted.pop(after.name, before)
+        if before is not None and after.arrivals_s is None and after.name in self._own_changes:
+            after = self._counted[after.name] = after._replace(
+                arrivals_s=before.arrivals_s, deletes_s=before.deletes_s, receives_s=before.receives_s
+            )
+        return before, after
+
+    def _follow_names(self, begin: int, names: Sequence[str]) -> None:
+        """Let the queues from that index on be these: some were created or deleted since the last poll."""
+        for name in names:
+            if name not in self._trackers:
+                self._trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
+        self._names = (*self._names[:begin], *names)
+        self._order[begin:] = [self._trackers[name] for name in names]
+        self._states[begin:] = [tracker.state for tracker in self._order[begin:]]
+
     def moment(self) -> Moment:
         """Return what is known after the last poll, to be kept for another run."""
         trackers = self._trackers
-        samples = [_NO_SAMPLE if tracker.sample is None else tracker.sample for tracker in trackers.values()]
+        samples = [tracker.sample or NO_SAMPLE for tracker in trackers.values()]
         counters = [array("d", map(itemgetter(column), samples)) for column in range(1, 5)]
         numbers, more = array("q"), {}
         for name, tracker in trackers.items():
@@ -243,7 +273,7 @@ class Sampler:
                 numbers.extend(array("q", [UNKNOWN]) * tracker.NUMBERS)
             if rest := tracker.remember_more():
                 more[name] = rest
-        return Moment(self._at_ms, list(trackers), counters, list(self.trend.totals), numbers, more)
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -271,8 +301,9 @@ class Sampler:
             tracker.resume()
 
     def sample_first(self, names: Sequence[str]) -> None:
-        """Give these queues more turns from now on."""
+        """Give these queues more turns from now on, and keep a day of them."""
         self._shown = names
+        self.trend.follow(names)
 
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
         """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""

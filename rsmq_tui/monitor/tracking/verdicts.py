@@ -289,7 +289,7 @@ def net_drain_of(
         return known, None
     if net_s is None:
         return Drain.UNKNOWN, None
-    if net_s > max(share_s, limits.growing_s):
+    if net_s > share_s and net_s > limits.growing_s:
         return Drain.GROWING, None
     if net_s < -max(share_s, _STEADY_S):
         shrinks = latest_s is not None and latest_s < 0

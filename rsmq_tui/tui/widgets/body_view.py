@@ -8,9 +8,10 @@ from itertools import islice
 from typing import TypeVar
 
 from rich.cells import cell_len, chop_cells
-from textual import events
+from textual import events, on
 from textual.content import Content
 from textual.strip import Strip
+from textual.widgets import Input
 from textual.worker import Worker
 
 from rsmq_tui.decoding import Decoded, decoding
@@ -22,6 +23,7 @@ from rsmq_tui.tui.widgets.text_view import LineView
 T = TypeVar("T")
 
 _VIEWS = tuple(View)
+_NOT_ASCII = bytes(range(0x80, 0x100))
 # After this time, the user interface has its turn.
 _TURN_S = 0.01
 
@@ -29,15 +31,17 @@ _TURN_S = 0.01
 class BodyView(LineView):
     """Shows a body in one of the views, decoded if it is encoded, and the reason if there is none.
 
-    JSON has a cursor, and what it is on can be folded. Lines are numbered as if nothing was folded or wrapped.
+    JSON has a cursor, and what it is on can be folded. Lines are numbered as if nothing was folded or wrapped. Without
+    ``has_keys`` there is no cursor, and the border names no keys.
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, has_keys: bool = True) -> None:
         super().__init__(id=id)
+        self.can_focus = self._has_keys = has_keys
         self.body: bytes | None = None
         self.view = View.PRETTY
         self.is_decoded = True
-        self._note = ""
+        self._note = self._problem = ""
         self._decoded: Decoded | None = None
         self._document: BodyLines | None = None
         # The first line on the screen, and which of its rows is the first.
@@ -52,14 +56,20 @@ class BodyView(LineView):
         self._shown: list[int] = []
         self._wrapped: dict[int, list[list[Piece]]] = {}
 
-    def show_body(self, body: bytes, note: str = "") -> None:
-        """Show a body from its first line, or where it was if it is the same; ``note`` is for the border."""
-        self._note = note
+    def show_body(self, body: bytes, note: str = "", *, problem: str = "", is_start: bool = False) -> None:
+        """Show a body from its first line, or where it was if it is the same.
+
+        ``note`` and ``problem`` are for the border. If it ``is_start``, only the start of a body, it is not decoded.
+        """
+        self._note, self._problem = note, problem
         if body is not self.body and body != self.body:
             self.body, self._decoded, self.is_decoded = body, None, True
             self._search, self._wanted, self._found = "", None, None
-            self._begin(body, first_view(body))
-            _: Worker[None] = self.run_worker(partial(self._read, body), group="body", exclusive=True)
+            # The start of a body may end within a character.
+            self._begin(body, first_view(body.rstrip(_NOT_ASCII) if is_start else body))
+            self.workers.cancel_group(self, "body-lines")
+            work = self._read_lines if is_start else partial(self._read, body)
+            _: Worker[None] = self.run_worker(work, group="body", exclusive=True)
         self._tell()
 
     def show_none(self, why: str) -> None:
@@ -188,7 +198,7 @@ class BodyView(LineView):
             if len(strips) == self.size.height:
                 break
             pieces = self._rows(number)[row]
-            is_current = number == self._cursor and isinstance(self._document, JsonLines)
+            is_current = self._has_keys and number == self._cursor and isinstance(self._document, JsonLines)
             room = self.size.width - sum(cell_len(text) for text, _ in pieces)
             padded = [*pieces, (" " * room, "")] if is_current else pieces
             strips.append(self.line(padded, "cursor" if is_current else ""))
@@ -207,7 +217,6 @@ class BodyView(LineView):
 
     async def _read(self, body: bytes) -> None:
         """Decode a body, then find its lines; those on the screen are there already."""
-        self.workers.cancel_group(self, "body-lines")
         decoded = await _in_turns(decoding(body))
         self._decoded = decoded
         if decoded.layers:
@@ -355,13 +364,14 @@ class BodyView(LineView):
         if lines is None:
             return
         tabs = " · ".join(f"[{view}]" if view is self.view else view.value for view in _VIEWS)
-        self.border_title = Content(" · ".join(filter(None, (tabs, self._decoded_words, self._note))))
+        told = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
+        self.border_title = Content(" · ".join(filter(None, told)))
         *_, (last, _) = [(0, 0), *islice(self._rows_from(*self._first, 1), self.size.height if len(lines) else 0)]
         known = f"{count(len(lines))}{'' if lines.is_read else '+'} lines"
-        told = [f"{count(self._first[0] + 1)}–{count(last + 1)} of {known}"]
+        place = [f"{count(self._first[0] + 1)}–{count(last + 1)} of {known}"]
         if not lines.is_read:
-            told.append(f"read {lines.share:.0%}")
-        self.border_subtitle = Content(" · ".join(filter(None, (*told, lines.problem, self._search))))
+            place.append(f"read {lines.share:.0%}")
+        self.border_subtitle = Content(" · ".join(filter(None, (*place, lines.problem, self._search))))
 
     @property
     def _decoded_words(self) -> str:
@@ -375,6 +385,43 @@ class BodyView(LineView):
             return f"as stored; d decodes {names}"
         became = f"{names}: {size(len(decoded.data))} from {size(len(self.body or b''))}"
         return "; ".join(filter(None, (became, decoded.problem)))
+
+
+class FindInput(Input):
+    """Finds a text in a body while it is typed; hidden until it is opened."""
+
+    def __init__(self, body: BodyView) -> None:
+        super().__init__(placeholder="text in the body", id="filter", compact=True)
+        self._body = body
+
+    def open(self) -> None:
+        """Show and focus the input at once: what is typed next must not reach the body."""
+        self.display = True
+        self.screen.set_focus(self)
+
+    def close(self) -> bool:
+        """End the search, and return whether it was open."""
+        was_open = bool(self.display)
+        if was_open:
+            with self.prevent(Input.Changed):
+                self.value = ""
+            self._body.find("")
+            self.display = False
+            self.screen.set_focus(self._body)
+        return was_open
+
+    @on(Input.Changed)
+    def _find(self, event: Input.Changed) -> None:
+        event.stop()
+        self._body.find(self.value)
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.value:
+            self.screen.set_focus(self._body)
+        else:
+            self.close()
 
 
 async def _in_turns(steps: Generator[None, None, T]) -> T:
