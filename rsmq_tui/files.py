@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,6 +152,25 @@ class FileLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+# How long another program may hold a file locked.
+LOCK_WAIT_S = 5.0
+_LOCK_STEP_S = 0.02
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file locked, which is made if need be; raises ``OSError``, also if another keeps it for too long."""
+    give_up_s = time.monotonic() + LOCK_WAIT_S
+    while (lock := FileLock.acquire(path)) is None:
+        if time.monotonic() > give_up_s:
+            raise OSError(errno.EAGAIN, "another program has locked it")
+        time.sleep(_LOCK_STEP_S)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 if sys.platform == "win32":

@@ -1,5 +1,6 @@
 """Fixtures shared by all tests: one embedded server for a session, emptied for each test."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -27,6 +28,9 @@ settings.load_profile("any machine")
 gc.disable()
 
 
+# Of a module, and dear: a workload, servers that form a cluster, processes that have imported everything.
+SHARED_FIXTURES = {"demo", "cluster", "watched", "secure", "forking"}
+
 # What a shell starts in the background ignores SIGINT, under nohup SIGHUP, and so would the processes of tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -41,6 +45,19 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests are dealt out to several processes, one of them takes those of a module that share such a fixture."""
+    for item in items:
+        for name in sorted(SHARED_FIXTURES.intersection(getattr(item, "fixturenames", ()))):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {name}"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are processors: tests of processes and of screens wait for a third of their time."""
+    return (3 * (os.cpu_count() or 1) + 1) // 2
 
 
 def pytest_collection_finish() -> None:
@@ -81,6 +98,17 @@ def _known_not_to_be_there() -> Iterator[None]:
         if find_spec("dateutil") is None:
             patched.setitem(cast("dict[str, None]", sys.modules), "dateutil", None)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_given_back() -> Iterator[None]:
+    """What a module of tests took is free after it, for others too: glibc and Arrow would keep it for this process."""
+    yield
+    gc.collect()
+    if arrow := sys.modules.get("pyarrow"):
+        arrow.default_memory_pool().release_unused()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ call has a figure of its own: plotext's default figure is shared by the whole pr
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from itertools import groupby
 from statistics import median
 
@@ -334,13 +335,22 @@ _NO_DATA = "no data"
 
 
 def line_chart(
-    series: Sequence[Series], *, width: int, height: int, start_ms: int, end_ms: int, palette: Palette, unit: str = ""
+    series: Sequence[Series],
+    *,
+    width: int,
+    height: int,
+    start_ms: int,
+    end_ms: int,
+    palette: Palette,
+    unit: str = "",
+    zone: tzinfo | None = UTC,
 ) -> Text:
     """Draw series over the same time as lines, in exactly `height` lines of at most `width` cells.
 
-    Times are epoch milliseconds, labelled in UTC. The y axis begins at zero, where negative values are drawn too, and
-    has `unit` above it. Unknown values and missing samples are gaps. The first series lies on top. A series that shares
-    its colour with an earlier one, or has none, is drawn with a mark of its own. Below 24 x 5 all lines are blank.
+    Times are epoch milliseconds, labelled in `zone`, None for that of the system. The y axis begins at zero, where
+    negative values are drawn too, and has `unit` above it. Unknown values and missing samples are gaps. The first
+    series lies on top. A series that shares its colour with an earlier one, or has none, is drawn with a mark of its
+    own. Below 24 x 5 all lines are blank.
     """
     if width < 1 or height < 1:
         return Text()
@@ -378,7 +388,7 @@ def line_chart(
         for piece, index in pieces:
             text.append(piece, None if index is None else styles[index])
     text.append("\n" + " " * gutter)
-    _append_times(text, span, columns, palette)
+    _append_times(text, span, columns, palette, zone)
     return text
 
 
@@ -400,9 +410,9 @@ def _dot(value: float, top: float, rows: int) -> int:
     return round(max(0.0, value) / top * (DOTS_DOWN * rows - 1))
 
 
-def _append_times(text: Text, span: Span, columns: int, palette: Palette) -> None:
+def _append_times(text: Text, span: Span, columns: int, palette: Palette, zone: tzinfo | None) -> None:
     axis, drawn = "└", 0
-    for at_ms, label in time_ticks(span.start_ms, span.end_ms, columns):
+    for at_ms, label in time_ticks(span.start_ms, span.end_ms, columns, zone):
         middle = (at_ms - span.start_ms) * columns // span.length_ms
         begin = max(0, min(columns - len(label), middle - len(label) // 2))
         # A label that was moved in from the edge can run into its neighbour.

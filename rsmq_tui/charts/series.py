@@ -4,7 +4,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 from operator import itemgetter, sub
@@ -212,20 +212,24 @@ def _round_up(value: float, mantissas: tuple[float, ...]) -> float:
     return power * next((m for m in mantissas if m * power >= value * (1 - _SMALLEST)), 10)
 
 
-def time_ticks(start_ms: int, end_ms: int, width: int) -> list[tuple[int, str]]:
-    """Choose round UTC times between two epoch times, as (epoch ms, label), for an axis of `width` cells.
+def time_ticks(start_ms: int, end_ms: int, width: int, zone: tzinfo | None = UTC) -> list[tuple[int, str]]:
+    """Choose round times between two epoch times, as (epoch ms, label), for an axis of `width` cells.
 
     Three to six where they fit, fewer on a narrow axis or over less than three seconds. Labels are HH:MM; HH:MM:SS when
-    they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has.
+    they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has. Labels are in the
+    time zone, None for that of the system; times are round on its clocks at the start.
     """
+    start_s = -(-start_ms // 1000)
+    offset_s = _offset_s(start_s, zone)
     for step_s in _steps_s():
-        label_width = len(_time_label(0, step_s))
+        label_width = len(_time_label(0, step_s, UTC))
         room = min(6, (width + 2) // (label_width + 2))
-        first_s = -(-start_ms // 1000 // step_s) * step_s
+        first_s = -(-(start_s + offset_s) // step_s) * step_s - offset_s
         count = (end_ms // 1000 - first_s) // step_s + 1
         if count <= max(1, room):
             return [
-                (at_s * 1000, _time_label(at_s, step_s)) for at_s in range(first_s, first_s + count * step_s, step_s)
+                (at_s * 1000, _time_label(at_s, step_s, zone))
+                for at_s in range(first_s, first_s + count * step_s, step_s)
             ]
     raise AssertionError("the steps never end")
 
@@ -238,13 +242,22 @@ def _steps_s() -> Iterator[int]:
         yield step_s
 
 
-def _time_label(at_s: int, step_s: int) -> str:
+def _offset_s(at_s: int, zone: tzinfo | None) -> int:
+    """Return by how much the clocks of a zone are ahead of UTC; 0 for a time no calendar has."""
+    try:
+        offset = datetime.fromtimestamp(at_s, UTC).astimezone(zone).utcoffset()
+    except (OverflowError, ValueError, OSError):
+        return 0
+    return 0 if offset is None else round(offset.total_seconds())
+
+
+def _time_label(at_s: int, step_s: int, zone: tzinfo | None) -> str:
     if step_s >= _DAY_S:
         try:
-            return datetime.fromtimestamp(at_s, UTC).strftime("%m-%d")
+            return datetime.fromtimestamp(at_s, UTC).astimezone(zone).strftime("%m-%d")
         except (OverflowError, ValueError, OSError):
             return ""
-    minutes, seconds = divmod(at_s % _DAY_S, 60)
+    minutes, seconds = divmod((at_s + _offset_s(at_s, zone)) % _DAY_S, 60)
     label = f"{minutes // 60:02}:{minutes % 60:02}"
     return label if step_s >= _MINUTE_S else f"{label}:{seconds:02}"
 

@@ -3,8 +3,11 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,20 +16,22 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import Place, place_of
+from rsmq_tui.cli.places import Place, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.filters.language import is_pattern, names_queue
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
 from rsmq_tui.triage.actions import Action, MessageAction, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope
+from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
 from rsmq_tui.triage.service import ChangeService
+from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, run_of
 
 _MB = 1_000_000
 
@@ -90,16 +95,45 @@ def make_change(options: Options, action: Action, place: Place, scope: Scope | N
 def make(options: Options, ask: Ask, place: Place, queue: str | None = None) -> int:
     """Do that with whatever ``ask`` previews."""
     triage = service_of(place)
-    return run_interruptibly(lambda interrupts: _make(options, triage, ask, queue, interrupts))
+    return run_interruptibly(lambda interrupts: _make(options, [triage], partial(ask, triage), queue, interrupts))
 
 
-async def _make(options: Options, triage: ChangeService, ask: Ask, queue: str | None, interrupts: Interrupts) -> int:
+def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
+    """Preview an action on the messages of all queues that a pattern names, and carry it out where --yes says so.
+
+    Messages that were received since the preview are skipped. Raises ``UsageError``.
+    """
+
+    async def several(interrupts: Interrupts) -> int:
+        services: dict[Place, ChangeService] = {}
+        looks = []
+        async with queues_of(options, profile_of(options)) as queues:
+            for named in queues:
+                action, scope = build(options, named), scope_of(options, named)
+                service = services.get(named.place) or service_of(named.place)
+                services[named.place] = service
+                looks.append(
+                    PreviewRequest(service, named.reference, partial(service.preview, action, if_unchanged(scope)))
+                )
+        return await _make(options, list(services.values()), partial(preview_several, looks), None, interrupts)
+
+    return run_interruptibly(several)
+
+
+async def _make(
+    options: Options,
+    services: Sequence[ChangeService],
+    look: Callable[[ScanCallback], Awaitable[Preview]],
+    queue: str | None,
+    interrupts: Interrupts,
+) -> int:
     line = ProgressLine()
-    preview = None
+    preview, triage = None, services[0]
     try:
-        await tell_what_was_interrupted(triage)
+        for service in services:
+            await tell_what_was_interrupted(service)
         try:
-            preview = await ask(triage, lambda progress: line.show(progress_words(progress)))
+            preview = await look(lambda progress: line.show(progress_words(progress)))
         except asyncio.CancelledError:
             line.clear()
             say("interrupted before anything was changed")
@@ -115,7 +149,8 @@ async def _make(options: Options, triage: ChangeService, ask: Ask, queue: str | 
         line.clear()
         if preview is not None:
             preview.close()
-        await triage.aclose()
+        for service in services:
+            await service.aclose()
 
 
 async def _carry_out(
@@ -123,9 +158,9 @@ async def _carry_out(
 ) -> int:
     action = preview.action
     if isinstance(action, MessageAction) and not preview.count:
-        report = Report(action.name, action.past, action.queue, Tally(), None)
+        report: Report = Report(action.name, action.past, action.queue, Tally(), None)
     else:
-        run = triage.run(preview)
+        run = run_of(triage, preview)
         interrupts.gently = run.cancel
         try:
             async for tally in run:
@@ -139,10 +174,14 @@ async def _carry_out(
         if run.report is None:
             raise RuntimeError("a run without an end")
         report = run.report
-    _tell(options, preview, report)
+    for each, told in _parts(preview, report):
+        _tell(options, each, told)
+    if isinstance(report, SeveralReport) and not wants_json(options):
+        print_words(f"{plural(len(report.reports), 'queue')}: {report.sum}")
+    is_refused = _say_refused(preview)
     if interrupts.taken and report.stopped:
         return EXIT_INTERRUPTED
-    return EXIT_FAILED if report.stopped or report.tally.failed else 0
+    return EXIT_FAILED if report.stopped or report.tally.failed or is_refused else 0
 
 
 async def tell_what_was_interrupted(triage: ChangeService) -> None:
@@ -172,7 +211,9 @@ def progress_words(progress: ScanProgress) -> str:
 
 def _show(options: Options, preview: Preview) -> None:
     if wants_json(options):
-        _show_as_json(preview)
+        for each in _each(preview):
+            _show_as_json(each)
+        _say_refused(preview)
         return
     print_words(preview.title)
     for label, words in preview.rows:
@@ -186,6 +227,25 @@ def _show(options: Options, preview: Preview) -> None:
         print_words(unsearched_words(preview.unsearched))
     is_nothing = isinstance(preview.action, MessageAction) and not preview.count
     print_words(_NOTHING if is_nothing else "Nothing was changed; --yes applies this change.")
+
+
+def _each(preview: Preview) -> Sequence[Preview]:
+    """Return the previews of several changes, or the one."""
+    return [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
+
+
+def _parts(preview: Preview, report: Report) -> Iterable[tuple[Preview, Report]]:
+    """Pair the reports of several changes with their previews; those after an early end have none."""
+    reports = [each for _, each in report.reports] if isinstance(report, SeveralReport) else [report]
+    return zip(_each(preview), reports, strict=False)
+
+
+def _say_refused(preview: Preview) -> bool:
+    """Say which of several queues cannot be changed, and return whether there are any."""
+    refused = preview.refused if isinstance(preview, SeveralPreview) else ()
+    for words in refused:
+        say(f"left out: {words}")
+    return bool(refused)
 
 
 def _show_as_json(preview: Preview) -> None:
@@ -277,6 +337,13 @@ class QueueArgument(NamedTuple):
         """Its kind."""
         return self.place.kind
 
+    @property
+    def reference(self) -> str:
+        """It as commands take it."""
+        place = self.place
+        is_default = self.kind.has_namespaces and place.ns == place.profile.ns
+        return self.queue if is_default else Reference(self.kind, place.ns, self.queue).text
+
 
 def reference_of(text: str, ns: str) -> Reference | None:
     """Read `list:KEY`, `rsmq:NAME` (of ``ns``) or `rsmq:NS/NAME`; None for a name alone.
@@ -304,6 +371,47 @@ def queue_of(options: Options, profile: Profile) -> QueueArgument:
     return QueueArgument(text, place_of(profile, kind=LIST if is_list else RSMQ))
 
 
+@asynccontextmanager
+async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequence[QueueArgument]]:
+    """Give the queue that a command is about, or those with messages that its pattern names; close their places.
+
+    A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It names queues of all namespaces and lists of the
+    profile, with a prefix those of one kind. Raises ``UsageError`` if there are none, or they cannot be read.
+    """
+    text: str = options.queue
+    places: list[Place] = []
+    try:
+        if not is_pattern(text):
+            named = queue_of(options, profile)
+            places.append(named.place)
+            yield [named]
+            return
+        found = reference_of(text, profile.ns)
+        if found is None:
+            places += places_of(profile)
+        else:
+            is_listed = found.kind.has_namespaces or (found.queue == "*" and profile.lists)
+            watched = profile if is_listed else replace(profile, lists=(found.queue,))
+            places.append(place_of(watched, found.ns, found.kind))
+        pattern, queues = text if found is None else found.queue, list[QueueArgument]()
+        for place in places:
+            try:
+                states = await place.queues()
+            except EXPECTED as error:
+                raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
+            queues += [
+                QueueArgument(state.name, place)
+                for state in states
+                if state.depth != 0 and names_queue(pattern, place.kind, state.name)
+            ]
+        if not queues:
+            raise UsageError(f"no queue with messages on {places[0].server} matches {printable(text)}")
+        yield queues
+    finally:
+        for place in places:
+            await place.aclose()
+
+
 def target_of(text: str, queue: QueueArgument) -> str:
     """Return a target as a change of that queue takes it; raises ``UsageError`` for one that it cannot have."""
     ns = queue.place.ns
@@ -316,6 +424,7 @@ def target_of(text: str, queue: QueueArgument) -> str:
 
 
 Build = Callable[[Options, QueueArgument], Action]
+ScopeOf = Callable[[Options, QueueArgument], Scope]
 
 
 def change_command(
@@ -325,10 +434,11 @@ def change_command(
     *own: Decorator,
     examples: Sequence[str],
     sections: Mapping[str, Section] | None = None,
-    scope_of: Callable[[Options, QueueArgument], Scope] | None = None,
+    scope_of: ScopeOf | None = None,
 ) -> Callable[[Build], Build]:
     """Add a command that changes a queue, or its messages in a scope; the decorated function makes its action.
 
+    One with a scope also takes a pattern of queues, and makes one change of each.
     The function may raise ``UsageError``, and so may ``scope_of``.
     """
 
@@ -336,6 +446,8 @@ def change_command(
         @group.command(name, help=words, examples=examples, sections=sections)
         @several(queue_argument, *own, changing, guarded)
         def run(options: Options) -> int:
+            if scope_of is not None and is_pattern(options.queue):
+                return make_several(options, build, scope_of)
             named = queue_of(options, profile_of(options))
             action = build(options, named)
             scope = None if scope_of is None else scope_of(options, named)

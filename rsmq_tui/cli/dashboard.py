@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, zone_for
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, profiles_of
@@ -64,6 +64,7 @@ def open_dashboard(
             expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
+            zone=zone_for(options, profiles),
         )
         app.run()
     return app.return_code or 0

@@ -2,11 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 import click
 
 from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
+
+if TYPE_CHECKING:
+    from rsmq_tui.profiles import Profile
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
 NO_ALERTS_VARIABLE = "RSMQ_TUI_NO_ALERTS"
@@ -53,6 +58,25 @@ lists = option(
 read_only = option(
     "--read-only", f"refuse every change (env {READ_ONLY_VARIABLE}=1)", default=lambda: is_set(READ_ONLY_VARIABLE)
 )
+
+
+def _zone(name: str) -> tzinfo:
+    # Few name one.
+    from rsmq_tui.profiles.values import zone_of  # noqa: PLC0415
+
+    try:
+        return zone_of(name)
+    except ValueError:
+        raise ValueError(f"{name!r} is not a time zone that is known here, such as Europe/Berlin") from None
+
+
+def zone_for(options: Options, profiles: "Iterable[Profile]" = ()) -> tzinfo | None:
+    """Return the time zone of ``--tz``, else the one that all these profiles have; None for that of the system."""
+    names = {profile.zone for profile in profiles}
+    name = names.pop() if len(names) == 1 else None
+    return options.tz or (None if name is None else _zone(name))
+
+
 look = several(
     option("--theme THEME", "rsmq-dark, rsmq-light, rsmq-ansi, or the name of your own theme"),
     option(
@@ -60,6 +84,7 @@ look = several(
         "draw lines and signs with ASCII characters only",
         default=lambda: "utf" not in (sys.stdout.encoding or "").lower() or os.environ.get("TERM") == "linux",
     ),
+    option("--tz ZONE", "your time zone, such as Europe/Berlin (default: the profile's zone, else that of TZ)", _zone),
 )
 screen = several(
     look,

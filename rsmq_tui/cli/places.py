@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import ProgressLine, say
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
     from rsmq_tui.monitor.filters.json_paths import JsonPath
     from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.model import QueueState
     from rsmq_tui.monitor.server import Finding
     from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
@@ -123,6 +124,15 @@ class Place(ABC):
     @abstractmethod
     async def poll_once(self) -> Snapshot:
         """Return one whole snapshot; a server that cannot be read is told in its ``link``."""
+
+    async def queues(self) -> Sequence["QueueState"]:
+        """Return its queues, as of one poll; raises ``PeekError``."""
+        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+
+        snapshot = await self.source.poll()
+        if (failure := snapshot.link.failure) is not None:
+            raise PeekError(f"{failure.sentence}: {failure.hint}")
+        return snapshot.queues
 
     @abstractmethod
     def backend(self) -> "Backend":
@@ -266,19 +276,13 @@ class _ListPlace(Place):
         )
 
     async def poll_once(self) -> Snapshot:
-        poller, line = self.poller(), ProgressLine()
-
-        def told(passed: int, found: int) -> None:
-            line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
-
-        try:
-            # A server that cannot be read is told by the poll.
-            with suppress(*SERVER_ERRORS):
-                await poller.discover(told)
+        async with aclosing(self.poller()) as poller:
+            await _discover(poller)
             return await poller.poll()
-        finally:
-            line.clear()
-            await poller.aclose()
+
+    async def queues(self) -> "Sequence[QueueState]":
+        await _discover(cast("ListPoller", self.source))
+        return await super().queues()
 
     def backend(self) -> "Backend":
         from rsmq_tui.triage.lists.backend import ListBackend  # noqa: PLC0415
@@ -314,6 +318,20 @@ class _ListPlace(Place):
         async with aclosing(self._opened(timeout_s)) as reader:
             async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
                 yield finding
+
+
+async def _discover(poller: "ListPoller") -> None:
+    """Look for the lists of its patterns; a server that cannot be read is told by the next poll."""
+    line = ProgressLine()
+
+    def told(passed: int, found: int) -> None:
+        line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
+
+    try:
+        with suppress(*SERVER_ERRORS):
+            await poller.discover(told)
+    finally:
+        line.clear()
 
 
 _PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}

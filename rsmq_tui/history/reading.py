@@ -1,14 +1,16 @@
 """Reads a history: its places, its time range, and its polls in order.
 
-A file that cannot be read, or that was removed meanwhile, is left out and named in ``problems``. Files are not trusted:
-rows of another day than their file's, and rows without the required columns, are left out.
+A file that cannot be read, or that was removed meanwhile, is left out and named in ``problems``. If a compaction has
+removed it, the file that has its rows is read. Files are not trusted: rows of another day than their file's, and rows
+without the required columns, are left out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,11 +31,12 @@ from rsmq_tui.history.schema import (
     VERSION,
     version_in,
 )
-from rsmq_tui.history.store import SealedFile, day_span_ms, nearest_day_of, open_store
+from rsmq_tui.history.store import LAST_MS, SealedFile, Store, day_span_ms, nearest_day_of, open_store
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.status import ServerInfo
 
+T = TypeVar("T")
 # The usual time span of a file: each file is opened for one or two windows.
 _WINDOW_MS = 600_000
 _POLL = ("at_ms", "recorder", "profile", "server", "ns")
@@ -55,6 +58,32 @@ class Span(NamedTuple):
 
     from_ms: int
     to_ms: int
+
+
+_ALWAYS = Span(-LAST_MS, LAST_MS)
+
+
+class ReplacedError(Exception):
+    """A file was removed while it was read, because another one has its rows: list the files again."""
+
+
+def is_joined(name: str) -> bool:
+    """Return whether a compaction made a file, by its name: ``<recorder>-<first>-<last>.parquet``."""
+    return name.rpartition("/")[2].count("-") == 2
+
+
+def replaced_by(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
+    """Return the files that a file replaces, by its metadata; raises ``ValueError`` for damaged ones."""
+    return tuple(map(str, parse_json((metadata or {}).get(REPLACES_KEY.encode(), b"[]"))))
+
+
+def replaced_in(store: Store, names: Iterable[str]) -> set[str]:
+    """Return the files that some files replace, whether they are still there or not; raises what reading raises."""
+    found: set[str] = set()
+    for name in filter(is_joined, names):
+        with pq.ParquetFile(store.open(name)) as file:
+            found.update(replaced_by(file.metadata.metadata))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +143,7 @@ class History:
         Raises ``HistoryError`` if that fails the first time; later failures are added to ``problems``.
         """
         try:
-            self._listed = {table: self._store.files(table) for table in SCHEMAS}
+            self._listed = {table: self._list(table) for table in SCHEMAS}
         except Exception as error:
             # Each kind of filesystem has errors of its own.
             if self._listed is None:
@@ -123,10 +152,22 @@ class History:
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
         """Return the files of a table, the oldest day first, without opening them."""
-        return self._store.files(table) if self._listed is None else self._listed[table]
+        return self._list(table) if self._listed is None else self._listed[table]
+
+    def again(self, read: Callable[[], T]) -> T:
+        """Return what ``read`` returns; if a file that it reads is replaced meanwhile, it is called again.
+
+        It must list the files itself.
+        """
+        while True:
+            with suppress(ReplacedError):
+                return read()
 
     def span(self) -> Span | None:
         """Return the time that the samples cover, or None if there are none."""
+        return self.again(self._span)
+
+    def _span(self) -> Span | None:
         names: dict[str, list[str]] = {}
         for file in self.listed():
             names.setdefault(file.day, []).append(file.name)
@@ -141,7 +182,7 @@ class History:
         return sorted({place for file in self.files(span) for place in file.places})
 
     def places_in(self, name: str) -> tuple[Place, ...]:
-        """Return the places in a file of samples; empty if it cannot be read."""
+        """Return the places in a file of samples; empty if it cannot be read. Raises ``ReplacedError``."""
         file = self._file(name)
         return () if file is None else file.places
 
@@ -150,27 +191,35 @@ class History:
 
         If several recorders recorded a place, the polls of all of them are yielded; ``recorder`` says whose they are.
         """
+        left = span or _ALWAYS
+        while True:
+            # What is left is read from the files that replaced others meanwhile.
+            with suppress(ReplacedError):
+                for window, tables in self._windows(left, place):
+                    yield from _polls(_within(window, place, tables))
+                    left = Span(window.to_ms + 1, left.to_ms)
+                return
+
+    def _windows(self, span: Span, place: Place | None) -> Iterator[tuple[Span, list[pa.Table]]]:
+        """Yield the windows of a span, with the tables that have rows of each."""
         files = [file for file in self.files(span) if place is None or place in file.places]
-        if not files:
-            return
-        whole = span or Span(min(f.span.from_ms for f in files), max(f.span.to_ms for f in files))
         files.sort(key=lambda file: file.span)
         open_: list[tuple[RowFile, pa.Table]] = []
-        from_ms, waiting = max(whole.from_ms, files[0].span.from_ms), files
-        while from_ms <= whole.to_ms and (open_ or waiting):
+        from_ms, waiting = span.from_ms, files
+        while from_ms <= span.to_ms and (open_ or waiting):
             if not open_:
                 from_ms = max(from_ms, waiting[0].span.from_ms)
-            window = Span(from_ms, min(whole.to_ms, from_ms + _WINDOW_MS - 1))
+            window = Span(from_ms, min(span.to_ms, from_ms + _WINDOW_MS - 1))
             while waiting and waiting[0].span.from_ms <= window.to_ms:
                 file, waiting = waiting[0], waiting[1:]
                 if (table := self._rows(file.name)) is not None:
                     open_.append((file, table))
-            yield from _polls(_within(window, place, (table for _, table in open_)))
+            yield window, [table for _, table in open_]
             from_ms = window.to_ms + 1
             open_ = [(file, table) for file, table in open_ if file.span.to_ms >= from_ms]
 
     def columns(self, name: str, columns: Sequence[str], table: str = SAMPLES) -> pa.Table | None:
-        """Return some columns of a file, in its row order; None if it cannot be read."""
+        """Return some columns of a file, in its row order; None if it cannot be read. Raises ``ReplacedError``."""
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
                 known = set(file.schema_arrow.names)
@@ -183,6 +232,9 @@ class History:
 
     def files(self, span: Span | None = None, table: str = SAMPLES) -> list[RowFile]:
         """Return the files that have rows of a span of time, the oldest day first."""
+        return self.again(lambda: self._files(span, table))
+
+    def _files(self, span: Span | None, table: str) -> list[RowFile]:
         days = None if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         found = []
         for sealed in self.listed(table):
@@ -193,8 +245,16 @@ class History:
                 continue
             if span is None or (file.span.from_ms <= span.to_ms and file.span.to_ms >= span.from_ms):
                 found.append(file)
-        # A compaction may have been killed before it removed them.
-        replaced = {name for file in found for name in file.replaces}
+        return found
+
+    def _list(self, table: str, days: Sequence[str] | None = None) -> list[SealedFile]:
+        """List the files of a table, or of some days, without those whose rows are in others.
+
+        A compaction may have been killed before it removed these.
+        """
+        found = self._store.files(table, days)
+        joined = (self._file(file.name) for file in found if is_joined(file.name))
+        replaced = {name for file in joined if file is not None for name in file.replaces}
         return [file for file in found if file.name not in replaced]
 
     def _spans(self, names: Iterable[str]) -> list[Span]:
@@ -212,8 +272,8 @@ class History:
                     # Rows of other days are ignored.
                     span = _span_within(file.read(["at_ms"]), day)
                 places = parse_json((metadata.metadata or {})[PLACES_KEY.encode()])
-                replaces = tuple(map(str, parse_json((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))))
-                return RowFile(name, span, tuple(named(*place) for place in places), replaces)
+                places = tuple(named(*place) for place in places)
+                return RowFile(name, span, places, replaced_by(metadata.metadata))
         except Exception as error:
             # Whatever is wrong with a file, the others are read.
             self._leave_out(name, error)
@@ -228,7 +288,25 @@ class History:
             return None
 
     def _leave_out(self, name: str, error: Exception) -> None:
+        if isinstance(error, FileNotFoundError) and self._is_replaced(name):
+            raise ReplacedError from error
         self._tell(f"{self.label}/{name} was left out: {_why(error)}")
+
+    def _is_replaced(self, name: str) -> bool:
+        """Return whether another file has the rows of a file that is gone; then its day is listed again."""
+        table, day = name.split("/", maxsplit=1)[0], name.split("/")[1].removeprefix("day=")
+        try:
+            now = self._list(table, [day])
+        except Exception:
+            # The history cannot be listed any more: the file is left out.
+            return False
+        joined = (self._file(file.name) for file in now if is_joined(file.name))
+        if not any(file is not None and name in file.replaces for file in joined):
+            return False
+        if self._listed is not None:
+            others = (file for file in self._listed[table] if file.day != day)
+            self._listed[table] = sorted([*others, *now], key=lambda file: (file.day, file.name))
+        return True
 
     def _tell(self, problem: str) -> None:
         # The same problem may occur repeatedly.

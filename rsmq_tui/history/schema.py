@@ -7,9 +7,9 @@
 
 Days are UTC, by the server's time. A file appears complete, by one rename, and never changes; each row is in one file.
 Files are compressed with zstd. Their metadata has ``rsmq_schema``, the version, and ``rsmq_places``, a JSON list of the
-places in them. A file that compaction made has ``rsmq_replaces``, a JSON list of the files whose rows it has: if one of
-these is still there, its rows are ignored. Readers must select columns by name: a later version may add some. Null
-means unknown, never 0.
+places in them. A file that compaction made, ``<recorder>-000001-000144.parquet``, has ``rsmq_replaces``, a JSON list of
+the files whose rows it has: if one of these is still there, its rows are ignored. Readers must select columns by name:
+a later version may add some. Null means unknown, never 0.
 
 ``profile``, ``server`` and ``ns`` together name a place, which is what one poll reads. ``queue``, ``id``, ``profile``
 and ``ns`` are names as ``rsmq_tui.history.names`` stores them: any bytes, as valid UTF-8 that can be converted back

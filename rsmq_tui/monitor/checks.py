@@ -1,19 +1,17 @@
 """Checks queues once, for a monitoring system: limits, results, and the state of earlier checks."""
 
 import asyncio
-import errno
 import hashlib
 import json
-import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.files import FileLock, read_json, whole_file
+from rsmq_tui.files import locked, read_json, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
@@ -106,9 +104,6 @@ class Limits:
 _OVERLAP_MAX_MS = 60_000
 # The end of the calendar.
 _LAST_MS = 253_402_300_799_999
-# How long another check may hold the file.
-LOCK_WAIT_S = 5.0
-_LOCK_STEP_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,8 @@ class LastSeen:
         have nothing ready, are dropped.
         """
         try:
-            with self._locked():
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(self.path.with_suffix(".lock")):
                 earlier = self._read(at_ms)
                 now = _followed(earlier, at_ms, queues)
                 # A later check may have written first.
@@ -156,19 +152,6 @@ class LastSeen:
             problem = f"{self.path.parent} cannot be written: {error.strerror or type(error).__name__}"
             return Known({}, problem=problem)
         return Known({name: since_ms for name, (_, since_ms) in now.queues.items()}, is_first=earlier is None)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        give_up_s = time.monotonic() + LOCK_WAIT_S
-        while (lock := FileLock.acquire(self.path.with_suffix(".lock"))) is None:
-            if time.monotonic() > give_up_s:
-                raise OSError(errno.EAGAIN, "another program has locked it")
-            time.sleep(_LOCK_STEP_S)
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _read(self, at_ms: int) -> _Record | None:
         try:

@@ -60,13 +60,14 @@ class Fleet:
     def _continue(self, snapshot: Snapshot, at_ms: int) -> None:
         """Put what a server remembers of an earlier run before the sums of this one; ``at_ms`` is the combined time."""
         ahead_ms = at_ms - snapshot.at_ms
-        earlier = [point for point in snapshot.trend.totals if point.at_ms < snapshot.at_ms]
+        earlier = [point for point in snapshot.trend.day_totals if point.at_ms < snapshot.at_ms]
         self._earlier[snapshot.place] = [point._replace(at_ms=point.at_ms + ahead_ms) for point in earlier]
         if self._live_from_ms is None:
             self._live_from_ms = at_ms
         if earlier:
-            live = [point for point in self._trend.totals if point.at_ms >= self._live_from_ms]
+            live = [point for point in self._trend.day_totals if point.at_ms >= self._live_from_ms]
             self._trend.totals.clear()
+            self._trend.day.totals.clear()
             for point in (*_summed(self._earlier, self._live_from_ms), *live):
                 self._trend.add_totals(point)
 

@@ -183,6 +183,7 @@ class ListPoller(ReaderPolling[ListReader]):
                 part=request.part,
                 where=request.where,
                 anchor=request.anchor,
+                offset=request.offset,
                 count=request.count,
                 whole_bytes=0 if self._age is None else AGE_BYTES,
             )

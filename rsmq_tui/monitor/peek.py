@@ -127,13 +127,17 @@ def in_words() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page to read, relative to ``anchor``: the place of a message, which may be gone."""
+    """Which page to read, relative to ``anchor``: the place of a message, which may be gone.
+
+    It is moved by ``offset`` messages; beyond the end of the part it is the last page.
+    """
 
     queue: str
     part: Part = "all"
     where: Where = "first"
     anchor: Anchor | None = None
     count: int = PAGE_MESSAGES
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +187,19 @@ class Page:
     start: int
     rows: tuple[MessageRow, ...]
 
+    def bounds(self, part: Part) -> tuple[int, int]:
+        """Return the rank of the first message of a part of the queue, and the rank after its last."""
+        return self.ready if part == "hidden" else 0, self.ready if part == "ready" else self.depth
+
     @property
     def is_first(self) -> bool:
         """True if this page starts the requested part."""
-        return self.start <= (self.ready if self.request.part == "hidden" else 0)
+        return self.start <= self.bounds(self.request.part)[0]
 
     @property
     def is_last(self) -> bool:
         """True if this page ends the requested part."""
-        end = self.ready if self.request.part == "ready" else self.depth
-        return self.start + len(self.rows) >= end
+        return self.start + len(self.rows) >= self.bounds(self.request.part)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +229,12 @@ async def read_page(reader: QueueReader, request: PageRequest) -> Page:
     """Read a page; raises ``PeekError``."""
     with in_words():
         raw = await reader.pages.page(
-            request.queue, part=request.part, where=request.where, anchor=request.anchor, count=request.count
+            request.queue,
+            part=request.part,
+            where=request.where,
+            anchor=request.anchor,
+            offset=request.offset,
+            count=request.count,
         )
     rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from fnmatch import fnmatchcase
 
 UNKNOWN = "–"
@@ -102,13 +102,41 @@ def size(bytes_: int | None) -> str:
     return f"{scaled:,.1f} {_UNITS[-1]}"
 
 
-def clock(at_ms: float | None, *, date: bool = False) -> str:
-    """Format a time in UTC: 19:46:02.121, optionally with its date; a time beyond the calendar is unknown."""
-    if at_ms is None:
-        return UNKNOWN
+# None for the time zone of the system.
+_zone: tzinfo | None = UTC
+
+
+def show_in_zone(zone: tzinfo | None) -> None:
+    """Format times in this time zone from now on, None for that of the system; at first it is UTC."""
+    global _zone  # noqa: PLW0603 - one program shows its times in one zone
+    _zone = zone
+
+
+def shown_zone() -> tzinfo | None:
+    """Return the time zone in which times are formatted, None for that of the system."""
+    return _zone
+
+
+def zone_words(at_ms: float) -> str:
+    """Return the abbreviation of the time zone at a time, such as UTC, CEST or +03."""
+    moment = _moment(at_ms)
+    return "" if moment is None else printable(moment.tzname() or "", 12)
+
+
+def _moment(at_ms: float) -> datetime | None:
     try:
-        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+        return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(_zone)
     except (OverflowError, OSError, ValueError):
+        return None
+
+
+def clock(at_ms: float | None, *, date: bool = False) -> str:
+    """Format a time: 19:46:02.121, optionally with its date; a time beyond the calendar is unknown.
+
+    It is in UTC, unless ``show_in_zone`` was given another time zone.
+    """
+    moment = None if at_ms is None else _moment(at_ms)
+    if moment is None:
         return UNKNOWN
     return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import WorkPlan, first_day_of, hours_in, hours_of
+from rsmq_tui.pipeline.increment import WorkPlan, first_day_of, hours_in, hours_of, shifted
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import PLACE, is_within
 
@@ -178,6 +179,45 @@ def merged(
         if table not in BY_DAY:
             tables[table] = made.files
     return tables
+
+
+_JOINED_FROM = 4
+# As large as Spark makes its files.
+_JOINED_BYTES_MAX = 1 << 27
+
+
+def with_days_joined(
+    out: Folder, run: str, tables: Mapping[str, Mapping[str, tuple[str, ...]]], newest: str
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the files of all tables, with the small files that many runs wrote of a day joined by this run.
+
+    The last two days, ``newest`` and the one before it, are left as they are: the next runs replace their files. Files
+    of version 2 are always written anew, since readers of Delta tables do not look outside the folder of the table. A
+    day with a file that cannot be read is left as it is.
+    """
+    found = {table: dict(days) for table, days in tables.items()}
+    for table in BY_DAY:
+        for day, names in found.get(table, {}).items():
+            is_old = any(name.startswith(f"{OLD_FILES}/") for name in names)
+            with suppress(OSError, pa.ArrowException):
+                if is_old or (day < shifted(newest, -1) and _are_small(out, names)):
+                    found[table][day] = (_join(out, run, table, day, names),)
+    return found
+
+
+def _are_small(out: Folder, names: Sequence[str]) -> bool:
+    return len(names) >= _JOINED_FROM and sum(map(out.size, names)) <= _JOINED_BYTES_MAX
+
+
+def _join(out: Folder, run: str, table: str, day: str, names: Iterable[str]) -> str:
+    """Write the rows of some files of a table as one, a row group for each, and return its name."""
+    name = f"{FILES}/{table}/{run}/day={day}/joined.parquet"
+    with out.create(name) as opened, pq.ParquetWriter(opened, TABLES[table], compression="zstd") as writer:
+        for part in names:
+            with out.open(part) as file:
+                writer.write_table(pq.read_table(file, schema=TABLES[table]))
+    out.sync(name)
+    return name
 
 
 def write_rows(out: Folder, run: str, table: str, rows: Sequence[Mapping[str, object]], day: str = "") -> str:

@@ -13,5 +13,6 @@ lists       changes of list queues
 rsmq        changes of RSMQ queues
 scope       the selected messages, their guards, and the numbers of a preview
 service     the entry point: preview, run, undo and recovery, for each kind of queue
+several     one change of several queues: a preview of all, then one change for each
 undo        the inverse of a change, batch by batch, with the same guards
 """

@@ -16,6 +16,10 @@ class TriageError(Exception):
     """A change that cannot be made; its text is for people, and nothing was changed."""
 
 
+class NoTargetError(TriageError):
+    """The target queue does not exist; the same action with ``create`` creates it."""
+
+
 # The errors that preparing or running a change can raise; any other error is a defect.
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
 

@@ -24,6 +24,13 @@ class Exported(NamedTuple):
     unsearched: int
     is_incomplete: bool = False
 
+    def and_then(self, other: "Exported") -> "Exported":
+        """Return the progress of two exports, one after the other."""
+        progress = ScanProgress(*map(sum, zip(self.progress, other.progress, strict=True)))
+        written, cut, gone = self.written + other.written, self.cut + other.cut, self.gone + other.gone
+        unsearched, is_incomplete = self.unsearched + other.unsearched, self.is_incomplete or other.is_incomplete
+        return Exported(progress, written, cut, gone, unsearched, is_incomplete)
+
 
 class Exporting(ABC):
     """Passes messages as lines to ``write``; iterate over it for its progress.

@@ -2,7 +2,8 @@
 
 One object per line: ``id``, ``score``, ``rc`` and ``fr``, the last three as numbers if they are plain numbers, else as
 raw text. ``rc`` is 0 if a message has none, and "0" if that is what is stored; ``fr`` is omitted if it is absent.
-``body`` is a text, or ``body_base64`` if it is not UTF-8; ``sent_ms`` is ignored on import.
+``body`` is a text, or ``body_base64`` if it is not UTF-8; ``sent_ms`` is ignored on import, and so is ``queue``, which
+the lines of an export of several queues have.
 """
 
 import base64
@@ -10,7 +11,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,11 @@ def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
         except UnicodeDecodeError:
             line["body_base64"] = base64.b64encode(message.body).decode()
     return line
+
+
+def write_named(write: Callable[[str], object], queue: str, line: str) -> None:
+    """Write the line of a message with the queue that it is from."""
+    write(f'{{"queue": {json.dumps(queue)}, {line.removeprefix("{")}')
 
 
 def from_line(line: str) -> RawMessage:

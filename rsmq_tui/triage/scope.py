@@ -19,7 +19,7 @@ from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
-from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Predicate, Term
 from rsmq_tui.monitor.peek import MessageState, count_states
 from rsmq_tui.monitor.reading import ScoreUnit, score_units
@@ -209,6 +209,8 @@ def _condition(term: Term, poison_rc: int) -> Condition:
 
 
 _BODY_SHOWN = 60
+# How many bodies a preview shows of what it removes.
+BODIES_SHOWN = 3
 
 
 class Shown(NamedTuple):
@@ -240,12 +242,14 @@ class Matching:
     """Every message that matches, or the first ``limit`` of them by due time; an empty filter matches all.
 
     A release selects the first hidden ones. A change of a list queue selects those that are taken next, or any with a
-    filter. With ``even_if_received``, messages that matched at the preview are changed even if they no longer match.
+    filter. With ``even_if_received``, messages that matched at the preview are changed even if they no longer match;
+    with ``if_unchanged``, only those that were neither received nor changed since.
     """
 
     filter: Filter
     limit: int | None = None
     even_if_received: bool = False
+    if_unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +258,19 @@ class Everything:
 
 
 Scope = Marked | Named | Matching | Everything
+
+
+def if_unchanged(scope: Scope) -> Scope:
+    """Return a scope whose messages are changed only if they were neither received nor changed since the preview.
+
+    One that includes received messages on purpose stays as it is.
+    """
+    match scope:
+        case Everything():
+            return Matching(parse_filter(""), if_unchanged=True)
+        case Matching():
+            return replace(scope, if_unchanged=True)
+    return scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +283,8 @@ class Preview:
     attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
     which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
-    scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo.
+    scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
+    those of some of the messages that it removes.
     """
 
     action: Action
@@ -287,6 +305,7 @@ class Preview:
     left_is_asked: bool = False
     changed: int = 0
     wider: Marked | None = None
+    bodies: tuple[bytes, ...] = ()
 
     @property
     def title(self) -> str:
@@ -303,8 +322,7 @@ class Preview:
         if action.to is not None:
             rows.append(("to", action.to))
         rows.append(("that", self.what))
-        if (body := self._only_body()) is not None:
-            rows.append(("body", body))
+        rows += self._bodies()
         rows += action.details
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
@@ -317,11 +335,16 @@ class Preview:
         if self.selection is not None:
             self.selection.close()
 
-    def _only_body(self) -> str | None:
-        """Return the start of the body if the change is for one message, so that the user can recognize it."""
-        only = next(iter(self.selection), None) if self.selection is not None and self.count == 1 else None
-        body = None if only is None else only.body
-        return None if body is None else printable(body[:_BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN)
+    def _bodies(self) -> list[tuple[str, str]]:
+        """Return the starts of some bodies, so that the user can recognize what the change applies to."""
+        bodies = self.bodies
+        if not bodies and self.selection is not None and self.count == 1:
+            bodies = tuple(message.body for message in self.selection if message.body is not None)
+        rows = [printable(body[: 4 * _BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
+        if rows and self.count > len(rows):
+            rows.append(f"and {plural(self.count - len(rows), 'more message')}")
+        labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]
+        return list(zip(labels, rows, strict=False))
 
     def _undo(self) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.

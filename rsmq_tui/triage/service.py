@@ -22,7 +22,16 @@ from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
-from rsmq_tui.triage.undo import LeftToUndo, left_to_undo, notes_of_undo, prepare_undo, removal_notes, undo_summary
+from rsmq_tui.triage.undo import (
+    LeftToUndo,
+    UndoOutlook,
+    left_to_undo,
+    notes_of_undo,
+    prepare_undo,
+    removal_notes,
+    undo_outlook,
+    undo_summary,
+)
 
 
 class Backend(ABC):
@@ -185,6 +194,23 @@ class ChangeService:
         except EXPECTED as error:
             raise TriageError(words(error)) from error
 
+    async def changes(self, limit: int) -> list[Change]:
+        """Return the last changes in the journal, of all servers, newest first; creates no journal."""
+        try:
+            if self.journal_version is None:
+                return []
+            journal = await self._open()
+            return await asyncio.to_thread(journal.changes, limit)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
+    async def undo_outlook(self, change: Change) -> UndoOutlook:
+        """Return what undoing a change of this server would do now."""
+        try:
+            return await undo_outlook(self._editor_of(change.ns, change.queue), await self._open(), change.change)
+        except EXPECTED as error:
+            raise TriageError(words(error)) from error
+
     def run(self, preview: Preview) -> Run:
         """Return the run of a previewed change: iterate over it for its progress, then read its ``report``."""
         self._refuse_if_read_only()
@@ -194,12 +220,20 @@ class ChangeService:
         """Write messages to a file as JSON lines, and yield the progress; the server is not changed."""
         try:
             with whole_file(path) as write:
-                exporting = self._backend.export(queue, scope, write)
-                async with aclosing(exporting.__aiter__()) as seen:
-                    async for progress in seen:
-                        yield exporting.exported(progress)
+                async with aclosing(self.export_to(queue, scope, write)) as exported:
+                    async for each in exported:
+                        yield each
         except EXPECTED as error:
             raise TriageError(words(error)) from error
+
+    async def export_to(
+        self, queue: str, scope: Scope | None, write: Callable[[str], object]
+    ) -> AsyncGenerator[Exported, None]:
+        """Pass messages as JSON lines to ``write``, and yield the progress; raises what reading and ``write`` raise."""
+        exporting = self._backend.export(queue, scope, write)
+        async with aclosing(exporting.__aiter__()) as seen:
+            async for progress in seen:
+                yield exporting.exported(progress)
 
     async def recover(self) -> list[Change]:
         """Settle the changes that earlier runs left unfinished on this server, and return them."""

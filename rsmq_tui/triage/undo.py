@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
-from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
 from rsmq_tui.protocol.rsmq.edits import Outcome
@@ -41,6 +41,13 @@ class BatchUndo(ABC):
         """Return the queue that a batch created, which the undo removes, or None."""
         return None
 
+    async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
+        """Read what is left of a batch; return how many messages that is, and how many are as the change left them.
+
+        Both are 0 if the kind cannot tell without an undo.
+        """
+        return 0, 0
+
 
 class LeftToUndo(NamedTuple):
     """What is left to undo of a change: numbers of messages or queues, and the queues that it created.
@@ -56,6 +63,33 @@ class LeftToUndo(NamedTuple):
     def planned(self, *, unsettled: bool) -> int:
         """Return how many an undo changes; auxiliary ones count only if no others are left."""
         return (self.counted or self.auxiliary) + (self.unsettled if unsettled else 0)
+
+
+class UndoOutlook(NamedTuple):
+    """What an undo would do now: of the first ``examined`` messages, ``unchanged`` are as the change left them."""
+
+    left: LeftToUndo
+    examined: int
+    unchanged: int
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        planned, left_out = self.left.planned(unsettled=False), self.examined - self.unchanged
+        if not planned:
+            return "nothing is left to undo" + (", or it is not certain" if self.left.unsettled else "")
+        if not self.examined:
+            return f"applies to {count(planned)} at most; what has changed since is skipped"
+        if self.examined < planned:
+            return (
+                f"applies to {count(planned - left_out)} at most: of the first {count(self.examined)}, "
+                f"{count(left_out)} have changed since and are skipped"
+            )
+        if not left_out:
+            return f"applies to {count(planned)}, all as the change left them"
+        return (
+            f"applies to {count(self.unchanged)} of {count(planned)}; {count(left_out)} changed since, and are skipped"
+        )
 
 
 class _Undos:
@@ -100,6 +134,23 @@ async def prepare_undo(
 def left_to_undo(journal: Journal, change: int) -> LeftToUndo:
     """Count what is left to undo."""
     return _left(_Undos(journal, change))
+
+
+# How many messages are looked at to tell what an undo would do now.
+_EXAMINED_MAX = 1_000
+
+
+async def undo_outlook(editor: EditExecutor, journal: Journal, change: int) -> UndoOutlook:
+    """Return what undoing a change would do now; raises what the editor and the journal raise."""
+    undos = await asyncio.to_thread(_Undos, journal, change)
+    left = await asyncio.to_thread(_left, undos)
+    examined = unchanged = 0
+    entries = journal.entries(change, newest_first=True)
+    while examined < _EXAMINED_MAX and (entry := await asyncio.to_thread(next, entries, None)) is not None:
+        if entry.counted and not _is_unsettled(entry):
+            looked_at, same = await undos.of(entry).unchanged(editor, entry)
+            examined, unchanged = examined + looked_at, unchanged + same
+    return UndoOutlook(left, examined, unchanged)
 
 
 def removal_notes(left: LeftToUndo) -> list[str]:

@@ -1,4 +1,4 @@
-"""RsmqApp: start, polls, command palette, exit, and the output guard.
+"""RsmqApp: start, polls, exit, and the output guard.
 
 The output guard is the last filter before the terminal. Every screen makes its data printable; the guard catches code
 that forgets to. Textual sends text unchanged, including escape sequences, and sends a style with a link as an OSC 8
@@ -10,24 +10,22 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import BindingType
 from textual.color import Color
-from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
 from textual.filter import LineFilter
-from textual.fuzzy import Matcher
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
@@ -35,14 +33,16 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable
+from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeTold
-from rsmq_tui.tui.dashboard import Dashboard, dashboard_of, make_screen
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, can_be_used, keys_of
+from rsmq_tui.tui.dashboard import Dashboard, make_screen
+from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
+from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.charts import window_words
+from rsmq_tui.tui.widgets.controls import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
@@ -70,74 +70,15 @@ def end_on_signals(end: Callable[[int], None]) -> None:
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
 
 
-_QUEUE_HITS_MAX = 50
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
-
-
-class DashboardCommands(Provider):
-    """The actions of the active screen, and the screens and pages that can be opened."""
-
-    async def discover(self) -> Hits:
-        """List the actions and pages."""
-        for title, about, run in self._commands():
-            yield DiscoveryHit(title, run, text=title, help=about)
-
-    async def search(self, query: str) -> Hits:
-        """Find actions, pages and queues."""
-        matcher = self.matcher(query)
-        for title, about, run in self._commands():
-            if (score := matcher.match(title)) > 0:
-                yield Hit(score, matcher.highlight(title), run, text=title, help=about)
-        dashboard = dashboard_of(self.app)
-        snapshot = dashboard.snapshot
-        found = 0
-        for queue in snapshot.queues if snapshot else ():
-            where = f" on {printable(queue.place, 40)}" if queue.place else ""
-            title = f"queue {printable(queue.name, 80)}{where}"
-            if (score := matcher.match(title)) > 0:
-                show = partial(dashboard.navigation.open_queue, queue.name, queue.place)
-                yield Hit(score, _highlighted(matcher, title), show, text=title)
-                found += 1
-                if found == _QUEUE_HITS_MAX:
-                    return
-
-    def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-        """Yield the title, description and command of each action, then of each page for users."""
-        from rsmq_tui.docs import topics  # noqa: PLC0415 - not before the first paint
-
-        where, usable = keys_on(self.screen)
-        for key in keys_of(*where, "app", usable=usable):
-            if key.where not in ("table", "lines") and key.id != "app.palette":
-                owner = self.app if key.where in ("app", "replay") else self.screen
-                yield key.help, f"key {key.shown}", partial(owner.run_action, key.action)
-        for topic, sentence in topics().items():
-            yield f"Help: {topic}", sentence, partial(dashboard_of(self.app).navigation.open, "page", topic)
-
-
-def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
-    """Return the key groups of a screen, those of a replay first, and which keys are available there."""
-    is_replay = dashboard_of(screen.app).replay is not None
-    where = screen.WHERE if isinstance(screen, DashboardScreen) else ()
-    usable = screen.usable if isinstance(screen, DashboardScreen) else NO_CHANGES
-    return ("replay", *where) if is_replay else where, usable
-
-
-def _highlighted(matcher: Matcher, title: str) -> Content:
-    """Highlight the matches in the title; Textual's own ``highlight`` would parse a queue's name as markup."""
-    content = Content(title)
-    _, offsets = matcher.fuzzy_search.match(matcher.query, title)
-    for offset in offsets:
-        if not title[offset].isspace():
-            content = content.stylize(matcher.match_style, offset, offset + 1)
-    return content
 
 
 # What --ascii replaces: signs, shades and the marks of sparklines, and the lines of boxes and bars.
 _SIGNS = dict(
     zip(
-        "·…–—“”‘’←→↑↓❯✔🔎�" + "✗■▼▲☣◷○●◀▶‖◌" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
-        ".~--\"\"''<>^v>v/." + "X#v^!@.o<>=?" + "_.:-=+#:+*#" + "-=--|||",
+        "·…–—“”‘’←→↑↓❯✔🔎�" + "✗■▼▲☣◷○●◀▶‖◌★▸▾" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
+        ".~--\"\"''<>^v>v/." + "X#v^!@.o<>=?*>v" + "_.:-=+#:+*#" + "-=--|||",
         strict=True,
     )
 )
@@ -224,13 +165,14 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
+    ``zone`` is the user's time zone, None for that of the system.
     """
 
     TITLE = "rsmq-tui"
     CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *bindings_of("change"), *bindings_of("replay")]
     COMPONENT_CLASSES = TOKEN_CLASSES
-    COMMANDS = App.COMMANDS | {DashboardCommands}
+    ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (200, "-broad")]  # noqa: RUF012 - Textual's own way to declare them
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (16, "-short"), (20, "-tall")]  # noqa: RUF012 - Textual's own way to declare them
 
@@ -246,6 +188,7 @@ class RsmqApp(App[None]):
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
         choices: Path | None = None,
+        zone: tzinfo | None = None,
         expected: "Mapping[str, Expected] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
@@ -269,6 +212,7 @@ class RsmqApp(App[None]):
             expected=expected or {},
             clock=clock,
             choices=choices,
+            zone=zone,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -297,10 +241,6 @@ class RsmqApp(App[None]):
         """Start on the overview, or on the history screen if no server is watched."""
         past = self.dashboard.past
         return make_screen("overview") if self.dashboard.sites or past is None else make_screen("history", past)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer Textual's theme picker and screenshot besides our own commands."""
-        return (command for command in super().get_system_commands(screen) if command.title in ("Theme", "Screenshot"))
 
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
@@ -340,10 +280,13 @@ class RsmqApp(App[None]):
 
     def on_mount(self) -> None:
         """Choose a theme and start polling."""
-        self.theme = first_theme(self, self._wanted_theme, self._themes.themes)
+        kept = self.dashboard.preferences.get(THEME)
+        self.theme = first_theme(self, self._wanted_theme, kept, self._themes.themes)
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
+        if self.dashboard.preferences.problem is not None:
+            self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         sites, replay = self.dashboard.sites, self.dashboard.replay
         if replay is not None:
             self._follow_replay(replay)
@@ -356,7 +299,9 @@ class RsmqApp(App[None]):
     async def on_unmount(self) -> None:
         """Close the connections to all servers."""
         escape_beyond(None)
+        show_in_zone(UTC)
         await self.dashboard.changes.aclose()
+        await self.dashboard.save_choices()
         if self.dashboard.events is not None:
             await self.dashboard.events.aclose()
         if self._alerts is not None:
@@ -407,9 +352,19 @@ class RsmqApp(App[None]):
         """Cancel the running change."""
         self.dashboard.changes.cancel()
 
+    def action_command_palette(self) -> None:
+        """Find a command or a queue by name."""
+        from rsmq_tui.tui.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
+
+        if not isinstance(self.screen, ModalScreen):
+            self.push_screen(PaletteScreen(self.screen), partial(run_command, self.dashboard))
+
     def action_help(self) -> None:
         """Show the keys of this screen."""
-        self.dashboard.navigation.open("help", *keys_on(self.screen))
+        from rsmq_tui.tui.palette import keys_on  # noqa: PLC0415 - as above
+
+        where, usable = keys_on(self.screen)
+        self.dashboard.navigation.open("help", (*where, "filter") if self.screen.query(FilterInput) else where, usable)
 
     def action_history(self) -> None:
         """Show the history of the screen's queue, or of all queues."""
@@ -461,23 +416,37 @@ class RsmqApp(App[None]):
             site.source.wake()
 
     def action_time(self) -> None:
-        """Show times as ages or as clock times."""
-        self.dashboard.clock_times = not self.dashboard.clock_times
+        """Show times as ages, as clock times in UTC, or as clock times in the user's time zone."""
+        self.dashboard.choose_next_times()
         for screen in self._screens:
             screen.refresh_words()
+        for widget in self.screen.query(Painted):
+            widget.repaint()
+        words = "clock times" if self.dashboard.clock_times else "ages"
+        self.notify(f"{words}, in {zone_words(time.time() * 1000)}", timeout=2, markup=False)
 
-    def action_window(self) -> None:
-        """Show the next window of time in the charts."""
-        self.dashboard.choose_next_window()
+    def action_window(self, step: int) -> None:
+        """Show the next window of time in the charts, or the one before."""
+        self.dashboard.choose_window(step)
         for screen in self._screens:
             screen.refresh_words()
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
+
+    def action_pane(self) -> None:
+        """Show what the cursor is on beside the table, below it, or not at all."""
+        if isinstance(self.screen, DashboardScreen):
+            self.screen.turn_pane()
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
         names = list(self._themes.themes)
         if names:
-            self.theme = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
+            self.action_choose_theme(names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0])
+
+    def action_choose_theme(self, name: str) -> None:
+        """Switch to that theme, also at the next start."""
+        self.theme = name
+        self.dashboard.preferences.set(THEME, name)
 
     @property
     def _screens(self) -> Iterator[DashboardScreen]:

@@ -4,13 +4,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import RSMQ, Kind
+from rsmq_tui.tui.groups import QueueGroup, judged
 from rsmq_tui.tui.place.known import known_verdict
 from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
@@ -19,6 +20,8 @@ from rsmq_tui.tui.widgets.row_table import Column
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
 
+R = TypeVar("R")
+C = TypeVar("C")
 # One cell a minute.
 SPARK_WIDTH = 10
 _CELL_MS = 60_000
@@ -31,7 +34,8 @@ class QueueContext:
     """What the cells of the queue table show besides their queue; the verdict of ``changed`` changed in this poll.
 
     A queue's age and trend come from the snapshot of its server. ``titles`` has the names of the servers by place, and
-    ``stale`` the age of the numbers of those that do not answer.
+    ``stale`` the age of the numbers of those that do not answer. ``favourites``, ``unfolded`` groups and the
+    ``members`` of these are keys of rows.
     """
 
     snapshot: Snapshot
@@ -40,6 +44,9 @@ class QueueContext:
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, "Known"] = field(default_factory=dict)
+    favourites: Set[str] = frozenset()
+    unfolded: Set[str] = frozenset()
+    members: Set[str] = frozenset()
 
     def of(self, queue: QueueState) -> Snapshot:
         """Return the snapshot of the queue's server."""
@@ -64,7 +71,19 @@ class MessageContext:
     unknown: Set[str] = frozenset()
 
 
+FAVOURITE = "★"
+
+
+def _name(queue: QueueState, context: QueueContext) -> Piece:
+    if isinstance(queue, QueueGroup):
+        sign = "▾" if queue.key in context.unfolded else "▸"
+        return f"{sign} {queue.name}… {count(len(queue.members))}", "strong"
+    mark = f"{FAVOURITE} " if queue.key in context.favourites else "  " if queue.key in context.members else ""
+    return mark + queue.name, "strong"
+
+
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
+    queue = judged(queue)
     if queue.key in context.known:
         return known_verdict(queue), "muted"
     words = verdict_words(queue.verdict)
@@ -101,6 +120,8 @@ def _expired(queue: QueueState, _: QueueContext) -> Piece:
 
 
 def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
+    if isinstance(queue, QueueGroup):
+        return []
     part = context.of(queue)
     trend, at_ms = part.trend, part.at_ms
     first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
@@ -108,6 +129,8 @@ def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
 
 
 def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
+    if isinstance(queue, QueueGroup):
+        return []
     part = context.of(queue)
     trend, at_ms = part.trend, part.at_ms
     first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
@@ -135,6 +158,7 @@ def _work(queue: QueueState, context: QueueContext) -> Piece:
 
 
 def _outlook(queue: QueueState, context: QueueContext) -> Piece:
+    queue = judged(queue)
     if (stale := context.stale.get(queue.place)) is not None:
         return stale, "muted"
     words = outlook(queue, context.of(queue).at_ms)
@@ -150,7 +174,7 @@ def _limit(queue: QueueState, context: QueueContext) -> Piece:
 # A title is at least one cell narrower than its column, which leaves room for the mark of the sort order.
 QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
     Column("verdict", "VERDICT", 10, _verdict),
-    Column("queue", "QUEUE", 12, lambda queue, _: (queue.name, "strong"), grow=True),
+    Column("queue", "QUEUE", 12, _name, grow=True),
     Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
     Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
     Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
@@ -209,6 +233,17 @@ def columns_of(
     return tuple(columns)
 
 
+def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> list[tuple[Column[R, C], bool]]:
+    """Return the columns in the order that was chosen, each with whether it is shown.
+
+    ``chosen`` has their ids in order, with a ``-`` before those that are not shown. Columns that it does not name come
+    last and are shown, and so is the name of the queue.
+    """
+    places = {id.removeprefix("-"): place for place, id in enumerate(chosen)}
+    ordered = sorted(columns, key=lambda column: places.get(column.id, len(places)))
+    return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
+
+
 # Column id -> what to sort by, and whether large comes first.
 _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "verdict": (lambda queue: queue.verdict.rank, False),
@@ -236,13 +271,18 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
 }
 
 
+def is_sortable(column: str) -> bool:
+    """Return whether there is such a column, in some table of queues."""
+    return column in _SORTS
+
+
 def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
     """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages.
 
     Troubles that are ``known`` come right before the queues that are ok.
     """
     oldest = queue.ready_since_ms
-    rank = Verdict.OK.rank - 0.5 if known and queue.key in known else queue.verdict.rank
+    rank = Verdict.OK.rank - 0.5 if known and judged(queue).key in known else queue.verdict.rank
     return rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 
 

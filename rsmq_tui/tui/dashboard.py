@@ -1,10 +1,9 @@
 """What all screens share: the servers or the replay, the last snapshot, navigation and changes."""
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,10 +13,10 @@ from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker
 
-from rsmq_tui.files import JsonError, read_json, whole_file
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
+from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
 from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
@@ -28,11 +27,8 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
-# The windows of time of the charts, in the order of the key, and the longest one of a replay.
-_WINDOWS_MS = (600_000, 3_600_000, 60_000)
+# The longest window of the charts in a replay.
 _REPLAY_WINDOW_MS = 600_000
-# Terminals that support OSC 52 do not accept more than this.
-_CLIPBOARD_BYTES_MAX = 74_000
 
 
 _SCREENS = {
@@ -41,12 +37,17 @@ _SCREENS = {
     "message": "queue.message:MessageScreen",
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
+    "journal": "changes.journal:JournalScreen",
+    "search": "place.search:SearchScreen",
     "server": "place.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
     "help": "dialogs:HelpScreen",
     "namespaces": "dialogs:NamespaceScreen",
+    "columns": "dialogs:ColumnsScreen",
+    "filters": "dialogs:SavedFiltersScreen",
+    "filter name": "dialogs:filter_name_screen",
     "page": "dialogs:PageScreen",
 }
 
@@ -98,8 +99,9 @@ class Dashboard:
 
     ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
-    seconds, by which sources measure their freshness. ``choices`` is a file for what the user has chosen, if it is
-    kept. Troubles that are ``expected``, by profile, are no incidents of a replay.
+    seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are kept.
+    ``zone`` is the user's time zone, None for that of the system. Troubles that are ``expected``, by profile, are no
+    incidents of a replay.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class Dashboard:
         expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
+        zone: tzinfo | None,
     ) -> None:
         self._app = app
         self._expected = expected
@@ -127,9 +130,9 @@ class Dashboard:
         self.events: EventRecorder | None = None
         self.past = past
         self.clock = clock
-        self.clock_times = False
-        self._choices = choices
-        self._window_ms = _kept_window_ms(choices)
+        self._zone = zone
+        self.preferences = Preferences(choices, self._keep_choices)
+        self._show_zone()
         self.snapshot: Snapshot | None = None
         self._show = show
         self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
@@ -140,20 +143,41 @@ class Dashboard:
     @property
     def window_ms(self) -> int:
         """The window of time of the charts; a replay has no longer one than that for which it reads polls."""
-        return self._window_ms if self.replay is None else min(self._window_ms, _REPLAY_WINDOW_MS)
+        window_ms = self.preferences.get(WINDOW_MS)
+        return window_ms if self.replay is None else min(window_ms, _REPLAY_WINDOW_MS)
 
-    def choose_next_window(self) -> None:
-        """Choose the next window of time of the charts, and keep the choice."""
-        windows = [each for each in _WINDOWS_MS if self.replay is None or each <= _REPLAY_WINDOW_MS]
-        self._window_ms = windows[(windows.index(self.window_ms) + 1) % len(windows)]
-        if self._choices is not None:
-            self._app.run_worker(self._keep_choices(self._choices), group="choices", exclusive=True)
+    def choose_window(self, step: int) -> None:
+        """Choose the next window of time of the charts, or the one before, and keep the choice."""
+        windows = [each for each in WINDOWS_MS if self.replay is None or each <= _REPLAY_WINDOW_MS]
+        self.preferences.set(WINDOW_MS, windows[(windows.index(self.window_ms) + step) % len(windows)])
 
-    async def _keep_choices(self, path: Path) -> None:
+    @property
+    def clock_times(self) -> bool:
+        """Whether times are shown as clock times rather than as ages."""
+        return self.preferences.get(TIMES) != "ages"
+
+    def choose_next_times(self) -> None:
+        """Show times as ages, as clock times in UTC, or as clock times in the user's time zone: the next of these."""
+        self.preferences.set(
+            TIMES, TIMES_SHOWN[(TIMES_SHOWN.index(self.preferences.get(TIMES)) + 1) % len(TIMES_SHOWN)]
+        )
+        self._show_zone()
+
+    def _show_zone(self) -> None:
+        times = self.preferences.get(TIMES)
+        # Beside ages, clock times are in the zone that the user has named.
+        is_utc = times == "utc" or (times == "ages" and self._zone is None)
+        show_in_zone(UTC if is_utc else self._zone)
+
+    def _keep_choices(self) -> None:
+        self._app.run_worker(self.save_choices(), group="choices")
+
+    async def save_choices(self) -> None:
+        """Write what was chosen since the last time into the file."""
         try:
-            await asyncio.to_thread(_write_json, path, {"window_ms": self._window_ms})
+            await asyncio.to_thread(self.preferences.save)
         except OSError as error:
-            self._warn(f"the choice cannot be kept in {path}: {error.strerror or type(error).__name__}")
+            self._warn(f"your choices cannot be kept in {self.preferences.path}: {told(error)}")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:
@@ -183,15 +207,6 @@ class Dashboard:
         self._live = snapshot
         if self._behind is None:
             self._take(snapshot)
-
-    def copy_text(self, text: str, what: str) -> None:
-        """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
-        encoded = text.encode("utf-8", "replace")
-        if len(encoded) > _CLIPBOARD_BYTES_MAX:
-            self._app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
-            return
-        self._app.copy_to_clipboard(encoded.decode())
-        self._app.notify(f"copied {what}", timeout=2, markup=False)
 
     def open_replay(
         self, history: str, at_ms: int, queue: str | None = None, otherwise: Callable[[], None] | None = None
@@ -297,20 +312,6 @@ class Dashboard:
 
     def _warn(self, words: str) -> None:
         self._app.notify(printable(words, 300), severity="warning", markup=False)
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with whole_file(path, force=True) as write:
-        write(json.dumps(value))
-
-
-def _kept_window_ms(choices: Path | None) -> int:
-    """Return the window that was chosen last; the first one if none was, or if the file cannot be used."""
-    with suppress(OSError, JsonError, TypeError, LookupError):
-        if choices is not None and (window_ms := read_json(choices)["window_ms"]) in _WINDOWS_MS:
-            return int(window_ms)
-    return _WINDOWS_MS[0]
 
 
 def dashboard_of(app: App[Any]) -> Dashboard:

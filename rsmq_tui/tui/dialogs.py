@@ -1,10 +1,12 @@
-"""Dialogs that any screen can open: help, the choice of a namespace, and the pages for users."""
+"""Dialogs that any screen can open: help, pages for users, and choices of a namespace, columns or a saved filter."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from textwrap import wrap
+from typing import Any, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Markdown, OptionList
 from textual.widgets.option_list import Option
@@ -12,11 +14,15 @@ from textual.widgets.option_list import Option
 from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
+from rsmq_tui.tui.columns import chosen_columns
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
-from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText
+from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText, copy_text
 from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column
 from rsmq_tui.tui.widgets.text_view import LineView
 
 _TITLES: dict[Where, str] = {
@@ -25,13 +31,16 @@ _TITLES: dict[Where, str] = {
     "message": "Message",
     "audit": "Audit",
     "events": "Events",
+    "journal": "Journal",
     "history": "History",
+    "search": "Search over queues",
     "server": "Server",
     "table": "Rows",
     "lines": "Lines",
     "replay": "Replay",
     "diff": "Two times",
     "change": "While a change runs",
+    "filter": "In the line of a filter",
     "app": "Everywhere",
 }
 _WORDS = (
@@ -141,6 +150,159 @@ class NamespaceScreen(Dialog[str]):
         options.focus()
 
 
+class ColumnsScreen(Dialog[None]):
+    """Chooses which columns are shown and in which order; ``changed`` is called after each choice."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
+
+    def __init__(self, columns: Sequence[Column[Any, Any]], changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._columns = columns
+        self._changed = changed
+
+    def compose(self) -> ComposeResult:
+        """A list."""
+        yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        """List the columns."""
+        options = self.query_one(OptionList)
+        options.border_title = "Columns"
+        options.border_subtitle = "space shows or hides · J K move · r resets"
+        self._list(0)
+        options.focus()
+
+    @on(OptionList.OptionSelected)
+    def action_show(self) -> None:
+        """Show or hide the column."""
+        index = self._index
+        chosen = self._chosen
+        chosen[index] = chosen[index].removeprefix("-") if chosen[index].startswith("-") else f"-{chosen[index]}"
+        self._choose(chosen, index)
+
+    def action_shift(self, step: int) -> None:
+        """Move the column by one place."""
+        index, chosen = self._index, self._chosen
+        place = max(0, min(index + step, len(chosen) - 1))
+        chosen.insert(place, chosen.pop(index))
+        self._choose(chosen, place)
+
+    def action_reset(self) -> None:
+        """Show all columns in their order."""
+        self._choose([], 0)
+
+    @property
+    def _index(self) -> int:
+        return self.query_one(OptionList).highlighted or 0
+
+    @property
+    def _chosen(self) -> list[str]:
+        return [f"{'' if is_shown else '-'}{column.id}" for column, is_shown in self._ordered]
+
+    @property
+    def _ordered(self) -> list[tuple[Column[Any, Any], bool]]:
+        chosen = dashboard_of(self.app).preferences.get(COLUMNS)
+        return chosen_columns(self._columns, chosen)
+
+    def _choose(self, chosen: list[str], index: int) -> None:
+        preferences = dashboard_of(self.app).preferences
+        # Columns for other servers keep their places.
+        named = {id.removeprefix("-") for id in chosen}
+        others = [id for id in preferences.get(COLUMNS) if chosen and id.removeprefix("-") not in named]
+        preferences.set(COLUMNS, [*chosen, *others])
+        self._list(index)
+        self._changed()
+
+    def _list(self, highlighted: int) -> None:
+        options = self.query_one(OptionList)
+        options.set_options([f"{'[x]' if is_shown else '[ ]'} {column.title}" for column, is_shown in self._ordered])
+        options.highlighted = highlighted
+
+
+class SavedFiltersScreen(Dialog[None]):
+    """Calls ``use`` with the saved filter that is chosen, of those for screens of a ``kind``."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
+
+    def __init__(self, kind: str, use: Callable[[str], None]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._use = use
+
+    def compose(self) -> ComposeResult:
+        """A list."""
+        yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        """List the filters."""
+        options = self.query_one(OptionList)
+        options.border_title = "Saved filters"
+        options.border_subtitle = "enter applies · x deletes"
+        self._list()
+        options.focus()
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        text = self._filters[list(self._filters)[event.option_index]]
+        self.dismiss()
+        self.app.call_later(self._use, text)
+
+    def action_forget(self) -> None:
+        """Delete the filter, and close when none is left."""
+        index = self.query_one(OptionList).highlighted
+        if index is not None:
+            _keep_filter(dashboard_of(self.app).preferences, self._kind, list(self._filters)[index], None)
+            self._list()
+
+    @property
+    def _filters(self) -> dict[str, str]:
+        return dashboard_of(self.app).preferences.get(FILTERS).get(self._kind, {})
+
+    def _list(self) -> None:
+        filters = self._filters
+        width = max((len(printable(name, 30)) for name in filters), default=0)
+        lines = (f"{printable(name, 30):<{width}}  {printable(text, 200)}" for name, text in filters.items())
+        options = self.query_one(OptionList)
+        options.set_options([Option(Content(line)) for line in lines])
+        options.highlighted = 0
+        if not filters:
+            self.dismiss()
+
+
+def _keep_filter(preferences: Preferences, kind: str, name: str, text: str | None) -> None:
+    """Keep a filter under a name; None deletes it."""
+
+    def changed(known: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        others = {other: each for other, each in known.get(kind, {}).items() if other != name}
+        return {**known, kind: others if text is None else {**others, name: text}}
+
+    preferences.edit(FILTERS, changed)
+
+
+_NAME_MAX = 60
+
+
+def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormScreen[str]:
+    """Return the form that asks for the name of a filter and saves it."""
+
+    def build(got: Answers) -> str:
+        name = str(got["name"]).strip()
+        if not 0 < len(name) <= _NAME_MAX:
+            raise ValueError(f"give a name of at most {_NAME_MAX} characters")
+        if len(text) > TEXT_MAX:
+            raise ValueError(f"the filter is longer than {TEXT_MAX:,} characters")
+        return name
+
+    def keep(name: str) -> None:
+        _keep_filter(preferences, kind, name, text)
+        screen.dismiss()
+
+    field = Field("name", "name", printable(text, _NAME_MAX), hint="a name")
+    note = "a filter of the same name is replaced"
+    screen = FormScreen(Form("Save the filter", (field,), build), keep, yes="Save", note=note)
+    return screen
+
+
 class PageScreen(Dialog[None]):
     """Shows the page of a topic; links to other pages work."""
 
@@ -161,7 +323,7 @@ class PageScreen(Dialog[None]):
     async def _follow(self, event: Markdown.LinkClicked) -> None:
         topic = event.href.removesuffix(".md")
         if topic not in topics():
-            dashboard_of(self.app).copy_text(event.href, "the link")
+            copy_text(self.app, event.href, "the link")
             return
         view = self.query_one(ScrolledText)
         view.border_title = f"Help: {topic}"

@@ -1,6 +1,7 @@
 """The overview: all queues, what is wrong now, and the trend of each."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from operator import is_
@@ -9,17 +10,31 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
-from rsmq_tui.monitor.text import compact, duration, passes, printable, rate
-from rsmq_tui.tui.columns import SPARK_MS, QueueContext, columns_of, sort_queues, spark_pieces
-from rsmq_tui.tui.keys import Usable, Where, bindings_of
+from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
+from rsmq_tui.monitor.tracking.series import TREND_MS
+from rsmq_tui.tui.columns import (
+    SPARK_MS,
+    QueueContext,
+    chosen_columns,
+    columns_of,
+    is_sortable,
+    sort_queues,
+    spark_pieces,
+    trouble,
+)
+from rsmq_tui.tui.groups import Grouping, QueueGroup, judged
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.place.events import LastEvents
 from rsmq_tui.tui.place.known import known_pieces, known_verdict
+from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
+from rsmq_tui.tui.queue.charts import CHART_STEP_MS
+from rsmq_tui.tui.queue.pane import QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
@@ -27,7 +42,7 @@ from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.controls import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
-from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -56,6 +71,14 @@ def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueStat
 
 def _holds(queue: QueueState, part: str) -> bool:
     return part in queue.name.lower() or part in queue.place.lower() or queue.verdict.startswith(part)
+
+
+def _group_words(row: QueueState) -> str:
+    """Say what is in a group: 12 queues: 1 stalled, 11 ok."""
+    members = row.members if isinstance(row, QueueGroup) else (row,)
+    numbers = Counter(queue.verdict for queue in members)
+    verdicts = ", ".join(f"{numbers[verdict]} {verdict.value}" for verdict in Verdict if numbers[verdict])
+    return f"{plural(len(members), 'queue')}: {verdicts}"
 
 
 class NowPanel(Painted):
@@ -115,7 +138,6 @@ class NowPanel(Painted):
 REST_S = 3.0
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
-_CHART_STEP_MS = 5_000
 
 
 class OverviewScreen(DashboardScreen):
@@ -132,13 +154,22 @@ class OverviewScreen(DashboardScreen):
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
         self._why = TextLine(id="why")
+        self._pane = QueuePane(self._why)
         self._last_events = LastEvents()
         self._hints = KeyHints("table", "overview", "app")
         self._filter = WordFilter(
-            "words in a queue's name or verdict; !word excludes", apply=self._rearrange, target=lambda: self.table
+            "overview",
+            "words in a queue's name or verdict; !word excludes",
+            apply=self._rearrange,
+            target=lambda: self.table,
         )
         self._sort: str | None = None
         self._reverse = False
+        self._grouping = Grouping()
+        self._unfolded: set[str] = set()
+        self._is_on_group = False
+        self._members: frozenset[str] = frozenset()
+        self._favourites: frozenset[str] = frozenset()
         self._moved_s = -REST_S
         self._seen: Sequence[QueueState] = ()
         self._last: Snapshot | None = None
@@ -146,20 +177,23 @@ class OverviewScreen(DashboardScreen):
         self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
-        """Status, sums and chart, table, hints."""
+        """Status, sums and chart, table and the queue under the cursor, last events, hints."""
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
             yield NowPanel().data_bind(OverviewScreen.snapshot)
         yield self.sparks
         yield self._filter
-        yield self.table
-        yield self._why
+        with Vertical(id="body"):
+            yield self.table
+            yield self._pane
         yield self._last_events
         yield self._hints
 
     def on_mount(self) -> None:
         """Focus the table."""
+        sort, self._reverse = self._preferences.get(SORT), self._preferences.get(REVERSE)
+        self._sort = sort if is_sortable(sort) else None
         self._take_sites()
         self.table.focus()
         self.set_interval(_COUNT_S, self._count_on)
@@ -181,8 +215,12 @@ class OverviewScreen(DashboardScreen):
             self._known(),
         )
         self._last = snapshot
+        self._favourites = self._favourites_of(snapshot)
         self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
         rows = self._arranged(snapshot)
+        context = replace(
+            context, favourites=self._favourites, unfolded=frozenset(self._unfolded), members=self._members
+        )
         keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
         self._sample_shown()
@@ -190,16 +228,20 @@ class OverviewScreen(DashboardScreen):
 
     def _sample_shown(self) -> None:
         """Let the sources sample the queues in sight first."""
-        in_sight = self.table.rows_in_sight
+        in_sight = [row for row in self.table.rows_in_sight if not isinstance(row, QueueGroup)]
         for site in self.dashboard.sites:
             if isinstance(site.source, SamplesFirst):
                 site.source.sample_first([queue.name for queue in in_sight if queue.place == site.place])
 
-    def _take_sites(self) -> None:
+    def _take_sites(self) -> Sequence[Column[QueueState, QueueContext]]:
+        """Choose the columns for the servers, and return all that there are for them."""
         self._sites, self._clock_times = self.dashboard.sites, self.dashboard.clock_times
         kinds = [site.kind for site in self._sites]
         several_servers = not are_of_one_server(self._sites)
-        self.table.columns = columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
+        columns = columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
+        chosen = self._preferences.get(COLUMNS)
+        self.table.columns = tuple(column for column, is_shown in chosen_columns(columns, chosen) if is_shown)
+        return columns
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the age of the numbers of servers that do not answer, by place, if there are several servers."""
@@ -232,7 +274,10 @@ class OverviewScreen(DashboardScreen):
         self._moved_s = -REST_S
 
     def _open(self, queue: QueueState) -> None:
-        self.dashboard.navigation.open_queue(queue.name, queue.place)
+        if isinstance(queue, QueueGroup):
+            self.action_unfold(-1 if queue.key in self._unfolded else 1)
+        else:
+            self.dashboard.navigation.open_queue(queue.name, queue.place)
 
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
@@ -271,6 +316,86 @@ class OverviewScreen(DashboardScreen):
         self._reverse = not self._reverse
         self._rearrange()
 
+    def action_unfold(self, step: int) -> None:
+        """Unfold the group under the cursor (``step`` 1), or fold it, or that of the queue under the cursor (-1)."""
+        fold = step < 0
+        row = self.table.cursor_row
+        index = self.table.cursor_index
+        if fold and row is not None and row.key in self._members:
+            index = next(above for above in range(index, -1, -1) if self.table.rows[above].key not in self._members)
+            row = self.table.rows[index]
+        if not isinstance(row, QueueGroup) or (row.key in self._unfolded) != fold:
+            return
+        self._unfolded ^= {row.key}
+        self.table.place_cursor(index)
+        self._rearrange()
+
+    def action_group(self) -> None:
+        """Group the queues by the prefixes of their names, or show them all."""
+        self._preferences.edit(GROUPED, lambda grouped: not grouped)
+        self._rearrange()
+
+    def action_separators(self) -> None:
+        """Ask for the characters with which a prefix ends, and group the queues."""
+        from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen  # noqa: PLC0415 - not before the first paint
+
+        def build(got: Answers) -> str:
+            separators = str(got["separators"]).strip()
+            if not SEPARATORS.fits(separators):
+                raise ValueError("give 1 to 20 characters, such as : - _ . /")
+            return separators
+
+        def keep(separators: str) -> None:
+            self._preferences.set(SEPARATORS, separators)
+            self._preferences.set(GROUPED, True)
+            screen.dismiss()
+            self._rearrange()
+
+        field = Field("separators", "prefixes end with", self._preferences.get(SEPARATORS), hint=":-_./")
+        note = "the last of these characters in a name ends its prefix"
+        screen = FormScreen(Form("Groups of queues", (field,), build), keep, yes="Group", note=note)
+        self.app.push_screen(screen)
+
+    def action_favourite(self) -> None:
+        """Let the queue under the cursor stand on top, or no longer."""
+        name, snapshot = self._queue_for("favourite"), self.snapshot
+        row = self.table.cursor_row
+        if name is None or snapshot is None or row is None:
+            return
+        part = snapshot.part(row.place)
+        entry = [part.server, part.ns, name]
+        is_favourite = row.key in self._favourites
+
+        def changed(known: list[list[str]]) -> list[list[str]]:
+            others = [each for each in known if each != entry]
+            return others if is_favourite else [*others, entry]
+
+        self._preferences.edit(FAVOURITES, changed)
+        if (entry in self._preferences.get(FAVOURITES)) == is_favourite:
+            self.notify("there are too many favourites, or the name is too long", severity="warning", markup=False)
+        self._rearrange()
+
+    def action_columns(self) -> None:
+        """Choose the columns and their order."""
+        self.dashboard.navigation.open("columns", self._take_sites(), self._columns_changed)
+
+    def _columns_changed(self) -> None:
+        self._take_sites()
+        self.table.repaint()
+
+    def _favourites_of(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the keys of the favourites on these servers."""
+        places = {(part.server, part.ns): part.place for part in snapshot.parts or (snapshot,)}
+        return frozenset(
+            f"{place}\0{name}" if place else name
+            for server, ns, name in self._preferences.get(FAVOURITES)
+            if (place := places.get((server, ns))) is not None
+        )
+
+    @property
+    def _preferences(self) -> Preferences:
+        return self.dashboard.preferences
+
     def action_change(self, name: str) -> None:
         """Start a change of the queue under the cursor, or the creation of a queue."""
         queue, place = self._queue_for(name), self.chosen_place
@@ -283,12 +408,20 @@ class OverviewScreen(DashboardScreen):
         if place is not None:
             self.dashboard.navigation.open("audit", None, place)
 
+    def action_search(self) -> None:
+        """Search all queues."""
+        self.dashboard.navigation.open("search")
+
     def action_events(self) -> None:
         """Show the log of events."""
         if self.dashboard.events is None and self.dashboard.replay is None:
             self.notify("no events are recorded here", severity="warning", markup=False)
         else:
             self.dashboard.navigation.open("events")
+
+    def action_journal(self) -> None:
+        """Show the journal."""
+        self.dashboard.navigation.open("journal")
 
     def action_known(self) -> None:
         """Note that the trouble of the queue under the cursor is known."""
@@ -315,6 +448,12 @@ class OverviewScreen(DashboardScreen):
         row, known = self.table.cursor_row, super().usable
         return known if row is None else replace(known, kinds=frozenset({row.kind}))
 
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line; a group is not changed."""
+        if self._is_on_group and key.changes and key.action != "undo":
+            return ""
+        return super().hint_of(key)
+
     def _place_for_key(self) -> str | None:
         if self.chosen_place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
@@ -326,6 +465,10 @@ class OverviewScreen(DashboardScreen):
         if self.table.cursor_row is None:
             self.notify("no queue is selected", severity="warning", markup=False)
             return None
+        if isinstance(self.table.cursor_row, QueueGroup):
+            queues = plural(len(self.table.cursor_row.members), "queue")
+            self.notify(f"this is a group of {queues}: enter unfolds it", severity="warning", markup=False)
+            return None
         # While a dialog is open, polls may reorder the rows; its queue must stay under the cursor.
         self.table.place_cursor(self.table.cursor_index)
         return self.table.cursor_row.name
@@ -333,17 +476,25 @@ class OverviewScreen(DashboardScreen):
     def _tell_why(self) -> None:
         """Show why the queue under the cursor has its verdict, and what is unusual about it."""
         self._hints.follow(self.usable)
-        queue, snapshot = self.table.cursor_row, self.snapshot
-        if queue is None or snapshot is None:
+        row, snapshot = self.table.cursor_row, self.snapshot
+        if snapshot is None:
+            return
+        part = snapshot if row is None else snapshot.part(row.place)
+        self._pane.follow(None if isinstance(row, QueueGroup) else row, part)
+        if self._is_on_group != isinstance(row, QueueGroup):
+            self._is_on_group = not self._is_on_group
+            self._hints.repaint()
+        if row is None:
             self._why.show([])
             return
-        part = snapshot.part(queue.place)
+        queue = judged(row)
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
         where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
         known = self.table.context.known.get(queue.key)
         words_of_verdict = verdict_words(queue.verdict) if known is None else known_verdict(queue)
-        pieces: list[Piece] = [
+        pieces: list[Piece] = [] if row is queue else [(f" {_group_words(row)}; the worst is", "muted")]
+        pieces += [
             (f" {words_of_verdict} ", "muted" if is_stale or known else f"verdict-{queue.verdict}"),
             (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
@@ -354,7 +505,7 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)
-        self._why.show(pieces, self._free_lines)
+        self._why.show(pieces, self._free_lines if self._pane.position == "closed" else 1)
 
     @property
     def _free_lines(self) -> int:
@@ -362,6 +513,8 @@ class OverviewScreen(DashboardScreen):
         return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
 
     def _rearrange(self) -> None:
+        self._preferences.set(SORT, self._sort or "")
+        self._preferences.set(REVERSE, self._reverse)
         self.rest()
         self._arranged_for = None
         if self.snapshot is not None:
@@ -371,27 +524,50 @@ class OverviewScreen(DashboardScreen):
         """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         known = frozenset(self._known())
-        wanted = (self._filter.value, self._sort, self._reverse, resting, known)
+        separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
+        unfolded = frozenset(self._unfolded)
+        chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
+        wanted = (*chosen, resting, known)
         if wanted == self._arranged_for and _are_same(snapshot.queues, self._seen):
             return self.table.rows
         self._arranged_for, self._seen = wanted, snapshot.queues
-        rows = matching_queues(snapshot.queues, self._filter.value)
+        found = matching_queues(snapshot.queues, self._filter.value)
+        first = [queue for queue in found if queue.key in self._favourites] if self._favourites else []
+        others = [queue for queue in found if queue.key not in self._favourites] if first else found
+        if separators:
+            others = self._grouping.rows(others, separators, known, partial(trouble, known=known))
+        sort_queues(first, self._sort, self._reverse, known)
+        downwards = sort_queues(others, self._sort, self._reverse, known)
+        self._members = frozenset()
+        rows = [*first, *(self._with_members(others, known) if separators else others)]
         if resting:
-            downwards = sort_queues(rows, self._sort, self._reverse, known)
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
         else:
             places = {name: place for place, name in enumerate(self.table.keys)}
             rows.sort(key=lambda queue: places.get(queue.key, len(places)))
         return rows
 
+    def _with_members(self, others: Iterable[QueueState], known: Set[str]) -> list[QueueState]:
+        """Put the queues of each unfolded group, in order, below its row."""
+        rows: list[QueueState] = []
+        members: set[str] = set()
+        for row in others:
+            rows.append(row)
+            if isinstance(row, QueueGroup) and row.key in self._unfolded:
+                own = list(row.members)
+                sort_queues(own, self._sort, self._reverse, known)
+                rows += own
+                members.update(queue.key for queue in own)
+        self._members = frozenset(members)
+        return rows
+
     def _show_chart(self, snapshot: Snapshot) -> None:
-        # One dot of the chart stands for several seconds: drawing it at each poll would only cost time.
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         early = len(snapshot.trend.totals) < 10
-        if (at_ms // _CHART_STEP_MS, window_ms) == self._chart_at and not early:
+        if (at_ms // CHART_STEP_MS, window_ms) == self._chart_at and not early:
             return
-        self._chart_at = at_ms // _CHART_STEP_MS, window_ms
-        points = snapshot.trend.totals
+        self._chart_at = at_ms // CHART_STEP_MS, window_ms
+        points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
         self.chart.show_last(rates, at_ms, window_ms)

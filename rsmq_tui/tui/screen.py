@@ -1,7 +1,9 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Input
@@ -10,9 +12,12 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
+from rsmq_tui.tui.preferences import FILTERS
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.controls import FilterInput
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.pane import Pane
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -53,7 +58,26 @@ class DashboardScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Show what arrived while another screen was active."""
+        self._place_pane()
         self.refresh_words()
+
+    def on_screen_suspend(self) -> None:
+        """Stop reading for the pane: another screen is active."""
+        if (pane := self.query_one_optional(Pane)) is not None:
+            pane.leave()
+
+    def on_resize(self) -> None:
+        """Show the pane where there is room for it."""
+        self._place_pane()
+
+    def turn_pane(self) -> None:
+        """Show what the cursor is on beside the table, below it, or not at all."""
+        pane = self.query_one_optional(Pane)
+        if pane is None:
+            self.notify("this screen has no pane", severity="warning", markup=False)
+        else:
+            pane.turn()
+            self.refresh_words()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable unavailable keys; in the filter, let a slash be typed."""
@@ -85,6 +109,38 @@ class DashboardScreen(Screen[None]):
             self.notify(NO_SERVER, severity="warning", markup=False)
         else:
             self.dashboard.changes.undo(*scope)
+
+    def action_filter(self) -> None:
+        """Open the filter, on a screen that has one."""
+
+    def action_saved_filters(self) -> None:
+        """Choose a saved filter."""
+        if not self.saved_filters:
+            self.notify("no filter is saved: ctrl+s in the filter line saves one", severity="warning", markup=False)
+        elif (entry := self.query_one_optional(FilterInput)) is not None:
+            self.dashboard.navigation.open("filters", entry.kind, self.apply_filter)
+
+    @property
+    def saved_filters(self) -> Mapping[str, str]:
+        """The saved filters of screens of this kind, by name."""
+        entry = self.query_one_optional(FilterInput)
+        return {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
+
+    def apply_filter(self, text: str) -> None:
+        """Filter by a text, as if it was typed and entered."""
+        self.action_filter()
+        self.query_one(FilterInput).apply(text)
+
+    @on(FilterInput.SavedAsked)
+    def _choose_saved(self) -> None:
+        self.action_saved_filters()
+
+    @on(FilterInput.SaveAsked)
+    def _save_filter(self, event: FilterInput.SaveAsked) -> None:
+        if event.text.strip():
+            self.dashboard.navigation.open("filter name", self.dashboard.preferences, event.kind, event.text)
+        else:
+            self.notify("type a filter first", severity="warning", markup=False)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a new snapshot."""
@@ -164,6 +220,11 @@ class DashboardScreen(Screen[None]):
             scope = self.undo_scope
             if scope is not None:
                 self.dashboard.changes.follow_undo(*scope)
+
+    def _place_pane(self) -> None:
+        pane = self.query_one_optional(Pane)
+        if pane is not None and pane.place():
+            self.refresh_words()
 
     def tell_change(self, told: ChangeTold | None) -> None:
         """Show the progress or outcome of a change; None removes it."""

@@ -90,10 +90,13 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
     return Themes(themes, tuple(problems))
 
 
-def first_theme(app: App[Any], wanted: str | None, ours: Iterable[str]) -> str:
-    """Return the requested theme, or the default one for the terminal's colours; show a toast if it does not exist."""
+def first_theme(app: App[Any], wanted: str | None, kept: str, ours: Iterable[str]) -> str:
+    """Return the requested theme, or the one for the terminal's colours; show a toast if it does not exist.
+
+    On a terminal with enough colours that is the ``kept`` one, the user's last choice, or the default.
+    """
     plain = app.console.color_system in (None, "standard") and not app.is_headless
-    wanted = wanted or ("rsmq-ansi" if plain else DEFAULT_THEME)
+    wanted = wanted or ("rsmq-ansi" if plain else kept if kept in app.available_themes else DEFAULT_THEME)
     if wanted in app.available_themes:
         return wanted
     app.notify(f"unknown theme {wanted}. Available: {', '.join(ours)}.", severity="warning", markup=False)

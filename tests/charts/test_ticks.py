@@ -1,5 +1,7 @@
 import math
+from datetime import UTC, datetime
 from itertools import product
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -93,3 +95,14 @@ def test_labels_fit_the_axis() -> None:
 
 def test_impossible_times_have_no_label() -> None:
     assert {label for _, label in time_ticks(10**25, 10**25 + 100 * DAY, 100)} == {""}
+
+
+def test_ticks_are_round_and_true_on_the_clocks_of_a_zone() -> None:
+    kolkata, berlin = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
+    hours = time_ticks(MIDNIGHT, MIDNIGHT + 5 * HOUR, 120, kolkata)
+    assert {label[3:] for _, label in hours} == {"00"}
+    # The night of 2031-10-26, when the clocks of Berlin go from 03:00 back to 02:00.
+    change = round(datetime(2031, 10, 26, 1, tzinfo=UTC).timestamp() * 1000)
+    ticks = time_ticks(change - 3 * HOUR, change + 3 * HOUR, 60, berlin)
+    assert all(label == f"{datetime.fromtimestamp(at / 1000, berlin):%H:%M}" for at, label in ticks)
+    assert len(ticks) >= 3

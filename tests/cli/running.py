@@ -1,10 +1,12 @@
-"""Running the commands as a person does: as a process, and nothing of ours in its environment."""
+"""Running the commands, with nothing of ours in the environment: as processes, as a person does, or in this process."""
 
+import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import IO, TypeAlias
 from unittest.mock import patch
@@ -12,6 +14,8 @@ from unittest.mock import patch
 import click
 
 from rsmq_tui.cli import commands, parsing
+from rsmq_tui.cli.main import main
+from rsmq_tui.listserver import ListServer
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 100
@@ -37,6 +41,14 @@ def run(
         timeout=SECONDS_MAX,
         check=False,
     )
+
+
+def call(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, without the third of a second of processor time that a process takes to start."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with patch.dict(os.environ, environment(**(env or {})), clear=True), redirect_stdout(out), redirect_stderr(err):
+        status = status_of(main, arguments)
+    return subprocess.CompletedProcess(arguments, status, *(each.buffer.getvalue().decode() for each in (out, err)))
 
 
 @contextmanager
@@ -79,6 +91,20 @@ def check_closed_pipe(beginning: str, *arguments: str) -> None:
         process.stdout.close()
         assert line_of(process.stderr) == ""
         assert process.wait(SECONDS_MAX) == 141
+
+
+def check_ctrl_c(server: ListServer, *arguments: str, env: Mapping[str, str]) -> str:
+    """Press Ctrl+C while a command waits for a server that says nothing: it ends at once; returns what it printed."""
+    with (
+        server.fault("stall") as fault,
+        started(*PROGRAM, "-r", server.url, *arguments, env=environment(**env)) as process,
+    ):
+        while not fault.happened:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, err) == (130, "")
+    return out
 
 
 class _StopError(Exception):

@@ -1,7 +1,8 @@
 """README and the pages: their commands are run as they are written, their code too, and nothing that they name is gone.
 
-A command runs in a shell of its own, in a folder with a history and an analysis, on a server with queues of both kinds,
-which is also what the profiles name. Only what installs something and what starts Spark is not run.
+A command runs in a folder with a history and an analysis, on a server with queues of both kinds, which is also what the
+profiles name: in a shell if it needs one, as a process if it goes on, and else in this process. Only what installs
+something and what starts Spark is not run.
 """
 
 import json
@@ -13,21 +14,25 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import chdir
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from redis import Redis
 
 from rsmq_tui import __version__
+from rsmq_tui.cli.main import main
+from rsmq_tui.cli.rsmqctl.main import main as rsmqctl_main
 from rsmq_tui.docs import page, topics
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started
+from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
 from tests.hostile.terminal import Terminal
@@ -37,7 +42,7 @@ _FOLDER = _ROOT / "rsmq_tui" / "docs"
 _FILES = (_ROOT / "README.md", *sorted(_FOLDER.glob("*.md")))
 # pip and its like install from the network or a checkout; the rules of users are tried where read-only is tested.
 _NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
-_OURS = ("rsmq-tui", "rsmqctl")
+_OURS = {"rsmq-tui": main, "rsmqctl": rsmqctl_main}
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
 # A channel may need what is not there.
 _STATUSES = {"check": {1, 2}, "audit": {1, 3}, "watch": {1}, "who": {3}, "slo": {1}}
@@ -71,16 +76,16 @@ each = pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
 class Shell:
     """A folder in which commands are typed, with the programs on its PATH."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self._url = folder, url
+    def __init__(self, folder: Path, url: str, captured: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._url, self._captured = folder, url, captured
         self._home = folder / "home"
         self._programs = folder / "bin"
         for path in (self._home / ".config" / "rsmq-tui", self._programs):
             path.mkdir(parents=True)
-        for name, module in (("rsmq-tui", "rsmq_tui.cli.main"), ("rsmqctl", "rsmq_tui.cli.rsmqctl.main")):
+        for name, called in _OURS.items():
             program = self._programs / name
             program.write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" -c "from {module} import main; exit(main())" "$@"\n'
+                f'#!/bin/sh\nexec "{sys.executable}" -c "from {called.__module__} import main; exit(main())" "$@"\n'
             )
             program.chmod(0o755)
         self._said = ""
@@ -92,10 +97,11 @@ class Shell:
         (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles + _OBJECTIVES)
         command = command.replace("redis://host:6379/0", self._url)
         words = shlex.split(command, comments=True)
+        wants_shell = "=" in words[0] or words[0] not in _OURS or bool({">", "|"} & set(words))
         if "=" in words[0]:
             words = words[1:]
         if words[0] == "rsmqctl" and "ID" in words:
-            command = command.replace(" ID", " " + json.loads(self._said)["id"])
+            words[words.index("ID")] = json.loads(self._said)["id"]
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
             if not called or called[0] in ("demo", "history", "replay"):
@@ -112,11 +118,21 @@ class Shell:
             ):
                 self._begin(command)
                 return
-        with started("bash", "-c", command, cwd=self.folder, env=self._environment) as process:
-            self._said, err = process.communicate(timeout=SECONDS_MAX)
+        if wants_shell:
+            with started("bash", "-c", command, cwd=self.folder, env=self._environment) as process:
+                self._said, err = process.communicate(timeout=SECONDS_MAX)
+            status = process.returncode
+        else:
+            status, self._said, err = self._call(words)
         expected = {0} | _STATUSES.get(next((word for word in words if word in _STATUSES), ""), set())
-        assert process.returncode in expected, (command, self._said, err)
+        assert status in expected, (command, self._said, err)
         assert "Usage:" not in err, (command, err)
+
+    def _call(self, words: list[str]) -> tuple[int, str, str]:
+        """Run a command of ours in this process; returns its exit status, and what it printed."""
+        with patch.dict(os.environ, self._environment, clear=True), chdir(self.folder):
+            status = status_of(_OURS[words[0]], words[1:])
+        return status, *self._captured.readouterr()
 
     def _watch(self, words: list[str]) -> None:
         """Open the dashboard, and leave it."""
@@ -162,7 +178,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, client: Redis, redis_url: str) -> Shell:
+def shell(tmp_path: Path, client: Redis, redis_url: str, capsys: pytest.CaptureFixture[str]) -> Shell:
     """A folder and queues in which every command of the documents has something to do."""
     rsmq = Rsmq(client)
     for name in ("orders", "orders-dlq", "parked"):
@@ -184,7 +200,7 @@ def shell(tmp_path: Path, client: Redis, redis_url: str) -> Shell:
         tape.poll(_RECORDED_MS + minute * 60_000, said("ok", depth=minute))
     tape.seal()
     scripted(tmp_path / "analysis", str(tmp_path / "history"))
-    return Shell(tmp_path, redis_url)
+    return Shell(tmp_path, redis_url, capsys)
 
 
 @pytest.mark.slow

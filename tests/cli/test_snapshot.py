@@ -8,7 +8,7 @@ import redis
 
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import check_closed_pipe, run
+from tests.cli.running import call, check_closed_pipe
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ KEYS = [
 
 
 def _snapshot(*arguments: str, env: dict[str, str] | None = None) -> dict[str, Any]:
-    done = run(*arguments, "snapshot", env=env)
+    done = call(*arguments, "snapshot", env=env)
     assert (done.returncode, done.stderr) == (0, "")
     # Nothing in it could be obeyed by a terminal.
     assert done.stdout.isascii()
@@ -156,7 +156,7 @@ def test_options_may_stand_before_or_behind_the_command(redis_url: str, client: 
         ("snapshot", "-r", redis_url, "--ns", "jobs"),
         ("--redis-url", redis_url, "snapshot", "--ns", "jobs"),
     ):
-        done = run(*arguments, env={"REDIS_URL": "redis://127.0.0.1:1", "RSMQ_NS": "mail"})
+        done = call(*arguments, env={"REDIS_URL": "redis://127.0.0.1:1", "RSMQ_NS": "mail"})
         assert [queue["name"] for queue in json.loads(done.stdout)["queues"]] == ["of-jobs"]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import redis
 
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import run
+from tests.cli.running import call
 from tests.cli.test_snapshot import KEYS, TOP
 
 
 def _snapshot(*arguments: str, stderr: str = "") -> dict[str, Any]:
-    done = run("snapshot", *arguments)
+    done = call("snapshot", *arguments)
     assert (done.returncode, done.stderr) == (0, stderr)
     assert done.stdout.isascii()
     value: dict[str, Any] = json.loads(done.stdout)
@@ -52,27 +52,27 @@ def test_who_may_read_nothing_but_lists_reads_lists(redis_url: str, client: redi
     client.lpush("queue:a", "x")
     client.acl_setuser("lists", enabled=True, passwords=["+x"], keys=["queue:*"], commands=["+@all"], reset_keys=True)
     url = redis_url.replace("redis://", "redis://lists:x@")
-    done = run("snapshot", "-r", url, "--lists", "queue:*")
+    done = call("snapshot", "-r", url, "--lists", "queue:*")
     assert done.returncode == 0
     assert [queue["name"] for queue in json.loads(done.stdout)["queues"]] == ["queue:a"]
     assert done.stderr.startswith("rsmq-tui: cannot read ")
-    assert run("snapshot", "-r", url).returncode == 2
+    assert call("snapshot", "-r", url).returncode == 2
 
 
 def test_who_may_not_look_for_lists_is_told(redis_url: str, client: redis.Redis) -> None:
     client.acl_setuser("blind", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan"])
-    done = run("snapshot", "-r", redis_url.replace("redis://", "redis://blind:x@"), "--lists", "queue:*")
+    done = call("snapshot", "-r", redis_url.replace("redis://", "redis://blind:x@"), "--lists", "queue:*")
     assert done.returncode == 0
     assert done.stderr.startswith("rsmq-tui: the server refused the search for lists (")
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:
-    done = run("snapshot", "-r", "redis://127.0.0.1:1", "--lists", "queue:*")
+    done = call("snapshot", "-r", "redis://127.0.0.1:1", "--lists", "queue:*")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 def test_an_empty_pattern_is_refused(redis_url: str) -> None:
-    done = run("snapshot", "-r", redis_url, "--lists", "")
+    done = call("snapshot", "-r", redis_url, "--lists", "")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "rsmq-tui: --lists takes a key, or a pattern of keys such as 'queue:*'\n"
 

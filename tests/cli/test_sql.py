@@ -2,12 +2,14 @@
 
 import importlib.util
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from rsmq_tui.cli.commands import recorded
+from rsmq_tui.history.analysis.sql import Database
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, ORDERS, bucket, scripted
 
@@ -91,3 +93,50 @@ def test_a_package_that_is_missing_is_named_by_its_extra(
     done = anywhere("sql", "select 1", "--analysis", str(tmp_path))
     assert done.status == 2
     assert done.err == "rsmq-tui: sql needs the packages of the extra `sql`: pip install 'rsmq-tui[sql]'\n"
+
+
+def test_the_queries_of_the_dashboard_find_what_its_panels_show(anywhere: Command, tmp_path: Path) -> None:
+    scripted(tmp_path)
+    board = json.loads(anywhere("sql", "--print-dashboard").out)
+    variables = {one["name"]: one for one in board["templating"]["list"]}
+    queries = {panel["title"]: panel["targets"][0] for panel in board["panels"]}
+    assert len(queries) == len(board["panels"]) == 14
+    database = Database(str(tmp_path), None, tmp_path)
+
+    def asked(query: str, days: int = 1) -> list[dict[str, object]]:
+        # As Grafana does; DuckDB's extension that reads Delta tables is not there for tests.
+        values = {"${__to}": str(END_MS), "${__from}": str(END_MS - days * 24 * HOUR_MS)}
+        values |= {f"${{{name}:sqlstring}}": ", ".join(map(repr, chosen)) for name, chosen in chose.items()}
+        for name, value in values.items():
+            query = query.replace(name, value)
+        query = re.sub(r"delta_scan\('\$\{analysis\}/tables/(\w+)'\)", r"\1", query)
+        assert "$" not in query
+        columns, rows = database.query(query)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    chose: dict[str, list[object]] = {}
+    for name in ("server", "ns", "queue"):
+        assert variables[name]["definition"] == variables[name]["query"]
+        chose[name] = [row[name] for row in asked(variables[name]["query"])]
+    assert chose["queue"] == ["emails", "invoices", "orders", "webhooks"]
+    for days, buckets in ((1, 24 * 60), (4, 4 * 24)):
+        lines = asked(queries["Depth"]["rawSql"], days)
+        assert (set(lines[0]), queries["Depth"]["format"]) == ({"time", "metric", "value"}, 0)
+        assert len([row for row in lines if row["metric"] == "jobs:webhooks"]) == buckets
+    for title in ("Age of the first ready message", "Sent", "Deleted", "Forecasts", "Visibility timeouts"):
+        assert asked(queries[title]["rawSql"]), title
+    assert {row["queue"] for row in asked(queries["Unusual hours"]["rawSql"])} == {"orders"}
+    found = [asked(queries[title]["rawSql"]) for title in ("Incidents", "Poison messages", "Last run")]
+    assert found == [[{"incidents": 0}], [{"messages": 2}], [{"run": None}]]
+    assert all(
+        next(iter(asked(queries[title]["rawSql"])[0].values())) for title in ("Messages sent", "Oldest ready message")
+    )
+    # These tables are empty.
+    assert asked(queries["Causes"]["rawSql"]) == asked(queries["Runs"]["rawSql"]) == []
+    chose["queue"] = ["orders"]
+    assert {row["metric"] for row in asked(queries["Depth"]["rawSql"])} == {"rsmq:orders"}
+
+
+def test_no_query_is_a_usage_error(anywhere: Command) -> None:
+    done = anywhere("sql")
+    assert (done.status, "no query given" in done.err) == (2, True)

@@ -4,13 +4,13 @@ import pytest
 
 from rsmq_tui.cli.main import main
 from rsmq_tui.embedded import EmbeddedServer
-from tests.cli.running import run
+from tests.cli.running import call
 
 SECRET = "hunter2"
 
 
 def _refusal(*arguments: str, env: dict[str, str] | None = None) -> str:
-    done = run(*arguments, env=env)
+    done = call(*arguments, env=env)
     return _sentence(done.returncode, done.stdout, done.stderr)
 
 
@@ -72,6 +72,6 @@ def test_a_password_that_is_wanted_wrong_or_right() -> None:
         address = server.url.removeprefix("redis://")
         assert "the server requires a password" in _refusal("-r", server.url, "snapshot")
         assert "the server refused the user name or password" in _refusal("-r", f"redis://:wrong@{address}", "snapshot")
-        done = run("-r", f"redis://:{SECRET}@{address}", "snapshot")
+        done = call("-r", f"redis://:{SECRET}@{address}", "snapshot")
         assert (done.returncode, done.stderr) == (0, "")
         assert SECRET not in done.stdout

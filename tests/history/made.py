@@ -7,16 +7,18 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.rows import SampleRows
-from rsmq_tui.history.schema import SAMPLES
+from rsmq_tui.history.reading import History
+from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Verdict
-from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol import Failure, RawMessage
 
 DAY_MS = 86_400_000
 # Noon of a day.
 NOON_MS = 20_000 * DAY_MS + DAY_MS // 2
 PLACE = Place("prod", "redis://db1:6379/0", "rsmq")
+_SEEN = ("at_ms", "recorder", "inventory_ms", "queue", "id", "due_ms", "size")
 
 
 def state(name: str = "orders", **fields: Any) -> QueueState:
@@ -58,6 +60,33 @@ class Hand:
         states = tuple(state(f"q{number}", depth=number) for number in range(queues))
         self.writer.append(SAMPLES, self.rows.polled(states, at_ms, None), at_ms)
         self.writer.sync()
+
+
+def sealed_one_by_one(out: Path, polls: int = 6, *, at_ms: int = NOON_MS) -> None:
+    """Write polls as one recorder, and an inventory of three messages at each, all as files of their own."""
+    hand = Hand(out, out.parent / "state")
+    for number in range(polls):
+        hand.poll(at_ms + number * 5_000)
+        told = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
+        messages = [RawMessage(b"m%d" % (number + k), b"%d" % at_ms, None, None, 7, None) for k in range(3)]
+        recorder = hand.writer.recorder
+        for rows in (
+            message_rows(recorder, PLACE, "q0", messages, **told),
+            inventory_end(recorder, PLACE, "q0", **told),
+        ):
+            hand.writer.append(MESSAGES, rows, told["at_ms"])
+        for table, day in list(hand.writer._open):
+            hand.writer._end(table, day)
+        hand.writer._seal_waiting()
+    hand.writer.close()
+
+
+def read_by(history: History) -> tuple[list[Any], list[Any]]:
+    """The polls and the rows of inventories that a history reads."""
+    polls = [(poll.at_ms, poll.recorder, poll.rows.to_pylist()) for poll in history.polls()]
+    tables = history.again(lambda: [history.columns(file.name, _SEEN, MESSAGES) for file in history.listed(MESSAGES)])
+    rows = [row for table in tables if table is not None for row in table.to_pylist()]
+    return polls, sorted(rows, key=lambda row: (row["recorder"], row["inventory_ms"], row["id"] or "~"))
 
 
 def rows_of(out: Path, table: str = SAMPLES) -> list[dict[str, Any]]:

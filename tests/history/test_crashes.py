@@ -1,4 +1,7 @@
-"""kill -9 at every step of a recording and of a recovery: no broken file, nothing doubled, one poll lost at most."""
+"""kill -9 at every step of a recording, a recovery and a compaction.
+
+No file is broken, nothing is doubled, and one poll is lost at most.
+"""
 
 import shutil
 import subprocess
@@ -8,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui.history.reading import History
 from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms
-from tests.history.made import left_over, rows_of
+from tests.history.made import left_over, read_by, rows_of, sealed_one_by_one
 from tests.killing import forking_from
 
 pytestmark = pytest.mark.slow
@@ -75,4 +79,22 @@ def test_a_recovery_that_is_killed_is_finished_by_another(crasher: Crasher) -> N
         assert before >= OLD_POLLS
         if not killed:
             assert kill_at > 15
+            return
+
+
+def test_a_compaction_that_is_killed_leaves_every_row_once(crasher: Crasher) -> None:
+    history, made = crasher.folder / "history", crasher.folder.with_name("made")
+    sealed_one_by_one(made, 3)
+    expected = read_by(History(made))
+    for kill_at in count(1):
+        begin(crasher)
+        shutil.copytree(made, history)
+        killed = crasher.run("compact", kill_at)
+        assert read_by(History(history)) == expected
+        crasher.run("compact", 0)
+        assert read_by(History(history)) == expected
+        assert len(list(history.rglob("*.parquet"))) == 2
+        assert left_over(history) == ["compaction"]
+        if not killed:
+            assert kill_at > 20
             return

@@ -1,8 +1,11 @@
 """Moments as people write them."""
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
-from rsmq_tui.history.moments import MomentError, read_moment
+from rsmq_tui.history.moments import HOUR_MS, MomentError, end_of_day, read_end, read_moment
 
 # 2031-05-17 21:50:10.500 UTC
 NOW_MS = 1_936_821_010_500
@@ -43,3 +46,21 @@ def test_what_is_none_is_refused_in_a_sentence(text: str, why: str) -> None:
         read_moment(text, NOW_MS)
     assert "\n" not in str(told.value)
     assert str(told.value).isprintable()
+
+
+def test_a_moment_is_read_in_a_time_zone() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    now = datetime(2031, 10, 26, 12, tzinfo=UTC)
+    now_ms = round(now.timestamp() * 1000)
+
+    def read(text: str) -> str:
+        return f"{datetime.fromtimestamp(read_moment(text, now_ms, berlin) / 1000, UTC):%d %H:%M}"
+
+    # The clocks go back at 03:00 CEST; a time that they show twice is the first of the two.
+    texts = ("13:00", "14:00", "2031-10-26 02:30", "2031-10-26 03:00", "2031-10-26", "12:00 UTC", "2031-10-26 00:30Z")
+    assert [read(text) for text in texts] == [
+        *("26 12:00", "25 12:00", "26 00:30", "26 02:00", "25 22:00", "26 12:00", "26 00:30")
+    ]
+    assert read_moment("now", now_ms, berlin) == now_ms
+    assert end_of_day(now_ms, berlin) == round(datetime(2031, 10, 26, 23, tzinfo=UTC).timestamp() * 1000) - 1
+    assert read_end("02:00", read_moment("2031-10-25 23:00", now_ms, berlin), now_ms, berlin) == now_ms - 12 * HOUR_MS

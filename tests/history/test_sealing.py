@@ -1,14 +1,17 @@
 """Sealed files: every row as it was, in the order that makes them small."""
 
+import random
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.rows import SampleRows
-from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.writer import write_sealed
+from rsmq_tui.protocol import RawMessage
 from tests.history.made import NOON_MS, PLACE, state
 
 OTHER = Place("another", PLACE.server, PLACE.ns)
@@ -68,3 +71,31 @@ def test_counters_take_a_few_bits(tmp_path: Path) -> None:
     assert "DELTA_BINARY_PACKED" in counters.encodings
     # Each 32 of the 4,040 differences are at most as wide as the widest step, of about 1,000, and all the same else.
     assert counters.total_compressed_size < 4_040
+
+
+def test_inventories_that_repeat_each_other_take_little_more_than_one(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    letters = "".join(map(chr, range(33, 127)))
+
+    def message(due_ms: int) -> RawMessage:
+        return RawMessage("".join(dice.choices(letters, k=32)).encode(), b"%d" % due_ms, None, None, 100, None)
+
+    held = [message(NOON_MS + number) for number in range(1_000)]
+    batches: list[pa.RecordBatch] = []
+    for number in range(20):
+        at_ms = NOON_MS + number * 60_000
+        of = {"at_ms": at_ms, "inventory_ms": at_ms}
+        batches += [message_rows("r", PLACE, "a", held, **of), inventory_end("r", PLACE, "a", **of)]
+        # One in a hundred is received and deleted, and another is sent.
+        held = [*held[10:], *(message(at_ms + number) for number in range(10))]
+    one, many = pa.Table.from_batches(batches[:2]), pa.Table.from_batches(batches)
+    written(tmp_path / "one", one)
+    found = written(tmp_path / "many", many)
+
+    assert (tmp_path / "many").stat().st_size < 2 * (tmp_path / "one").stat().st_size
+    order = [("inventory_ms", "ascending"), ("id", "ascending")]
+    assert found.schema.equals(SCHEMAS[MESSAGES])
+    assert found.sort_by(order).equals(many.sort_by(order).combine_chunks())
+    # Those of a message are in the order in which they were read.
+    last = found.filter(pc.field("id") == held[0].id.decode()).column("at_ms").to_pylist()
+    assert last == sorted(last)

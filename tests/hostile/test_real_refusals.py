@@ -14,7 +14,17 @@ from rsmq_tui.embedded import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
 from tests.hostile.using import look_at_changes, use_groups, walk_tabs
-from tests.hostile.watching import Dashboard, dashboard, open_message, open_queue, polls, press, text_of, until
+from tests.hostile.watching import (
+    Dashboard,
+    dashboard,
+    is_fresh,
+    open_message,
+    open_queue,
+    polls,
+    press,
+    text_of,
+    until,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +101,7 @@ async def test_a_user_who_may_read_only_some_keys(orders: Redis, redis_url: str)
 async def test_permissions_that_are_withdrawn_and_given_back(orders: Redis, redis_url: str) -> None:
     allow(orders, "+@all")
     async with dashboard(as_user(redis_url, "ann")) as pilot:
-        await tour(pilot)
+        await until(pilot, "● live", " orders ")
         allow(orders, "-@all")
         await until(pilot, "✗ stale", "this user may not read the queues", "orders")
         allow(orders, "+@all")
@@ -112,7 +122,7 @@ async def test_a_server_that_asks_for_a_password(redis_url: str) -> None:
     with EmbeddedServer() as server, Redis.from_url(server.url) as admin:
         fill(admin)
         async with dashboard(server.url) as pilot:
-            await tour(pilot)
+            await until(pilot, "● live", " orders ")
             admin.config_set("requirepass", PASSWORD)
             # Connections from before stay welcome; new ones do not.
             admin.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -138,7 +148,7 @@ async def test_a_replica_and_one_that_lost_its_primary() -> None:
                 admin.replicaof("127.0.0.1", "1")
             await until(pilot, "✗ stale", "the replica has lost its primary")
             admin.replicaof("NO", "ONE")
-            await tour(pilot)
+            await until(pilot, "● live", lambda: is_fresh(pilot))
 
 
 async def test_a_server_that_is_out_of_memory() -> None:

@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_a_file_that_another_program_has_locked_is_said(last_seen: LastSeen, monkeypatch: pytest.MonkeyPatch) -> None:
     last_seen.update(1_000, [queue()])
-    monkeypatch.setattr("rsmq_tui.monitor.checks.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.files.LOCK_WAIT_S", 0.05)
     with last_seen.path.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         problem = last_seen.update(2_000, [queue()]).problem

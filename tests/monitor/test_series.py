@@ -1,11 +1,21 @@
 """The recent past: buckets of counters for each queue, aligned with one list of times, bounded."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_BUCKETS, COARSE_MS
+from rsmq_tui.monitor.tracking import series
+from rsmq_tui.monitor.tracking.series import (
+    BUCKET_MS,
+    BUCKETS,
+    COARSE_BUCKETS,
+    COARSE_MS,
+    DAY_BUCKET_MS,
+    DAY_BUCKETS,
+)
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -224,3 +234,53 @@ def test_series_stay_aligned_as_queues_come_and_go(polls: list[tuple[set[str], s
             points = list(trend.queue(name))
             assert [point.at_ms for point in points] == trend.times_ms
             assert [point.ready for point in points] == [expected[name].get(at_ms) for at_ms in trend.times_ms]
+
+
+def _after_a_day(watched: Scripted, names: Sequence[str], hours: int) -> None:
+    """Poll every 30 s; ten messages a second are sent and deleted, 900 are ready once an hour after the begin."""
+    flow = Flow(sent=20)
+    for poll in range(hours * 120):
+        flow.move(sent=300, deleted=300)
+        fields, depth, *head = flow.row()
+        watched.poll({name: [fields, 900 if poll == 120 else depth, *head] for name in names}, after_s=30)
+
+
+def test_a_day_is_kept_with_its_peaks_and_mean_rates() -> None:
+    watched = Scripted()
+    _after_a_day(watched, ["q"], 23)
+    trend = watched.sampler.trend
+    points = list(trend.day_of("q"))
+
+    assert max(point.ready or 0 for point in points) == 900
+    assert {round(point.arrivals_s or 10, 3) for point in points} == {10.0}
+    assert all(later.at_ms > earlier.at_ms for earlier, later in pairwise(points))
+    day = list(trend.day.queue("q"))[1:]
+    assert {later.at_ms - earlier.at_ms for earlier, later in pairwise(day)} == {DAY_BUCKET_MS}
+    assert max(point.ready or 0 for point in trend.day_totals) == 900
+    # Another run continues with the sums of the day.
+    again = Scripted()
+    again.sampler.trend.totals.extend(watched.sampler.moment().totals)
+    again.at_ms = watched.at_ms
+    again.poll_one(Flow().row(), after_s=30)
+    assert again.sampler.trend.day_totals[:200] == trend.day_totals[:200]
+
+    _after_a_day(watched, ["q"], 4)
+    firsts_ms = next(trend.day_of("q")).at_ms, trend.day_totals[0].at_ms
+    for first_ms in firsts_ms:
+        assert 86_400_000 - 3 * DAY_BUCKET_MS <= watched.at_ms - first_ms <= 86_400_000 + BUCKETS * 30_000
+    assert len(list(trend.day.queue("q"))) <= DAY_BUCKETS
+
+
+def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "DAY_QUEUES", 2)
+    watched, names = Scripted(), ["a", "b", "c"]
+    for seen in (["a", "b"], ["c", "b"]):
+        watched.sampler.sample_first(seen)
+    _after_a_day(watched, names, 3)
+    trend = watched.sampler.trend
+    assert {name: len(list(trend.day.queue(name))) > 6 for name in names} == {"a": False, "b": True, "c": True}
+    # A queue that is seen again has the time from then on.
+    watched.sampler.sample_first(["a"])
+    _after_a_day(watched, names, 1)
+    assert list(trend.day.queue("c")) == []
+    assert [point.ready is None for point in trend.day.queue("a")].count(False) >= 10

@@ -84,6 +84,7 @@ class Desk:
         out: Path | None = None,
         steps: Callable[[str], None] | None = None,
         full: bool = False,
+        compact: bool = True,
         history: Path | None = None,
         starting: Callable[[], object] = lambda: None,
         **settings: Any,
@@ -97,7 +98,7 @@ class Desk:
             starting()
             return Lent(self._spark)
 
-        job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full)
+        job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full, compact)
         return PipelineRun(job, self.state, cast(Any, lend), steps=steps).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:

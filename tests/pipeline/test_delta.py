@@ -2,13 +2,15 @@
 
 import json
 import random
+import re
+from datetime import date
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
-import pytest
 
-from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_1H, SOURCES
+from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_1H, SCHEMAS, SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder
@@ -123,16 +125,58 @@ def test_a_table_that_has_not_changed_has_no_new_commit(tmp_path: Path) -> None:
     assert [path.name for path in log.iterdir()] == [f"{0:020}.json"]
 
 
-@pytest.mark.parametrize(("table", "days"), [(ROLLUP_1H, ["day"]), (QUEUES, [])])
-def test_the_first_commit_has_the_schema(tmp_path: Path, table: str, days: list[str]) -> None:
+# https://github.com/delta-io/delta/blob/master/PROTOCOL.md: the fields of each action that a reader needs, and types
+# of columns.
+_REQUIRED: dict[str, dict[str, type]] = {
+    "protocol": {"minReaderVersion": int, "minWriterVersion": int},
+    "metaData": {"id": str, "format": dict, "schemaString": str, "partitionColumns": list, "configuration": dict},
+    "add": {"path": str, "partitionValues": dict, "size": int, "modificationTime": int, "dataChange": bool},
+    "remove": {"path": str, "deletionTimestamp": int, "dataChange": bool},
+}
+_PRIMITIVE = {"string", "long", "double", "boolean", "binary", "date"}
+
+
+def test_the_log_keeps_the_rules_of_the_protocol(tmp_path: Path) -> None:
     analysis = Analysis(tmp_path)
-    analysis.log(analysis.run())
-    lines = [
-        json.loads(line) for line in (tmp_path / "tables" / table / LOG / f"{0:020}.json").read_text().splitlines()
-    ]
-    told = {name: value for line in lines for name, value in line.items()}
-    assert told["protocol"] == {"minReaderVersion": 1, "minWriterVersion": 2}
-    assert told["metaData"]["partitionColumns"] == days
-    fields = {field["name"]: field["type"] for field in json.loads(told["metaData"]["schemaString"])["fields"]}
-    assert fields["queue"] == "string"
-    assert ("day" in fields) == bool(days)
+    for _ in range(25):
+        analysis.log(analysis.run())
+    for log in (tmp_path / "tables").glob(f"*/{LOG}"):
+        ids = set()
+        for path in sorted(log.glob("*.json")):
+            assert re.fullmatch(r"[0-9]{20}\.json", path.name)
+            actions = [json.loads(line) for line in path.read_text().splitlines()]
+            assert {len(action) for action in actions} == {1}
+            for kind, fields in (item for action in actions for item in action.items()):
+                assert {name: type(fields[name]) for name in _REQUIRED[kind]} == _REQUIRED[kind]
+            found = {kind: [action[kind] for action in actions if kind in action] for kind in _REQUIRED}
+            # The first commit has both, and no version is higher than what every reader can read.
+            assert len(found["protocol"]) == (path.stem == f"{0:020}")
+            for protocol in found["protocol"]:
+                assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
+            (metadata,) = found["metaData"]
+            assert metadata["format"] == {"provider": "parquet", "options": {}}
+            ids.add(metadata["id"])
+            _check_schema(json.loads(metadata["schemaString"]), metadata["partitionColumns"], log.parent.name)
+            paths = [file["path"] for kind in ("add", "remove") for file in found[kind]]
+            # One action for each file; a relative path, as a URI, inside of the table.
+            assert len(paths) == len(set(paths))
+            assert not any(path.startswith("/") or ".." in path or ":" in path for path in paths)
+            for file in found["add"]:
+                assert set(file["partitionValues"]) == set(metadata["partitionColumns"])
+                assert all(date.fromisoformat(day).isoformat() == day for day in file["partitionValues"].values())
+        assert len(ids) == 1
+        if (log / "_last_checkpoint").exists():
+            told = json.loads((log / "_last_checkpoint").read_text())
+            rows = pq.read_table(log / f"{told['version']:020}.checkpoint.parquet").to_pylist()
+            assert told["size"] == len(rows)
+            assert {sum(value is not None for value in row.values()) for row in rows} == {1}
+
+
+def _check_schema(schema: dict[str, Any], days: list[str], table: str) -> None:
+    assert schema["type"] == "struct"
+    for field in schema["fields"]:
+        assert set(field) == {"name", "type", "nullable", "metadata"}
+        kind = field["type"]
+        assert kind in _PRIMITIVE if isinstance(kind, str) else kind["elementType"] in _PRIMITIVE
+    # The columns of the files, and of the folders that Spark made of days.
+    assert [field["name"] for field in schema["fields"]] == [*SCHEMAS[table].names, *days]

@@ -139,7 +139,7 @@ def test_an_analysis_of_the_version_before_is_computed_again_and_says_so(desk: D
     shutil.rmtree(desk.history / "samples" / f"day={DAY_BEFORE}")
     done = desk.run()
 
-    assert done.note == f"{desk.out} was made by an earlier version: all days of the history were computed again"
+    assert done.notes == (f"{desk.out} was made by an earlier version: all days of the history were computed again",)
     assert done.days["samples"] == (DAY,)
     assert {table: rows for table, rows in desk.tables().items() if table not in (SOURCES, RUNS)} == {
         table: rows for table, rows in before.items() if table not in (SOURCES, RUNS)

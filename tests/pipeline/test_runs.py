@@ -24,8 +24,9 @@ from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.tables import Written, coverage, merged
-from tests.history.made import NOON_MS, Hand
-from tests.pipeline.running import DAY, DAY_AFTER, Desk
+from tests.history.made import DAY_MS, NOON_MS, Hand
+from tests.pipeline.running import DAY, Desk
+from tests.pipeline.test_delta import expected, replayed
 
 
 def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) -> None:
@@ -64,7 +65,7 @@ def test_files_that_are_joined_are_not_computed_again(desk: Desk, tmp_path: Path
     hand.writer.close()
     desk.run()
     before, started = desk.tables(), desk.started
-    (done,) = compact(FolderStore(desk.history), DAY_AFTER, tmp_path)
+    (done,) = compact(FolderStore(desk.history), [DAY], tmp_path)
     assert done == (DAY, (6, 4))
 
     assert desk.run().run is None
@@ -76,9 +77,42 @@ def test_files_that_are_joined_are_not_computed_again(desk: Desk, tmp_path: Path
         hand.poll(NOON_MS + 70_000 + number * 5_000)
         hand.writer._end(SAMPLES, DAY)
     hand.writer.close()
-    list(compact(FolderStore(desk.history), DAY_AFTER, tmp_path))
+    list(compact(FolderStore(desk.history), [DAY], tmp_path))
     desk.run()
     assert desk.samples_by_hour()[NOON_MS] == (9, 9)
+
+
+def test_a_run_joins_the_files_of_past_days(desk: Desk, tmp_path: Path) -> None:
+    for number in range(4):
+        hand = Hand(desk.history, desk.state)
+        for part in range(3):
+            hand.poll(NOON_MS + 3 * number * HOUR_MS + part * 5_000)
+            hand.writer._end(SAMPLES, DAY)
+        hand.writer.close()
+        desk.run(compact=False)
+    desk.record(NOON_MS + 2 * DAY_MS)
+    before = desk.manifest()
+    assert before is not None
+    assert (len(before.files(ROLLUP_1H, DAY, DAY)), len(desk.files())) == (4, 13)
+    done = desk.run()
+
+    manifest = desk.manifest()
+    assert manifest is not None
+    assert [len(manifest.files(table, DAY, DAY)) for table in (ROLLUP_1H, VERDICT_RUNS)] == [1, 1]
+    assert (len(desk.files()), done.notes) == (5, ())
+    assert replayed(desk.out, ROLLUP_1H) == expected(manifest, ROLLUP_1H)
+    # Nothing is computed again for that.
+    assert done.days["samples"] == ("2024-10-06",)
+    assert desk.run().run is None
+    # Samples that come late replace their hours of the joined file.
+    desk.record(NOON_MS + 30_000)
+    desk.run()
+    assert desk.samples_by_hour()[NOON_MS] == (4, 4)
+    desk.run(out=tmp_path / "full")
+    whole = desk.tables(tmp_path / "full")
+    assert {table: rows for table, rows in desk.tables().items() if table != SOURCES} == {
+        table: rows for table, rows in whole.items() if table != SOURCES
+    }
 
 
 def test_fine_roll_ups_of_days_long_ago_are_left_out() -> None:

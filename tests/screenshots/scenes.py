@@ -21,16 +21,18 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.protocol.status import ServerStatus, SlowCommand
+from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
 from tests.screenshots.lists import list_site
 from tests.screenshots.past import scripted_past
 from tests.tui.scripted import FakeClock, ScriptedSource
-from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.scripted_triage import ScriptedTriage, change_of
 
 _TITLE = "rsmq-tui"
 
@@ -92,19 +94,49 @@ _LOGGED = (
     (-1_215, "orders", EventKind.ATTRIBUTES, Severity.INFO, "vt 30 s to 60 s"),
     (-655, "invoices", EventKind.CHANGE, Severity.INFO, "change 42, move: moved 5 of 5 messages to spare, by ann"),
 )
+_REFUNDS = tuple(
+    b'{"type": "refund", "order": %d, "amount": %.2f}' % (order, amount)
+    for order, amount in ((48211, 19.9), (48230, 204.0), (48307, 8.75))
+)
+
+
+def _changes() -> list[Change]:
+    """What was done in the last hour, the newest first."""
+    server = ScriptedSource().last.server
+    made: tuple[dict[str, Any], ...] = (
+        {"change": 44, "at_ms": NOW_MS - 131_000, "name": "undo", "past": "put back", "undoes": 42, "done": 5,
+         "planned": 5, "queue": "invoices", "what": "change 42: moved 5 messages to spare", "who": "ben"},
+        {"change": 43, "at_ms": NOW_MS - 322_000, "what": "match json.type=refund, in the whole queue", "done": 1_195,
+         "planned": 1_204, "skipped": 9},
+        {"change": 42, "at_ms": NOW_MS - 655_000, "name": "move", "past": "moved", "queue": "invoices",
+         "target": "spare", "what": "the 5 marked messages", "done": 5, "planned": 5, "who": "ann",
+         "state": State.UNDONE},
+        {"change": 41, "at_ms": NOW_MS - 2_470_000, "name": "delete-queue", "past": "deleted", "queue": "reports",
+         "what": "every message of the queue", "done": 13, "planned": 13, "who": "ann"},
+    )  # fmt: skip
+    return [
+        change_of(**{"profile": "PROD-EU", "server": server, "state": State.DONE, "touched": 1} | each) for each in made
+    ]
+
+
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
     Scene("overview"),
     Scene("overview-light", theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
+    Scene("pane", keys=("j",), size=(160, 44)),
     Scene("queue", keys=("j", "enter")),
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
+    Scene("journal", keys=("J", "j"), size=(132, 20)),
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
+    Scene("groups", keys=("G", "asterisk", "b", "g", "j", "j", "enter"), size=(132, 24), has_lists=True),
+    Scene("commands", keys=("colon", *"order"), size=(132, 24)),
     Scene("audit", keys=("F", "j")),
     Scene("events", keys=("L",), size=(132, 20), has_events=True),
     Scene("server", keys=("i",)),
@@ -144,6 +176,10 @@ async def _picture(scene: Scene, folder: Path) -> str:
         for key in scene.keys:
             await pilot.press(key)
             await _settle(pilot)
+        # The pane shows the rest of what the cursor is on when it rests.
+        clock.now_s += 1
+        while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
+            await pilot.pause(0.01)
         # A preview has to be seen for a moment before its button works.
         while pilot.app.screen.query("#yes:disabled"):
             await pilot.pause(0.05)
@@ -184,6 +220,7 @@ class _KnownServer(ScriptedSource):
 def _one_site(clock: FakeClock) -> WatchedServer:
     source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
+    source.messages["invoices"] = order_messages(24)
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return WatchedServer(source, triage=_triage())
@@ -227,6 +264,7 @@ def _triage() -> Any:
     triage.profile = "PROD-EU"
     triage.what = "match json.type=refund, in the whole queue"
     triage.notes = (still_matching(parse_filter("json.type=refund")).sentence,)
+    triage.bodies, triage.known = _REFUNDS, _changes()
     triage.states = {MessageState.READY: 1190, MessageState.IN_FLIGHT: 14}
     return triage
 

@@ -95,3 +95,7 @@ class Orders:
     def bodies(self) -> list[bytes]:
         """The bodies in ``orders``, sorted."""
         return sorted(value for name, value in self.client.hgetall("rsmq:orders:Q").items() if len(name) == 32)
+
+    def ids(self, queue: str) -> list[str]:
+        """The ids in a queue, by due time."""
+        return [id.decode() for id in self.client.zrange(f"rsmq:{queue}", 0, -1)]

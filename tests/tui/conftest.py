@@ -2,9 +2,11 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
+from textual.timer import Timer
 
 from tests.tui.changing import Orders
 from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
@@ -43,9 +45,22 @@ async def _until_nothing_is_ready(*_: object) -> None:
 
 
 @pytest.fixture(autouse=True)
+def no_room_for_a_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables have the whole terminal; a module that tests the pane overrides this."""
+    monkeypatch.setattr("rsmq_tui.tui.widgets.pane.fitting", lambda _: ())
+
+
+@pytest.fixture(autouse=True)
 def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview is seen as soon as it is on the screen."""
     monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.001)
+    honest_init = Timer.__init__
+
+    def init(self: Timer, *given: Any, repeat: int | None = None, **named: Any) -> None:
+        # Textual's timer for one call never makes it if the process had to wait for its processor as it began.
+        honest_init(self, *given, repeat=repeat, skip=repeat != 0, **named)
+
+    monkeypatch.setattr(Timer, "__init__", init)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ async def opened(
     triage: Any = None,
     read_only: bool = False,
     choices: Path | None = None,
+    zone: tzinfo | None = None,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
@@ -65,6 +67,7 @@ async def opened(
         encoding=encoding,
         theme=theme,
         choices=choices,
+        zone=zone,
     )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

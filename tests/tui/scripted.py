@@ -22,6 +22,7 @@ from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
+from rsmq_tui.protocol.rsmq.pages import start_of_page
 
 START_MS = 1_795_000_000_000
 
@@ -144,7 +145,7 @@ class ScriptedSource:
         start = {"first": low, "last": high - request.count, "after": after, "before": at - request.count, "at": at}[
             request.where
         ]
-        start = max(low, min(start, high - 1))
+        start = start_of_page(start + request.offset, request.offset, request.count, low, high)
         rows = tuple(everything[start : min(start + request.count, high)])
         depth, ready = self.depths.get(request.queue, (len(everything), ready))
         page = Page(request, self.last.at_ms or START_MS, depth, ready, start, rows)

@@ -11,6 +11,7 @@ from rsmq_tui.triage.change import Change, Report, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection
+from rsmq_tui.triage.undo import LeftToUndo, UndoOutlook
 from tests.tui.scripted import START_MS
 
 
@@ -40,6 +41,8 @@ class ScriptedTriage:
         self.states: dict[MessageState, int] = {}
         self.elsewhere = self.unsearched = 0
         self.seen: tuple[ScanProgress, ...] = ()
+        self.bodies: tuple[bytes, ...] = ()
+        self.known: list[Change] = []
         self.refusal: str | None = None
         self.run_refusal: str | None = None
         self.look: Gate | None = None
@@ -84,6 +87,12 @@ class ScriptedTriage:
             return None
         return change_of(change=last.report.change or 0, done=last.report.tally.done, state=State.DONE)
 
+    async def changes(self, limit: int) -> list[Change]:
+        return self.known[:limit]
+
+    async def undo_outlook(self, change: Change) -> UndoOutlook:
+        return UndoOutlook(LeftToUndo(change.done, 0, 0, ()), change.done, change.done - 3)
+
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))
         for step in range(1, self.steps + 1):
@@ -118,6 +127,7 @@ class ScriptedTriage:
             elsewhere=self.elsewhere,
             unsearched=self.unsearched,
             notes=self.notes,
+            bodies=self.bodies,
         )
 
     def _selection(self) -> Selection:

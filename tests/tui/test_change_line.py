@@ -11,6 +11,7 @@ from textual.widgets import Button
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui.changes import controller
+from rsmq_tui.tui.changes.controller import Aim
 from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.overview import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -266,7 +267,7 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
         ask_change(app, "delete", "orders")
         await asked(pilot)
         preview = await triage.preview(Delete(queue="orders"))
-        app.dashboard.changes._begin(app.dashboard.sites[0], None, None, preview)
+        app.dashboard.changes._begin((Aim(app.dashboard.sites[0], "orders"),), None, preview)
         await say_yes(pilot)
         await until(pilot, lambda: "a change is running" in text_of(app), "it is told")
         assert [run.preview for run in triage.runs] == [preview]

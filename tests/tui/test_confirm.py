@@ -267,7 +267,7 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
         read: list[str] = []
         at = -1.0
         while words.scroll_y != at:
-            lines = [line.strip(" │▁▂▃▄▅▆▇█▔") for line in text_of(app_of(pilot)).splitlines()]
+            lines = [line.strip(" │║▁▂▃▄▅▆▇█▔") for line in text_of(app_of(pilot)).splitlines()]
             read += [line for line in lines if line not in read]
             at = words.scroll_y
             await press(pilot, "down")

@@ -1,25 +1,28 @@
 """Hints, help and palette are made from the registry, and do what their keys do."""
 
+import re
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, Markdown
 
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.triage.actions import Delete
-from rsmq_tui.tui.app import DashboardCommands, RsmqApp
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dialogs import HelpScreen, PageScreen
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.palette import PaletteScreen, commands_of, rank
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
 from rsmq_tui.tui.widgets.controls import ScrolledText
 from rsmq_tui.tui.widgets.lines import KeyHints
+from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import (
     app_of,
@@ -153,8 +156,7 @@ async def test_palette_offers_every_action_of_the_place(
     keys, where = PLACES[place]
     async with opened(source, triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
-        provider = DashboardCommands(pilot.app.screen)
-        offered = {hit.text async for hit in provider.discover()}
+        offered = {command.name for command in commands_of(pilot.app.screen)}
         # Moving about in rows and lines is not something that one looks up a command for.
         wanted = {
             key.help
@@ -163,34 +165,20 @@ async def test_palette_offers_every_action_of_the_place(
         }
         wanted -= {"Find a command or a queue by name"}
         wanted |= {f"Help: {topic}" for topic in topics()}
+        wanted |= {f"Theme: {name}" for name in app_of(pilot).available_themes}
+        wanted.add("Save a picture of the screen as SVG")
         assert offered == wanted
-        for help_text in wanted:
-            assert help_text in {hit.text async for hit in provider.search(help_text)}
 
 
-async def test_palette_also_has_textuals_theme_picker_and_screenshot(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _go(pilot, source, ())
-        await pilot.press("colon")
-        await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette opens")
-        for words, help_text in (("screenshot", "Save an SVG"), ("theme", "Change the current theme")):
-            pilot.app.screen.query_one(Input).value = words
-            await until(pilot, lambda: help_text in text_of(app_of(pilot)), help_text)  # noqa: B023 - called at once
-        assert {command.title for command in app_of(pilot).get_system_commands(pilot.app.screen)} == {
-            "Theme",
-            "Screenshot",
-        }
-
-
-async def _choose(pilot: Pilot[None], words: str) -> None:
-    """Open the palette, type words and take the first command that is found."""
+async def _choose(pilot: Pilot[None], words: str, *keys: str) -> None:
+    """Open the palette, type words, press keys, and take the command under the cursor."""
     app = app_of(pilot)
     await pilot.press("ctrl+p")
-    await until(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette opens")
+    await until(pilot, lambda: isinstance(app.screen, PaletteScreen), "the palette opens")
     app.screen.query_one(Input).value = words
-    await until(pilot, lambda: words.lower() in text_of(app).lower().replace(f" {words.lower()} ", "", 1), "a hit")
-    await pilot.press("enter")
-    await until(pilot, lambda: not isinstance(app.screen, CommandPalette), "the palette closes")
+    await settled(pilot)
+    await pilot.press(*keys, "enter")
+    await until(pilot, lambda: not isinstance(app.screen, PaletteScreen), "the palette closes")
     await settled(pilot)
 
 
@@ -209,6 +197,62 @@ async def test_palette_goes_to_a_queue_by_name(source: ScriptedSource) -> None:
         assert isinstance(pilot.app.screen, OverviewScreen)
 
 
+@pytest.mark.parametrize(
+    ("typed", "name", "how"),
+    [
+        ("orders", "orders", 0),
+        ("ord", "orders", 1),
+        ("eu", "orders:eu", 2),
+        ("der", "orders", 3),
+        ("queue eu", "orders:eu", 4),
+        ("oeu", "orders:eu", 5),
+        ("sdro", "orders:eu", None),
+        ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "a" * 2_000, None),
+        ("", "orders", 1),
+    ],
+)
+def test_what_is_nearest_to_what_was_typed_comes_first(typed: str, name: str, how: int | None) -> None:
+    assert rank(typed, name, "queue") == how
+
+
+async def test_palette_has_a_line_for_each_command_and_those_used_last_first(tmp_path: Path) -> None:
+    source, hostile = ScriptedSource(), "or\x1b[2Jders[bold]\udc80"
+    many = [queue_of(f"shard-{number:04d}") for number in range(3_000)]
+    async with opened(source, choices=tmp_path / "dashboard.json") as pilot:
+        app = app_of(pilot)
+        await play(pilot, source, poll_of(source, [*many, queue_of("orders"), queue_of(hostile)]))
+        await press(pilot, "colon")
+        lines = lines_of(pilot.app.screen.query_one(RowTable))
+        assert re.search(r"Sort by the next column +s$", next(line for line in lines if "Sort by" in line).rstrip())
+        assert not any("shard-" in line for line in lines)
+        await press(pilot, *"orders")
+        names = [command.name for command in pilot.app.screen.query_one(RowTable).rows]
+        assert names[0] == "orders"
+        assert hostile in names
+        assert "\x1b" not in text_of(app)
+        await press(pilot, "enter")
+        assert isinstance(app.screen, QueueScreen)
+        await press(pilot, "escape")
+        await _choose(pilot, "shard-29", "down", "down")
+        assert isinstance(app.screen, QueueScreen)
+        assert app.screen.queue == "shard-2902"
+        await press(pilot, "escape")
+        await _choose(pilot, "theme: rsmq-light")
+        assert app.theme == "rsmq-light"
+    # The next start has the theme, and the commands that were used.
+    async with opened(source := ScriptedSource(), choices=tmp_path / "dashboard.json") as pilot:
+        assert app_of(pilot).theme == "rsmq-light"
+        await press(pilot, "colon")
+        assert pilot.app.screen.query_one(RowTable).rows[0].name == "Theme: rsmq-light"
+        await press(pilot, "escape")
+        await play(pilot, source, poll_of(source, [*many, queue_of("orders")]))
+        await press(pilot, "colon")
+        rows = pilot.app.screen.query_one(RowTable).rows
+        assert [command.name for command in rows][:3] == ["Theme: rsmq-light", "shard-2902", "orders"]
+        await press(pilot, *"nothing like it", "enter")
+        assert "Nothing matches." in text_of(app_of(pilot))
+
+
 async def test_palette_runs_an_action_of_the_app_and_one_of_the_screen(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
@@ -216,13 +260,6 @@ async def test_palette_runs_an_action_of_the_app_and_one_of_the_screen(source: S
         assert source.paused
         await _choose(pilot, "Sort by the next column")
         assert "VERDICT↑" in text_of(app_of(pilot))
-
-
-async def test_palette_finds_at_most_fifty_queues(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(f"shard-{number:03d}") for number in range(200)]))
-        provider = DashboardCommands(pilot.app.screen)
-        assert len([hit async for hit in provider.search("queue shard")]) == 50
 
 
 async def test_palette_opens_a_page_that_scrolls_with_the_keys_of_lines(source: ScriptedSource) -> None:
@@ -260,9 +297,8 @@ async def test_a_link_in_a_page_leads_to_the_other_page_and_one_outside_is_copie
         await until(pilot, lambda: app.clipboard == "https://github.com/keithsharp/rsmqctl", "the link is copied")
 
 
-@pytest.mark.parametrize(("size", "ascii_only"), [((132, 36), False), ((40, 10), True)])
-async def test_every_page_can_be_shown(source: ScriptedSource, size: tuple[int, int], ascii_only: bool) -> None:
-    async with opened(source, size=size, ascii_only=ascii_only) as pilot:
+async def test_every_page_can_be_shown(source: ScriptedSource) -> None:
+    async with opened(source, size=(40, 10), ascii_only=True) as pilot:
         app = app_of(pilot)
         for topic, sentence in topics().items():
             app.dashboard.navigation.open("page", topic)
@@ -271,12 +307,6 @@ async def test_every_page_can_be_shown(source: ScriptedSource, size: tuple[int, 
             await until(pilot, lambda: begins in text_of(app), sentence)  # noqa: B023 - called at once
             await press(pilot, "escape")
             assert isinstance(app.screen, OverviewScreen)
-
-
-async def test_palette_works_before_the_first_snapshot(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        provider = DashboardCommands(pilot.app.screen)
-        assert [hit.text async for hit in provider.search("quit from anywhere")] == ["Quit from anywhere"]
 
 
 async def test_going_back_step_by_step_and_out(source: ScriptedSource) -> None:

@@ -13,17 +13,20 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs import HelpScreen, NamespaceScreen
+from rsmq_tui.tui.changes.journal import JournalScreen
+from rsmq_tui.tui.dialogs import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.palette import PaletteScreen
 from rsmq_tui.tui.place.audit import AuditScreen
 from rsmq_tui.tui.place.events import EventsScreen
+from rsmq_tui.tui.place.search import SearchScreen
 from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.widgets.controls import ChoiceInput
+from rsmq_tui.tui.widgets.controls import ChoiceInput, FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -36,11 +39,19 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "message": (MessageScreen,),
     "audit": (AuditScreen,),
     "events": (EventsScreen,),
+    "journal": (JournalScreen,),
     "history": (HistoryScreen,),
+    "search": (SearchScreen,),
     "server": (ServerScreen,),
     "modal": (HelpScreen, NamespaceScreen, ConfirmScreen, FormScreen, RangeScreen),
     "dialog": (ConfirmScreen,),
+    "confirm": (ConfirmScreen,),
+    "form": (FormScreen,),
     "choice": (ChoiceInput,),
+    "columns": (ColumnsScreen,),
+    "filter": (FilterInput,),
+    "filters": (SavedFiltersScreen,),
+    "palette": (PaletteScreen,),
     "change": (RsmqApp,),
     "replay": (RsmqApp,),
     "diff": (DiffScreen,),
@@ -49,12 +60,13 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
 REPLAY_ACTIONS = ("play", "step", "verdict", "jump", "speed", "seek", "mark", "diff")
 # A retry and a fix are asked for by actions of their own.
 ACTIONS = (RSMQ.actions | LIST.actions) - {"retry", "fix"}
+_HIDING = {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("hide", "extend")}
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
     "j": {"table.down", "lines.down"},
-    "down": {"table.down", "lines.down", "choice.next"},
+    "down": {"table.down", "lines.down", "choice.next", "filter.saved", "palette.next"},
     "k": {"table.up", "lines.up"},
-    "up": {"table.up", "lines.up", "choice.previous"},
+    "up": {"table.up", "lines.up", "choice.previous", "palette.previous"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},
     "h": {
@@ -63,16 +75,22 @@ RESERVED = {
         "message.previous_view",
         "dialog.previous",
         "server.previous",
+        "overview.fold",
     },
-    "l": {"queue.next_part", "history.next_page", "message.next_view", "dialog.next", "server.next"},
+    "l": {
+        *("queue.next_part", "history.next_page", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+    },
     "left": {
         "queue.previous_part",
         "history.earlier",
         "message.previous_view",
         "dialog.previous",
         "server.previous",
+        "overview.fold",
     },
-    "right": {"queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next"},
+    "right": {
+        *("queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+    },
     "enter": {"table.open"},
     "escape": {
         "overview.clear",
@@ -80,6 +98,8 @@ RESERVED = {
         "message.back",
         "audit.back",
         "events.clear",
+        "journal.clear",
+        "search.clear",
         "server.back",
         "history.clear",
         "modal.close",
@@ -91,32 +111,32 @@ RESERVED = {
     "?": {"app.help"},
     ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter"},
+    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter", "journal.filter", "search.filter"},
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
-    "y": {"queue.copy_body", "message.copy_body"},
-    "Y": {"queue.copy_id", "message.copy_id"},
-    "s": {"overview.sort"},
-    "S": {"overview.reverse"},
+    "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
+    "Y": {"queue.copy_id", "message.copy_id", "search.copy_id"},
+    "s": {"overview.sort", "queue.sort"},
+    "S": {"overview.reverse", "queue.reverse"},
     "p": {"app.pause", "replay.play"},
-    "r": {"app.refresh"},
+    "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark", "history.mark"},
+    "space": {"queue.mark", "history.mark", "search.mark", "columns.show"},
     "v": {"queue.range"},
     "w": {"queue.clients"},
-    "*": {"queue.mark_page"},
-    "A": {"queue.mark_all", "history.mark_all"},
-    "x": {"overview.delete", "queue.delete", "message.delete"},
+    "*": {"queue.mark_page", "overview.favourite"},
+    "A": {"queue.mark_all", "history.mark_all", "search.mark_all"},
+    "x": {"overview.delete", "queue.delete", "message.delete", "search.delete", "filters.forget"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit", "message.edit"},
-    "+": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.closer"},
-    "-": {"queue.hide", "queue.extend", "message.hide", "message.extend", "history.wider"},
-    "0": {"queue.release", "queue.requeue", "message.release", "message.requeue"},
-    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive"},
-    "M": {"queue.move", "message.move"},
-    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo"},
-    "E": {"overview.export", "queue.export"},
+    "+": {*_HIDING, "history.closer"},
+    "-": {*_HIDING, "history.wider"},
+    "0": {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("release", "requeue")},
+    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive", "search.redrive"},
+    "M": {"queue.move", "message.move", "search.move"},
+    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo"},
+    "E": {"overview.export", "queue.export", "search.export"},
 }
 # Reserved for what comes later: describe, panels, panes.
 LATER = ("d", "!", "tab", "shift+tab", *"123456789")
@@ -159,7 +179,7 @@ def test_every_action_exists_where_it_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen, ServerScreen]
+    "screen", [OverviewScreen, QueueScreen, MessageScreen, AuditScreen, HistoryScreen, SearchScreen, ServerScreen]
 )
 def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     for kind in ("rsmq", "list"):
@@ -168,7 +188,7 @@ def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
         assert [name for name, times in pressed.items() if times > 1] == []
 
 
-@pytest.mark.parametrize("other", ["lines", "dialog", "choice"])
+@pytest.mark.parametrize("other", ["lines", "dialog", "choice", "columns", "filters"])
 def test_no_two_keys_of_a_dialog_clash(other: Where) -> None:
     pressed = Counter(name for key in keys_of("modal", other) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []
@@ -195,7 +215,8 @@ def test_keys_of_a_meaning_to_come_are_free() -> None:
 
 def test_no_key_is_one_that_terminals_and_shells_use() -> None:
     taken = {f"ctrl+{letter}" for letter in "dkaszqw"} | {"ctrl+space", "ctrl+at"}
-    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == []
+    # Ctrl+S stops the output of a terminal only where the program leaves flow control on.
+    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == ["form.submit", "filter.save"]
 
 
 CHANGING = (
@@ -272,7 +293,10 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
 @pytest.mark.parametrize(
     ("topic", "places"),
     [
-        ("dashboard", ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server")),
+        (
+            "dashboard",
+            ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server", "journal"),
+        ),
         ("recording", ("replay", "diff")),
     ],
 )

@@ -62,7 +62,7 @@ async def test_pages_turn_from_what_is_taken_next_to_what_is_worked_on(redis_url
     async with opened(redis_url) as pilot:
         rows = table_of(pilot).visible_rows
         assert names_in(pilot) == ids_of("q", READY, 0, rows)
-        await shows(pilot, f"1–{rows} of {COUNT + len(PROCESSING):,}")
+        await shows(pilot, f"1 of {COUNT + len(PROCESSING):,}")
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: names_in(pilot) == ids_of("q", READY, rows, 2 * rows), "the next page is shown")
         await pilot.press("left_square_bracket")

@@ -178,7 +178,7 @@ async def test_keys_are_those_of_the_kind(redis_url: str, thumbnails: ListQueue,
         for queue in (KEY, "orders"):
             table = table_of(pilot)
             table.place_cursor([row.name for row in table.rows].index(queue))
-            await press(pilot, "t", "t")
+            await press(pilot, "t", "t", "t")
             before[queue] = lines_of(pilot.app.screen.query_one(KeyHints))[0]
             await _open(pilot, queue)
             await press(pilot, "question_mark", "escape")

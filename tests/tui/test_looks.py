@@ -64,7 +64,7 @@ async def _all_screens(pilot: Pilot[None], source: ScriptedSource) -> AsyncItera
     yield "stale"
     app_of(pilot).notify("copied “the body” …", markup=False)
     await pilot.press("colon")
-    await until(pilot, lambda: "Search for" in text_of(app_of(pilot)), "the palette opens")
+    await until(pilot, lambda: "the name of a queue" in text_of(app_of(pilot)), "the palette opens")
     await settled(pilot)
     yield "palette"
 
@@ -201,7 +201,7 @@ async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> N
         assert lines_of(table_of(pilot))[0].index("SINCE") == lines_of(table_of(pilot))[1].index("08:52:40") + 3
         await press(pilot, "enter")
         assert "11:05:40" in lines_of(table_of(pilot))[1]
-        await press(pilot, "t")
+        await press(pilot, "t", "t")
         assert "1m 0s ago" in lines_of(table_of(pilot))[1]
         assert "in 20 s" in lines_of(table_of(pilot))[3]
         await press(pilot, "escape")

@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Marked, Shown
-from rsmq_tui.tui.app import DashboardCommands
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.keys import Usable, keys_of
+from rsmq_tui.tui.palette import commands_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
@@ -289,7 +289,7 @@ async def test_in_a_replay_there_are_no_such_keys(tmp_path: Path) -> None:
             assert not screen.check_action(key.action.partition("(")[0], ()), key
             await press(pilot, key.keys.split(",")[0])
             assert pilot.app.screen is screen
-        offered = {hit.text async for hit in DashboardCommands(screen).discover()}
+        offered = {command.name for command in commands_of(screen)}
         assert offered.isdisjoint(key.help for key in changes)
         hints = lines_of(screen.query_one(KeyHints))[0]
         assert not [key.hint for key in changes if f" {key.shown.split()[0]} {key.hint} " in hints]
@@ -309,7 +309,7 @@ async def test_where_they_may_be_footer_help_and_palette_have_them(
         await press(pilot, "question_mark")
         assert [key.help for key in changes if key.help not in text_of(app_of(pilot))] == []
         await press(pilot, "escape", "colon", *"Delete the message")
-        await until(pilot, lambda: "key x" in text_of(app_of(pilot)), "the palette has it")
+        await until(pilot, lambda: "Commands" in text_of(app_of(pilot)), "the palette has it")
         await pilot.press("enter")
         await wait_for_screen(pilot, ConfirmScreen)
         assert triage.asked[0][0] == Delete(queue="orders")

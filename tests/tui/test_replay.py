@@ -14,11 +14,12 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
-from rsmq_tui.tui.app import DashboardCommands, RsmqApp
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.palette import commands_of
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
@@ -46,11 +47,14 @@ pytestmark = pytest.mark.slow
 DAY = "2024-10-04"
 
 
-def taped(out: Path) -> Tape:
-    """Ten minutes: the queue orders grows from 12:02 on and stalls from 12:04 on; there are messages of 12:01."""
-    tape = Tape(out)
-    for poll in range(120):
-        verdict = "ok" if poll < 24 else "growing" if poll < 48 else "stalled"
+def taped(out: Path, polls: int = 120, polls_a_file: int = 50) -> Tape:
+    """Ten minutes: the queue orders grows from 12:02 on and stalls from 12:04 on; there are messages of 12:01.
+
+    With fewer polls it grows and stalls after as large a part of them.
+    """
+    tape = Tape(out, polls_a_file=polls_a_file)
+    for poll in range(polls):
+        verdict = "ok" if poll < polls // 5 else "growing" if poll < 2 * polls // 5 else "stalled"
         orders = said(verdict, depth=100 + poll, ready=90 + poll, hidden=10, totalsent=1000 + 5 * poll)
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", "emails", depth=3, ready=3, hidden=0), orders)
     tape.seal()
@@ -357,7 +361,7 @@ async def test_no_key_changes_anything_and_none_of_those_is_offered(tape: Tape) 
                 assert not owner.check_action(action, ()), key
                 await press(pilot, *key.keys.split(",")[:1])
                 await wait_for_screen(pilot, screen)
-            offered = {hit.text async for hit in DashboardCommands(pilot.app.screen).discover()}
+            offered = {command.name for command in commands_of(pilot.app.screen)}
             assert offered.isdisjoint(key.help for key in left_out)
             assert {key.help for key in keys_of("replay")} <= offered
 

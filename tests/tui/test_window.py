@@ -1,12 +1,15 @@
-"""The window of time of the charts: one, ten or sixty minutes, which the next start shows again."""
+"""The window of time of the charts: a minute to a day, which the next start shows again; and the zone of its times."""
 
 import re
+from datetime import UTC
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.history.reading import History
+from rsmq_tui.monitor.text import clock, shown_zone
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
@@ -56,7 +59,7 @@ async def test_the_hour_has_its_peak_and_its_gap(source: ScriptedSource) -> None
         assert highest >= 700
         assert re.search(rf"{BRAILLE}{{10,}} {{2,}}{BRAILLE}{{10,}}", hour)
 
-        await press(pilot, "z")
+        await press(pilot, "Z", "Z")
         assert _chart(pilot, "depth").startswith("Messages, 1 min\n")
         assert re.search(r"\d\d:\d\d:\d\d", _chart(pilot, "depth"))
         await press(pilot, "escape")
@@ -79,20 +82,23 @@ async def test_sparklines_have_the_same_window(source: ScriptedSource) -> None:
 
 async def test_the_next_start_has_the_same_window(tmp_path: Path) -> None:
     choices = tmp_path / "state" / "dashboard.json"
-    for key_presses, shown in ((0, "10"), (1, "60"), (0, "60"), (1, "1"), (0, "1"), (1, "10"), (0, "10")):
+    for keys, shown in (("", "10 min"), ("zz", "6 h"), ("z", "24 h"), ("", "24 h"), ("z", "1 min"), ("ZZ", "6 h")):
         source = ScriptedSource()
         async with opened(source, choices=choices) as pilot:
             await play_rows(pilot, {"orders": row_of(depth=20)})
-            await press(pilot, *("z" * key_presses))
-            assert f"Messages a second, {shown} min" in _chart(pilot, "throughput")
+            await press(pilot, *keys)
+            assert f"Messages a second, {shown}" in _chart(pilot, "throughput")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"window_ms": 7}', '{"window_ms": [1]}', "null", "[" * 100_000])
-async def test_a_file_that_says_nothing_is_no_choice(source: ScriptedSource, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "problem"), [("{", "not JSON"), ('{"window_ms": 7}', "")])
+async def test_a_file_that_says_nothing_is_no_choice(
+    source: ScriptedSource, tmp_path: Path, text: str, problem: str
+) -> None:
     (tmp_path / "dashboard.json").write_text(text)
-    async with opened(source, choices=tmp_path / "dashboard.json") as pilot:
+    async with opened(source, choices=tmp_path / "dashboard.json", size=(200, 40), notifications=True) as pilot:
         await play_rows(pilot, {"orders": row_of(depth=20)})
         assert "Messages a second, 10 min" in _chart(pilot, "throughput")
+        assert ("your choices cannot be read" in text_of(app_of(pilot))) == bool(problem)
         await press(pilot, "z")
     assert (tmp_path / "dashboard.json").read_text() == '{"window_ms": 3600000}'
 
@@ -102,7 +108,7 @@ async def test_a_choice_that_cannot_be_kept_is_said(source: ScriptedSource, tmp_
     async with opened(source, choices=tmp_path / "file" / "dashboard.json", notifications=True) as pilot:
         await play_rows(pilot, {"orders": row_of(depth=20)})
         await pilot.press("z")
-        await until(pilot, lambda: "the choice cannot be kept in" in text_of(app_of(pilot)), "it is said")
+        await until(pilot, lambda: "your choices cannot be kept" in text_of(app_of(pilot)), "it is said")
         assert "Messages a second, 60 min" in _chart(pilot, "throughput")
 
 
@@ -120,3 +126,47 @@ async def test_a_replay_shows_ten_minutes_at_most(tmp_path: Path) -> None:
         for shown in ("10", "1", "10"):
             assert f"Messages a second, {shown} min" in _chart(pilot, "throughput")
             await press(pilot, "z")
+
+
+async def test_a_day_has_the_peak_of_last_night_and_times_in_the_zone_that_is_chosen(tmp_path: Path) -> None:
+    source = ScriptedSource()
+    begin_ms = START_MS - 20 * HOUR_MS
+    for at_ms in range(begin_ms, START_MS, 60_000):
+        depth = 4_000 if at_ms == begin_ms + 5 * HOUR_MS else 20
+        source.snapshot_of({"orders": row_of(depth=depth, sent=(at_ms - begin_ms) // 100)}, at_ms)
+    berlin = ZoneInfo("Europe/Berlin")
+    async with opened(source, size=(200, 50), choices=tmp_path / "dashboard.json", zone=berlin) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=20, sent=720_000)})
+        # Beside ages, the zone that was named counts.
+        assert "times in CET" in text_of(app_of(pilot))
+        await press(pilot, "z", "z", "z")
+        assert _chart(pilot, "throughput").startswith("Messages a second, 24 h")
+        await press(pilot, "enter")
+        assert "20h ago" not in text_of(app_of(pilot))
+        day = _chart(pilot, "depth")
+        assert day.startswith("Messages, 24 h\n")
+        assert re.search(r"^ *[4-9]k┤", day, re.MULTILINE)
+        local = re.findall(r"\d\d:\d\d", day)
+        await press(pilot, "t")
+        utc = re.findall(r"\d\d:\d\d", _chart(pilot, "depth"))
+        assert "times in UTC" in text_of(app_of(pilot))
+        assert local != utc
+        assert {_hour(time) for time in utc} == {_hour(time) for time in local}
+        await press(pilot, "escape")
+        assert re.search(r"SINCE", text_of(app_of(pilot)))
+        since = clock(START_MS - 1000)[:8]
+        assert since in text_of(app_of(pilot))
+        await press(pilot, "t")
+        assert "times in CET" in text_of(app_of(pilot))
+        assert f"{(int(since[:2]) + 1) % 24:02}{since[2:]}" in text_of(app_of(pilot))
+    assert shown_zone() is UTC
+    async with opened(ScriptedSource(), choices=tmp_path / "dashboard.json", zone=berlin) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=20)})
+        assert "times in CET" in text_of(app_of(pilot))
+        await press(pilot, "t")
+        assert "SINCE" not in text_of(app_of(pilot))
+
+
+def _hour(time: str) -> int:
+    """Labels are at whole multiples of hours, in each zone."""
+    return int(time[3:])

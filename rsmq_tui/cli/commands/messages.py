@@ -4,9 +4,10 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from rsmq_tui.cli.changes import (
     QueueArgument,
     change_command,
     progress_words,
-    queue_of,
+    queues_of,
     target_of,
     unsearched_words,
 )
@@ -48,11 +49,10 @@ from rsmq_tui.cli.parsing import (
     several,
     whole_seconds,
 )
-from rsmq_tui.cli.places import Place
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import whole_file
-from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
+from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
 from rsmq_tui.monitor.peek import MessageRow, MessageView
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
@@ -61,7 +61,8 @@ from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.errors import EXPECTED, explain
-from rsmq_tui.triage.jsonl import to_fields
+from rsmq_tui.triage.export import Exported
+from rsmq_tui.triage.jsonl import to_fields, write_named
 from rsmq_tui.triage.scope import Everything, Matching, Named, ScanProgress, Scope
 
 
@@ -121,19 +122,55 @@ _BY_FILTER = {"Filters": _FILTERS}
 command = group(guarded)
 
 
-@asynccontextmanager
-async def _read_queue(options: Options) -> AsyncIterator[QueueArgument]:
-    """Give the options' queue to read in; what cannot be read becomes a ``UsageError``."""
-    queue, place = named = queue_of(options, profile_of(options))
+@contextmanager
+def _reading(named: QueueArgument) -> Iterator[None]:
+    """Raise ``UsageError`` for what cannot be read in a queue."""
     try:
-        yield named
+        yield
     except EXPECTED as error:
         # What is written to stdout meanwhile is none of the server's business.
         if isinstance(error, OSError) and error.errno in (errno.EPIPE, *UNWRITABLE):
             raise
-        raise UsageError(f"{queue} on {place.server}: {explain(error)}") from error
-    finally:
-        await place.aclose()
+        raise UsageError(f"{printable(named.queue)} on {named.place.server}: {explain(error)}") from error
+
+
+class _Queues:
+    """Reads one queue after another, and counts what it found; ``is_several`` if a pattern names them.
+
+    Of several queues, one that cannot be read is reported, and the others are read.
+    """
+
+    def __init__(self, options: Options, queues: Sequence[QueueArgument], limit: int | None) -> None:
+        self.is_several = is_pattern(options.queue)
+        self.matched = self.depth = self.found_in = 0
+        self.status = 0
+        self._queues = queues
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    @property
+    def limit(self) -> int | None:
+        """How many more messages may be found."""
+        return None if self._limit is None else self._limit - self.matched
+
+    async def each(self, read: Callable[[QueueArgument], Awaitable[tuple[int, int]]]) -> None:
+        """Call ``read`` with each queue, until the limit is reached; it returns how many matched, of how many."""
+        for named in self._queues:
+            if self.limit == 0:
+                return
+            try:
+                with _reading(named):
+                    matched, depth = await read(named)
+            except UsageError as error:
+                if not self.is_several:
+                    raise
+                say(str(error))
+                self.status = EXIT_FAILED
+                continue
+            self.matched, self.depth = self.matched + matched, self.depth + depth
+            self.found_in += matched > 0
 
 
 _AROUND_CHARS = 60
@@ -160,6 +197,7 @@ def _marked(error: FilterError) -> str:
 
 
 _GROUPS = 50
+_INSTEAD = OneOf()
 
 
 @command.command(
@@ -170,12 +208,15 @@ _GROUPS = 50
         "orders --filter 'state:ready age>10m' --limit 20",
         "orders --group-by json.type",
         "orders --filter 'rc>=5' --json | jq .body",
+        "'*' --filter json.customer.id=4711",
+        "'orders-*' --filter state:poison --count",
     ),
     sections=_BY_FILTER,
 )
 @queue_argument
 @_filtered
-@option("--group-by BY", "count the messages instead: by shape, or by a JSON field such as json.type")
+@option("--group-by BY", "count the messages instead: by shape, or by a JSON field such as json.type", one_of=_INSTEAD)
+@option("--count", "print only how many messages match in each queue", one_of=_INSTEAD)
 @json_option
 @guarded
 def _list_command(options: Options) -> int:
@@ -207,30 +248,61 @@ def _get_command(options: Options) -> int:
 async def _list(options: Options) -> int:
     wanted = _filter_of(options)
     groups = _groups_of(options.group_by)
-    limit = options.limit if groups is None else None
     line = ProgressLine()
-    printed = _as_json if wants_json(options) else _as_table()
-    progress = None
-    async with _read_queue(options) as (queue, place):
-        async with aclosing(place.source.search(queue, wanted, limit)) as found:
-            async for progress in found:
-                if groups is not None:
-                    await groups.add_all(progress.messages, progress.at_ms)
-                elif progress.messages:
-                    line.clear()
-                    printed(progress)
-                    sys.stdout.flush()
-                line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
-        line.clear()
-        if progress is None or not progress.scanned:
-            await place.refuse_missing(queue)
-    if groups is not None and progress is not None:
-        _print_groups(options, groups, progress.at_ms)
-    _tell_gaps(progress)
-    if progress is not None and not wants_json(options):
+    counts = Table(Column("MATCHES", 12, right=True), Column("DEPTH", 12, right=True), Column("QUEUE", 0))
+    async with queues_of(options, profile_of(options)) as found:
+        queues = _Queues(options, found, None if groups is not None or options.count else options.limit)
+        printed = _as_json(is_named=queues.is_several) if wants_json(options) else _as_table(queues)
+        at_ms = 0
+
+        async def read(named: QueueArgument) -> tuple[int, int]:
+            nonlocal at_ms
+            queue, place = named.queue, named.place
+            progress = None
+            async with aclosing(place.source.search(queue, wanted, queues.limit)) as parts:
+                async for progress in parts:
+                    if groups is not None:
+                        await groups.add_all(progress.messages, progress.at_ms)
+                    elif progress.messages and not options.count:
+                        line.clear()
+                        printed(named, progress)
+                        sys.stdout.flush()
+                    told = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
+                    line.show(f"{printable(queue, 60)}: {told}" if queues.is_several else told)
+            line.clear()
+            if (progress is None or not progress.scanned) and not queues.is_several:
+                await place.refuse_missing(queue)
+            _tell_gaps(progress)
+            if progress is None:
+                return 0, 0
+            at_ms = max(at_ms, progress.at_ms)
+            if options.count and (progress.matched or not queues.is_several):
+                _print_count(options, counts, named, progress)
+            if not wants_json(options) and not options.count and (progress.matched or not queues.is_several):
+                sys.stdout.flush()
+                say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {printable(named.reference)}")
+            return progress.matched, progress.depth
+
+        await queues.each(read)
+    if groups is not None:
+        _print_groups(options, groups, at_ms)
+    if queues.is_several and not wants_json(options):
         sys.stdout.flush()
-        say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {queue}")
-    return 0
+        where = f"in {queues.found_in:,} of {plural(len(queues), 'queue')}"
+        say(f"{plural(queues.matched, 'message')} of {queues.depth:,} {where}")
+    return queues.status
+
+
+def _print_count(options: Options, table: Table, named: QueueArgument, progress: Progress) -> None:
+    if wants_json(options):
+        fields_json(
+            queue=named.reference,
+            matched=progress.matched,
+            depth=progress.depth,
+            not_searched=progress.not_searched,
+        )
+    else:
+        table.print(f"{progress.matched:,}", f"{progress.depth:,}", named.reference)
 
 
 def _tell_gaps(progress: Progress | None) -> None:
@@ -248,9 +320,16 @@ def _groups_of(by: str | None) -> Groups | None:
         raise UsageError(f"--group-by {by}: {error}") from error
 
 
-def _as_json(progress: Progress) -> None:
-    for message, row in zip(progress.messages, progress.rows, strict=True):
-        print_json(_fields(message, row, progress.at_ms))
+_Printed = Callable[[QueueArgument, Progress], None]
+
+
+def _as_json(*, is_named: bool) -> _Printed:
+    def printed(named: QueueArgument, progress: Progress) -> None:
+        queue = {"queue": named.reference} if is_named else {}
+        for message, row in zip(progress.messages, progress.rows, strict=True):
+            print_json(queue | _fields(message, row, progress.at_ms))
+
+    return printed
 
 
 def _fields(message: RawMessage, row: MessageRow, at_ms: int) -> dict[str, Any]:
@@ -258,8 +337,10 @@ def _fields(message: RawMessage, row: MessageRow, at_ms: int) -> dict[str, Any]:
     return fields | {"too_long": True} if message.body is None and message.size else fields
 
 
-def _as_table() -> Any:
+def _as_table(queues: _Queues) -> _Printed:
+    name = [Column("QUEUE", 16)] if queues.is_several else []
     table = Table(
+        *name,
         Column("ID", 32),
         Column("STATE", 9),
         Column("DUE", 11, right=True),
@@ -269,13 +350,13 @@ def _as_table() -> Any:
         Column("BODY", 0),
     )
 
-    def printed(progress: Progress) -> None:
+    def printed(named: QueueArgument, progress: Progress) -> None:
         for row in progress.rows:
             age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
             # A preview may end within a character.
             body = UNKNOWN if row.preview is None else codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
             values = row.id, row.state, due_words(row, progress.at_ms), age, count(row.rc), size(row.size), body
-            table.print(*values)
+            table.print(*([named.reference] if queues.is_several else []), *values)
 
     return printed
 
@@ -303,40 +384,58 @@ async def _get(options: Options) -> int:
         raise UsageError("get takes either ids or --filter")
     if options.limit is not None and options.filter is None:
         raise UsageError("--limit needs --filter")
+    if options.ids and is_pattern(options.queue):
+        raise UsageError("ids are of one queue: with a pattern of queues, use --filter")
     wanted = _filter_of(options)
-    status = 0
-    async with _read_queue(options) as (queue, place):
-        ids = options.ids or await _matching(queue, place, wanted, options.limit)
-        for id in ids:
-            view = await place.source.read(queue, id)
-            if view.row is None:
-                say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
-                status = EXIT_FAILED
-                continue
-            if view.body is None and view.size:
-                say(f"{id}: its body of {size(view.size)} is too long to be read")
-                status = EXIT_FAILED
-            if options.raw:
-                sys.stdout.buffer.write(view.body or b"")
-            elif wants_json(options):
-                print_json(_fields(_raw_of(view, view.row), view.row, view.at_ms))
-            else:
-                _print_whole(view, view.row)
-            sys.stdout.flush()
-    return status
+    async with queues_of(options, profile_of(options)) as found:
+        queues = _Queues(options, found, options.limit)
+
+        async def read(named: QueueArgument) -> tuple[int, int]:
+            ids = options.ids or await _matching(named, wanted, queues)
+            for id in ids:
+                if not await _print_message(options, named, id, is_named=queues.is_several):
+                    queues.status = EXIT_FAILED
+            return len(ids), 0
+
+        await queues.each(read)
+    return queues.status
 
 
-async def _matching(queue: str, place: Place, wanted: Filter, limit: int | None) -> list[str]:
-    """Return the ids of what matches; says so where nothing does."""
+async def _print_message(options: Options, named: QueueArgument, id: str, *, is_named: bool) -> bool:
+    """Print one whole message; False if it is not there, or its body is too long."""
+    queue, place = named
+    view = await place.source.read(queue, id)
+    if view.row is None:
+        say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
+        return False
+    is_whole = view.body is not None or not view.size
+    if not is_whole:
+        say(f"{id}: its body of {size(view.size)} is too long to be read")
+    if options.raw:
+        sys.stdout.buffer.write(view.body or b"")
+    elif wants_json(options):
+        label = {"queue": named.reference} if is_named else {}
+        print_json(label | _fields(_raw_of(view, view.row), view.row, view.at_ms))
+    else:
+        if is_named:
+            print_words(f"queue  {named.reference}")
+        _print_whole(view, view.row)
+    sys.stdout.flush()
+    return is_whole
+
+
+async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues) -> list[str]:
+    """Return the ids of what matches; says so where nothing does in a single queue."""
+    (queue, place), limit = named, queues.limit
     line, ids, progress = ProgressLine(), list[str](), None
     async with aclosing(place.source.search(queue, wanted, limit)) as found:
         async for progress in found:
             ids += [row.id for row in progress.rows]
             line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
     line.clear()
-    if progress is None or not progress.scanned:
+    if not queues.is_several and (progress is None or not progress.scanned):
         await place.refuse_missing(queue)
-    elif not ids:
+    elif not queues.is_several and not ids:
         say(f"no message of {queue} matches")
     _tell_gaps(progress)
     return ids
@@ -384,29 +483,42 @@ def _export_command(options: Options) -> int:
 
 async def _export(options: Options, wanted: Filter) -> int:
     line = ProgressLine()
+    total = Exported(ScanProgress(0, 0, 0), 0, 0, 0, 0)
     try:
-        async with _read_queue(options) as (queue, place), aclosing(place.backend()) as backend:
+        async with queues_of(options, profile_of(options)) as found:
+            queues = _Queues(options, found, options.limit)
             with _output(options.output, force=options.force) as write:
-                export = backend.export(queue, Matching(wanted, options.limit), write)
-                seen = 0
-                async for progress in export:
-                    seen = max(seen, progress.depth)
-                    line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
-                if not seen and not export.written:
-                    await place.refuse_missing(queue)
+
+                async def read(named: QueueArgument) -> tuple[int, int]:
+                    nonlocal total
+                    queue, place = named
+                    each = partial(write_named, write, named.reference) if queues.is_several else write
+                    async with aclosing(place.backend()) as backend:
+                        export = backend.export(queue, Matching(wanted, queues.limit), each)
+                        progress, seen = ScanProgress(0, 0, 0), 0
+                        async for progress in export:
+                            seen = max(seen, progress.depth)
+                            line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
+                        if not seen and not export.written and not queues.is_several:
+                            await place.refuse_missing(queue)
+                    total = total.and_then(export.exported(progress))
+                    return export.written, progress.depth
+
+                await queues.each(read)
     finally:
         line.clear()
-    if export.unsearched:
-        say(unsearched_words(export.unsearched))
-    if export.cut:
-        say(f"{plural(export.cut, 'message')} left out: the body is too long to be read")
-    if export.gone:
-        say(f"{plural(export.gone, 'message')} left out: deleted during the export")
-    if export.is_incomplete:
+    if total.unsearched:
+        say(unsearched_words(total.unsearched))
+    if total.cut:
+        say(f"{plural(total.cut, 'message')} left out: the body is too long to be read")
+    if total.gone:
+        say(f"{plural(total.gone, 'message')} left out: deleted during the export")
+    if total.is_incomplete:
         say(INCOMPLETE)
     if options.output != "-":
-        say(f"{plural(export.written, 'message')} of {queue} in {options.output}")
-    return EXIT_FAILED if export.cut else 0
+        whose = plural(queues.found_in, "queue") if queues.is_several else found[0].queue
+        say(f"{plural(total.written, 'message')} of {whose} in {options.output}")
+    return EXIT_FAILED if total.cut else queues.status
 
 
 @contextmanager
@@ -426,6 +538,8 @@ def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
 
 
 def _scope(options: Options, named: QueueArgument) -> Scope:
+    if is_pattern(options.queue) and (options.ids or options.limit is not None):
+        raise UsageError("--id and --limit are for one queue, not for a pattern of queues")
     if options.even_if_received and not named.kind.counts_receives:
         raise UsageError("--even-if-received is for queues of RSMQ: a list counts no receives")
     if options.ids:

@@ -12,6 +12,7 @@ from typing import Any
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, SCHEMAS, SOURCES
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.schema import SCHEMAS as HISTORY_SCHEMAS
 from rsmq_tui.history.store import open_store
 
@@ -67,8 +68,11 @@ class Database:
         """Return the files of a table of the history; raises ``HistoryError``."""
         store, _ = open_store(self._history, self._state)
         try:
-            return [store.location(file.name) for file in store.files(table)]
+            names = [file.name for file in store.files(table)]
+            replaced = replaced_in(store, names)
+            return [store.location(name) for name in names if name not in replaced]
         except Exception as error:
+            # Filesystems raise exceptions of their own.
             raise HistoryError(f"{store.label} cannot be read: {error}") from error
 
     def _view(self, table: str, schema: Any, files: list[str], *, is_by_day: bool) -> None:

@@ -18,6 +18,7 @@ from rsmq_tui.monitor.filters.search import found_row
 from rsmq_tui.monitor.peek import DUE_BOUNDS
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.protocol.rsmq.pages import start_of_page
 
 # Older inventories are too old to show.
 _LOOK_BACK_MS = DAY_MS
@@ -64,7 +65,7 @@ class Inventories:
     async def last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
         """Return the last complete inventory of a queue before a moment; raises ``PeekError`` if there is none."""
         async with self._lock:
-            return await asyncio.to_thread(self._last, place, stored_name(queue), at_ms)
+            return await asyncio.to_thread(self._history.again, lambda: self._last(place, stored_name(queue), at_ms))
 
     def _last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
         span = Span(at_ms - _LOOK_BACK_MS, at_ms)
@@ -138,7 +139,7 @@ class Inventory:
                 start = {"after": place + 1, "before": place - count, "at": place}[request.where]
             case _:
                 start = low
-        start = max(low, min(start, high - 1))
+        start = start_of_page(start + request.offset, request.offset, count, low, high)
         messages = self._messages(start, max(0, min(count, high - start)))
         rows = tuple(self._shown(message) for message in messages)
         return Page(request, self.at_ms, len(self._rows), self.ready, start, rows)

@@ -53,7 +53,7 @@ class Timeline:
         self.history = history
         self.span = span
         self.ranks = _ranks(file.name for file in history.listed())
-        self.places = _places(history, span.to_ms if near_ms is None else near_ms)
+        self.places = history.again(lambda: _places(history, span.to_ms if near_ms is None else near_ms))
         self.pace = Pace(_USUAL_INTERVAL_MS)
         self._window = lru_cache(_WINDOWS_KEPT)(self._read_window)
         self.pace = Pace(self._interval_ms())
@@ -318,7 +318,8 @@ class Changes:
         within = Span(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
         around_ms = timeline.pace.gap_ms if len(timeline.ranks) > 1 else 0
         around = Span(within.from_ms - around_ms, within.to_ms + around_ms)
-        tables = [(file, timeline.history.columns(file.name, _COLUMNS)) for file in timeline.history.files(around)]
+        history = timeline.history
+        tables = history.again(lambda: [(file, history.columns(file.name, _COLUMNS)) for file in history.files(around)])
         known = [_within(table, file.span, around) for file, table in tables if table is not None]
         if around_ms:
             known = self._played(known, within)

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from rsmq_tui.files import FileLock, state_folder
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain, stored_name
+from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.rows import SampleRows, inventory_end, inventory_rows, place_columns
 from rsmq_tui.history.schema import MESSAGES, OK, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.store import open_store
@@ -408,6 +409,7 @@ class Generator:
 
     def _make(self, files: Sequence[File], tell: Callable[[Progress], None], threads: int) -> Progress:
         there = {file.name for table in (SAMPLES, MESSAGES) for file in self._store.files(table)}
+        there |= replaced_in(self._store, there)
         missing = [file for file in files if not there.issuperset(self._names(file))]
         done = Progress("", len(files) - len(missing), len(files), 0, 0, 0, len(files) - len(missing))
         waiting = deque(missing)

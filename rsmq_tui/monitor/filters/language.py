@@ -3,13 +3,14 @@
     state:ready|inflight  rc>=5  age>10m  due<30s  size>1k  id:prefix  body:"text"  body~regex  json.a.b=42  word
 
 All terms must match; ``!`` before a term inverts it, and a single word is searched for in bodies. In quotes a backslash
-stands for itself, except before a quote or another backslash.
+stands for itself, except before a quote or another backslash. A search over queues may begin with ``queue:orders-*``.
 """
 
 import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import NoReturn
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
@@ -29,6 +30,7 @@ from rsmq_tui.monitor.text import read_size, read_span
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import RawMessage, ReadField, name_bytes
 from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
+from rsmq_tui.protocol.kinds import Kind
 
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
@@ -175,6 +177,25 @@ def parse_filter(text: str, poison_rc: int = _POISON_RC) -> Filter:
         terms.append(term)
         at = _spaces_end(text, at)
     return Filter(text, tuple(terms), poison_rc)
+
+
+_PATTERN = re.compile(r"\s*queue:(\S+)(?:\s+|$)")
+
+
+def split_pattern(text: str) -> tuple[str, str]:
+    """Split ``queue:PATTERN`` off the start of a search over queues; without it, the pattern is ``*``."""
+    found = _PATTERN.match(text)
+    return ("*", text) if found is None else (found[1], text[found.end() :])
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text may name several queues."""
+    return not set(text).isdisjoint("*?[")
+
+
+def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
+    """Return whether a pattern matches a queue's name, or its name with the prefix of its kind: ``list:*``."""
+    return fnmatchcase(queue, pattern) or fnmatchcase(f"{kind.prefix}{queue}", pattern)
 
 
 class _Reader:

@@ -282,7 +282,7 @@ class Sampler:
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
-        return Moment(self._at_ms, list(trackers), counters, list(self.trend.totals), numbers, more, flights)
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -313,8 +313,9 @@ class Sampler:
             tracker.resume()
 
     def sample_first(self, names: Sequence[str]) -> None:
-        """Give these queues more turns from now on."""
+        """Give these queues more turns from now on, and keep a day of them."""
         self._shown = names
+        self.trend.follow(names)
 
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
         """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""

@@ -1,7 +1,8 @@
-"""The last hour of every queue, stored compactly: 10,000 queues fit in 60 MB.
+"""The last hour of every queue, stored compactly: 10,000 queues fit in 60 MB. And the last day of some queues.
 
 Counters are stored every ``BUCKET_MS``; of what is older than ``BUCKETS`` of these, one bucket for each ``COARSE_MS``
-stays, with the highest counts of that time. Rates are computed on reading, over the measured interval.
+stays, with the highest counts of that time. Rates are computed on reading, over the measured interval. Of what is older
+than an hour, ``DayTrend`` keeps values for each ``DAY_BUCKET_MS``, of ``DAY_QUEUES`` queues at most: 7 MB.
 """
 
 from array import array
@@ -9,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from math import isnan
 from operator import sub
 from typing import Any, ClassVar, NamedTuple
@@ -19,10 +21,14 @@ COARSE_MS = 60_000
 COARSE_BUCKETS = 50
 BUCKETS_MS = BUCKET_MS * BUCKETS
 TREND_MS = 3_600_000
+DAY_MS = 86_400_000
+DAY_BUCKET_MS = 300_000
+DAY_BUCKETS = (DAY_MS - TREND_MS) // DAY_BUCKET_MS
+DAY_QUEUES = 1_000
 # The counters of a day are stored at this distance.
 MARK_MS = 1_800_000
 MARKS = 49
-SUM_SPANS_MS = (60_000, 3_600_000, 86_400_000)
+SUM_SPANS_MS = (60_000, 3_600_000, DAY_MS)
 # So many sums are kept as they are; of older ones, the highest of each time of this length.
 TOTALS_FINE = 600
 TOTALS_COARSE_MS = 20_000
@@ -246,9 +252,9 @@ class TotalsPoint(NamedTuple):
     deletes_s: float | None
     receives_s: float | None
 
-    def merged(self, later: "TotalsPoint") -> "TotalsPoint | None":
+    def merged(self, later: "TotalsPoint", every_ms: int = TOTALS_COARSE_MS) -> "TotalsPoint | None":
         """Return the higher values of two polls of about the same time; None if one is a gap, or they are apart."""
-        is_near = self.at_ms // TOTALS_COARSE_MS == later.at_ms // TOTALS_COARSE_MS
+        is_near = self.at_ms // every_ms == later.at_ms // every_ms
         if self.ready is None or later.ready is None or not is_near:
             return None
         return TotalsPoint(self.at_ms, *map(_higher, self[1:], later[1:]))  # type: ignore[arg-type]
@@ -323,12 +329,80 @@ class Past:
     marks: "array[float]"
 
 
+# What a day's bucket holds of a queue: the fields of ``QueuePoint`` after its time, the first two of them counts.
+_DAY_VALUES = 6
+_DAY_COUNTS = 2
+
+
+class DayTrend:
+    """What is older than the hour of a ``Trend``: the highest counts and the mean rates of each ``DAY_BUCKET_MS``.
+
+    Numbers are of single precision. All queues have a bucket for each time; NaN for unknown.
+    """
+
+    def __init__(self) -> None:
+        self.totals: deque[TotalsPoint] = deque()
+        self._times_ms: list[int] = []
+        self._queues: dict[str, array[float]] = {}
+        # How many points the last bucket is made of.
+        self._merged = 0
+
+    def add_totals(self, point: TotalsPoint) -> None:
+        """Add the sums of a poll that are older than an hour."""
+        merged = self.totals[-1].merged(point, DAY_BUCKET_MS) if self.totals else None
+        if merged is not None:
+            self.totals[-1] = merged
+        else:
+            self.totals.append(point)
+        while self.totals[0].at_ms < point.at_ms - DAY_MS + TREND_MS:
+            self.totals.popleft()
+
+    def add(self, at_ms: int, points: "Iterable[tuple[str, QueuePoint | None]]") -> None:
+        """Add the points of a time, later than the last one; queues that have none now are dropped."""
+        known, self._queues = self._queues, {}
+        if not self._times_ms or at_ms // DAY_BUCKET_MS > self._times_ms[-1] // DAY_BUCKET_MS:
+            self._times_ms.append(at_ms)
+            self._merged = 0
+        surplus = max(0, len(self._times_ms) - DAY_BUCKETS)
+        del self._times_ms[:surplus]
+        self._merged += 1
+        for name, point in points:
+            values = self._queues[name] = known.get(name, array("f"))
+            del values[: surplus * _DAY_VALUES]
+            values.extend([_NAN] * (len(self._times_ms) * _DAY_VALUES - len(values)))
+            if point is not None:
+                self._merge(values, point)
+
+    def queue(self, name: str) -> Iterator[QueuePoint]:
+        """Iterate over a queue's buckets, oldest first; nothing for a queue that is not followed."""
+        values = self._queues.get(name, ())
+        for start, at_ms in zip(range(0, len(values), _DAY_VALUES), self._times_ms, strict=False):
+            found = (None if isnan(value) else value for value in values[start : start + _DAY_VALUES])
+            yield QueuePoint(at_ms, *found)
+
+    def _merge(self, values: "array[float]", point: QueuePoint) -> None:
+        numbers = (point.ready, point.hidden, point.arrivals_s, point.deletes_s, point.receives_s, point.net_s)
+        for index, number in enumerate(numbers):
+            before = values[index - _DAY_VALUES]
+            if number is None:
+                continue
+            if isnan(before):
+                values[index - _DAY_VALUES] = number
+            elif index < _DAY_COUNTS:
+                values[index - _DAY_VALUES] = max(before, number)
+            else:
+                values[index - _DAY_VALUES] = before + (number - before) / self._merged
+
+
 class Trend:
     """The recent history of all queues and of their sums; polls append to it, charts read it."""
 
     def __init__(self) -> None:
         self.times_ms: list[int] = []
         self.totals: deque[TotalsPoint] = deque()
+        self.day = DayTrend()
+        # The queues of which a day is kept if there are too many for all, those that were followed last at the end.
+        self.followed: dict[str, None] = {}
         self.series: dict[str, QueueSeries] = {}
         self.gaps_ms: list[int] = []
         # The counters of a day of queues that have no series yet.
@@ -353,10 +427,21 @@ class Trend:
         if merge:
             del times_ms[index]
         elif len(times_ms) > BUCKETS + COARSE_BUCKETS:
+            names = list(self.series if len(self.series) <= DAY_QUEUES else self.series.keys() & self.followed)
+            # The rates of the second bucket, which becomes the first, need the one before.
+            self.day.add(times_ms[1], ((name, next(self.queue(name, 1), None)) for name in names))
             self.forget(slice(1))
 
+    def follow(self, names: Iterable[str]) -> None:
+        """Keep a day of these queues, rather than of those that were named longest ago."""
+        for name in names:
+            self.followed.pop(name, None)
+            self.followed[name] = None
+        for name in list(islice(self.followed, max(0, len(self.followed) - DAY_QUEUES))):
+            del self.followed[name]
+
     def add_totals(self, point: TotalsPoint) -> None:
-        """Append the sums of a poll; those of an hour are kept."""
+        """Append the sums of a poll; those of a day are kept."""
         totals = self.totals
         totals.append(point)
         index = len(totals) - TOTALS_FINE - 1
@@ -364,7 +449,12 @@ class Trend:
             totals[index - 1] = merged
             del totals[index]
         while totals[0].at_ms < point.at_ms - TREND_MS:
-            totals.popleft()
+            self.day.add_totals(totals.popleft())
+
+    @property
+    def day_totals(self) -> list[TotalsPoint]:
+        """The sums of a day, oldest first."""
+        return [*self.day.totals, *self.totals]
 
     def forget(self, buckets: slice) -> None:
         """Drop these buckets of all queues, the first ones."""
@@ -441,6 +531,11 @@ class Trend:
             if at < at_ms and (not found or found[-1].span_ms != at_ms - at):
                 found.append(Sums(at_ms - at, sent - one, received - other, at <= at_ms - span_ms))
         return found
+
+    def day_of(self, name: str) -> Iterator[QueuePoint]:
+        """Iterate over a queue's buckets of a day, oldest first; over those of an hour, if no more is kept of it."""
+        yield from self.day.queue(name)
+        yield from self.queue(name)
 
     def queue(self, name: str, first: int = 0) -> Iterator[QueuePoint]:
         """Iterate over a queue's buckets from the index ``first`` on, oldest first."""

@@ -32,6 +32,7 @@ from rsmq_tui.protocol.rsmq.pages import (
     RawPage,
     Where,
     WholeMessage,
+    start_of_page,
 )
 
 # How much of a range one call may copy. Redis copies a megabyte in 0.5 ms, and hashes it in 2 ms.
@@ -235,11 +236,13 @@ class ListPages:
         part: Part = "all",
         where: Where = "first",
         anchor: Anchor | None = None,
+        offset: int = 0,
         count: int,
         whole_bytes: int = 0,
     ) -> RawPage:
         """Read up to ``count`` items of the part, relative to the anchor, whose score is ignored.
 
+        The page is moved by ``offset`` items; beyond the end of the part it is the last one.
         If items are long there are fewer: at most PAGE_BYTES and one item. Items of up to ``whole_bytes`` have a whole
         preview. Scores are those of ``naming``, and ``rc`` has no meaning.
         """
@@ -254,7 +257,7 @@ class ListPages:
             position = min(wanted.position, now.length(wanted.place)) if there is None else there.position
             rank = position if wanted.place == "queue" else ready + position
         if where in ("last", "before"):
-            stop = high if where == "last" else max(low, min(rank, high))
+            stop = max(low, min((high if where == "last" else rank) + offset, high))
             start = max(low, stop - count)
             rows = (await _rows(ranges, ready, start, stop, whole_bytes, backward=True))[::-1]
             if len(rows) == stop - start:
@@ -262,7 +265,8 @@ class ListPages:
             else:
                 start = stop - len(rows)
         else:
-            start = max(low, min(rank + (where == "after" and wanted in found), high - 1))
+            start = rank + (where == "after" and wanted in found) + offset
+            start = start_of_page(start, offset, count, low, high)
             rows = await _rows(ranges, ready, start, min(start + count, high), whole_bytes)
         scores = await self._scores(ranges, rows, now.hidden)
         messages = [_peeked(row, score) for row, score in zip(rows, scores, strict=True)]

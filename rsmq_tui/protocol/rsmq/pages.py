@@ -89,9 +89,19 @@ class QueuePages:
         self._keys = keys
 
     async def page(
-        self, queue: str, *, part: Part = "all", where: Where = "first", anchor: Anchor | None = None, count: int
+        self,
+        queue: str,
+        *,
+        part: Part = "all",
+        where: Where = "first",
+        anchor: Anchor | None = None,
+        offset: int = 0,
+        count: int,
     ) -> RawPage:
-        """Read up to ``count`` messages of the part, relative to the anchor."""
+        """Read up to ``count`` messages of the part, ``offset`` messages after that place relative to the anchor.
+
+        If no message is left there, the last ``count`` messages of the part are read.
+        """
         place = anchor or Anchor("0", "")
         arguments = (
             part,
@@ -102,11 +112,12 @@ class QueuePages:
             PREVIEW_BYTES,
             PAGE_BODY_BYTES // 4,
             PAGE_BODY_BYTES,
+            offset,
         )
         try:
             now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(queue), arguments)
         except ScriptsRefusedError:
-            return await self._page_plainly(queue, part, where, place, count)
+            return await self._page_plainly(queue, part, where, place, offset, count)
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
     async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
@@ -139,7 +150,9 @@ class QueuePages:
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)
 
-    async def _page_plainly(self, queue: str, part: Part, where: Where, anchor: Anchor, count: int) -> RawPage:
+    async def _page_plainly(
+        self, queue: str, part: Part, where: Where, anchor: Anchor, offset: int, count: int
+    ) -> RawPage:
         zset, attributes = self._of(queue)
         clock, depth = await self._runner.ask(("TIME",), ("ZCARD", zset))
         now = clock_ms(clock)
@@ -161,8 +174,8 @@ class QueuePages:
             "after": at if rank is None else at + 1,
             "before": at - count,
             "at": at,
-        }[where]
-        start = max(low, min(start, high - 1))
+        }[where] + offset
+        start = start_of_page(start, offset, count, low, high)
         stop = min(start + count, high) - 1
         found: list[bytes] = []
         if stop >= start:
@@ -195,6 +208,16 @@ class QueuePages:
                 short.append(identity)
         bodies = await self._runner.ask(*(("HGET", attributes, identity) for identity in short))
         return dict(zip(short, bodies, strict=True))
+
+
+def start_of_page(start: int, offset: int, count: int, low: int, high: int) -> int:
+    """Return the rank of a page's first message in a part of ranks ``low`` to ``high``, not included.
+
+    A page that was moved by an offset beyond the part is the last one.
+    """
+    if offset and start >= high:
+        start = high - count
+    return max(low, min(start, high - 1))
 
 
 Counted = tuple[bytes | None, bytes | None, bytes | None]

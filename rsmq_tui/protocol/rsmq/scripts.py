@@ -517,7 +517,8 @@ return out
 )
 
 # KEYS[1] zset, KEYS[2] attributes hash; ARGV part (all, ready, hidden), where (first, last, after, before), anchor
-# score, anchor id, how many, preview bytes, longest body to preview, most body bytes to look at.
+# score, anchor id, how many, preview bytes, longest body to preview, most body bytes to look at, how many messages the
+# page is moved by.
 # The page is found by rank; an anchor that has left the queue is placed by bisection on (score, id).
 PAGE = Script(
     """
@@ -558,6 +559,9 @@ elseif ARGV[2] == 'before' then
 elseif ARGV[2] == 'at' then
   start = rank_of(ARGV[3], ARGV[4])
 end
+local offset = tonumber(ARGV[9])
+start = start + offset
+if offset ~= 0 and start >= high then start = high - count end
 start = math.max(low, math.min(start, high - 1))
 local stop = math.min(start + count, high) - 1
 local rows = {}

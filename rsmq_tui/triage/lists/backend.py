@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
@@ -55,6 +56,7 @@ from rsmq_tui.triage.lists.select import (
 )
 from rsmq_tui.triage.lists.transfer import NO_BODY, Outgoing, refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.scope import (
+    BODIES_SHOWN,
     Everything,
     Preview,
     ScanCallback,
@@ -142,6 +144,7 @@ class ListBackend(Backend):
             notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
         if not isinstance(action, actions.Copy) and selection.counts["q"]:
             notes += _cost_notes(selection, facts)
+        some = islice(selection, BODIES_SHOWN) if action.takes_away else ()
         return replace(
             base,
             at_ms=selection.at_ms or base.at_ms,
@@ -150,6 +153,7 @@ class ListBackend(Backend):
             elsewhere=found.elsewhere,
             unsearched=found.unsearched,
             notes=tuple(notes),
+            bodies=tuple(item.body for item in some if item.body is not None),
         )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:

@@ -23,7 +23,7 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
@@ -31,6 +31,7 @@ from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
 from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages
 from rsmq_tui.triage.rsmq.queues import prepare_queue, preview_of_queue
 from rsmq_tui.triage.scope import (
+    BODIES_SHOWN,
     SAME_MESSAGE,
     UNCHANGED,
     Everything,
@@ -52,6 +53,8 @@ from rsmq_tui.triage.service import Backend
 _CHUNK_MESSAGES = 500
 # How much one call may read, unless a single body is longer. A server copies a gigabyte per second.
 _CALL_BYTES = 1_000_000
+# A longer body is not read only to be shown in a preview.
+_SHOWN_BYTES_MAX = 100_000
 
 
 class RsmqBackend(Backend):
@@ -105,6 +108,7 @@ class RsmqBackend(Backend):
                     found_by = search(self._reader, action.queue, wanted, **_needs(action))
                     unsearched = await select_matching(found_by, selection, on_progress)
             check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            bodies = await self._some_bodies(action, selection)
             if isinstance(action, actions.Redrive):
                 origins = await origin_notes(self._editor, journal, action, selection)
         except BaseException:
@@ -123,6 +127,7 @@ class RsmqBackend(Backend):
             left_is_asked=isinstance(scope, Marked | Named),
             changed=changed,
             wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and changed else None,
+            bodies=bodies,
         )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
@@ -153,6 +158,13 @@ class RsmqBackend(Backend):
         await self._editor.aclose()
         await self._reader.aclose()
 
+    async def _some_bodies(self, action: actions.MessageAction, selection: Selection) -> tuple[bytes, ...]:
+        """Return the bodies of some messages that the action removes; long ones are left out."""
+        some = list(islice(selection, BODIES_SHOWN)) if action.takes_away else []
+        unread = [message.id for message in some if message.body is None and message.size <= _SHOWN_BYTES_MAX]
+        _, read = await self._editor.messages(action.queue, unread) if unread else (0, [])
+        return tuple(message.body for message in (*some, *read) if message is not None and message.body is not None)
+
     async def _notes(self, action: actions.MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
         """Return the queue's fields and notes on the action; raises ``TriageError`` if it is not possible."""
         editor = self._editor
@@ -169,7 +181,7 @@ class RsmqBackend(Backend):
                 there = await editor.fields(target)
                 if not there.exists:
                     if not action.create:
-                        raise TriageError(f"queue {target} does not exist: create it first, or choose to create it")
+                        raise NoTargetError(f"queue {target} does not exist: create it first, or choose to create it")
                     notes.append(f"Queue {target} is created with the attributes of {action.queue}.")
             case actions.Redrive(target=str() as target):
                 if not (await editor.fields(target)).exists:
@@ -288,7 +300,7 @@ def guard_of(action: actions.Action, scope: Scope | None) -> Guard:
     match scope:
         case Marked(even_if_received=True) | Named(even_if_received=True) | Matching(even_if_received=True):
             return SAME_MESSAGE
-        case Marked() | Named():
+        case Marked() | Named() | Matching(if_unchanged=True):
             return UNCHANGED
         case Matching(filter=wanted, limit=int()) if wanted.is_empty:
             # They were selected because they are due first; a message that was received meanwhile no longer is.

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol import RawMessage, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch, Outcome
@@ -77,10 +78,28 @@ class RsmqUndo(BatchUndo):
         else:
             yield Step(inverse)
 
+    async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
+        """Compare the score and receive count of each message that the undo would change."""
+        outcome = self.still_done(entry)
+        inverse = entry.batch.inverse(outcome) if outcome else None
+        if not isinstance(inverse, MessageBatch):
+            return 0, 0
+        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, editor.ns)
+        ids = [message.id for before, after in inverse.edits if (message := before or after) is not None]
+        _, found = await queues.messages(inverse.queue, ids, bodies=False)
+        left = [edit.before for edit in inverse.edits]
+        return len(ids), sum(map(_is_as_left, left, found))
+
     def created(self, entry: Entry) -> str | None:
         """Return the queue that a batch created, or None."""
         inverse = entry.batch.inverse(self.still_done(entry)) if isinstance(entry.batch, FieldBatch) else None
         return inverse.queue if isinstance(inverse, FieldBatch) and _removes_queue(inverse) else None
+
+
+def _is_as_left(left: RawMessage | None, now: RawMessage | None) -> bool:
+    if left is None or now is None:
+        return left is now
+    return float(left.score) == float(now.score) and leading_int(left.rc) == leading_int(now.rc)
 
 
 def _removes_queue(inverse: FieldBatch) -> bool:

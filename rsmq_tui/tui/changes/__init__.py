@@ -1,6 +1,8 @@
-"""From a key to a change: the form, the preview, the progress.
+"""From a key to a change: the form, the preview, the progress; and the journal of changes.
 
-confirm     the preview: exact numbers, and the button that starts the change
-controller  the sequence: form, preview, run, report
-forms       the forms of changes, and the screen of a form
+command_line  the command that previews the same change as a dialog
+confirm       the preview: exact numbers, and the button that starts the change
+controller    the sequence: form, preview, run, report
+forms         the forms of changes, and the screen of a form
+journal       the screen of the journal: undo and redo of any change
 """

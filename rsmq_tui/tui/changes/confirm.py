@@ -1,7 +1,7 @@
 """The preview of a change: exact numbers, and the button that starts it."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,9 +17,10 @@ from textual.widgets import Button, Input, Static
 from rsmq_tui.monitor.text import count, matches, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import NoTargetError, TriageError
+from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, copy_text, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -43,20 +44,34 @@ class ConfirmScreen(Dialog["Preview"]):
 
     ``look`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or purge
     a queue, the user must also type its name. ``colour`` marks the server. ``look_wider`` previews the same change with
-    another scope: if marked messages have changed since they were shown, a button includes them.
+    another scope: if marked messages have changed since they were shown, a button includes them. ``look_creating``
+    previews it with its target created: if there is no such queue, a button does that. ``scopes`` are what the
+    change applies to in each queue, for the equivalent command.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines"), *bindings_of("confirm")]
 
-    def __init__(self, verb: str, look: Look, colour: str | None = None, look_wider: LookWider | None = None) -> None:
+    def __init__(
+        self,
+        verb: str,
+        look: Look,
+        colour: str | None = None,
+        look_wider: LookWider | None = None,
+        look_creating: Look | None = None,
+        scopes: "Mapping[str, Scope | None] | None" = None,
+    ) -> None:
         super().__init__()
         self._verb = verb
         self._look = look
         self._look_wider = look_wider
+        self._look_creating = look_creating
+        self._scopes = scopes or {}
         self._colour = colour
         self._preview: Preview | None = None
         self._told_s = 0.0
         self._is_seen = False
+        # What the button in the middle looks at: the same change in a wider sense.
+        self._again: Look | None = None
 
     def compose(self) -> ComposeResult:
         """The text, the input for the queue's name, the buttons."""
@@ -80,6 +95,7 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _begin_to_look(self, look: Look) -> None:
         self._is_seen = False
+        self._again = None
         self._arm()
         self.query_one("#yes").display = self.query_one("#wider").display = False
         self.query_one("#cancel", Button).label = Content("Cancel")
@@ -104,12 +120,12 @@ class ConfirmScreen(Dialog["Preview"]):
             self.dismiss(preview)
 
     @on(Button.Pressed, "#wider")
-    def _include_changed(self) -> None:
-        preview, look_wider = self._preview, self._look_wider
-        if preview is not None and preview.wider is not None and look_wider is not None:
-            self._preview = None
+    def _look_again(self) -> None:
+        preview, look, self._preview = self._preview, self._again, None
+        if preview is not None:
             preview.close()
-            self._begin_to_look(partial(look_wider, preview.wider))
+        if look is not None:
+            self._begin_to_look(look)
 
     @on(Input.Changed, "#typed")
     def _check_name(self) -> None:
@@ -151,17 +167,19 @@ class ConfirmScreen(Dialog["Preview"]):
         except TriageError as error:
             if self._is_open:
                 self._refuse(str(error))
+                if isinstance(error.__cause__, NoTargetError) and self._look_creating is not None:
+                    self._offer("Create it too", self._look_creating)
             return
         self._preview = preview
         if not self._is_open:
             preview.close()
             return
-        self.query_one(".dialog").border_title = Content(printable(preview.title, _TITLE_MAX))
+        dialog = self.query_one(".dialog")
+        dialog.border_title = Content(printable(preview.title, _TITLE_MAX))
+        dialog.set_class(isinstance(preview.action, MessageAction) and preview.action.takes_away, "-danger")
         rows = _rows(preview)
         if preview.wider is not None and self._look_wider is not None:
-            wider = self.query_one("#wider", Button)
-            wider.label = Content(f"Include {count(preview.changed)} changed")
-            wider.display = True
+            self._offer(f"Include {count(preview.changed)} changed", partial(self._look_wider, preview.wider))
         if not preview.count:
             self.query_one("#words", Static).update(
                 self._table(rows, ["There is nothing to do: " + _why_nothing(preview)])
@@ -186,7 +204,30 @@ class ConfirmScreen(Dialog["Preview"]):
         self.call_after_refresh(self._tell_scrolling)
 
     def _tell_scrolling(self) -> None:
-        self.query_one(".dialog").border_subtitle = "↓ ↑ scroll" if self._words.max_scroll_y else ""
+        hints = ["↓ ↑ scroll"] if self._words.max_scroll_y else []
+        if self._preview is not None and not self._preview.action.asks_for_name:
+            hints.append("y copies the command")
+        self.query_one(".dialog").border_subtitle = " · ".join(hints)
+
+    def _offer(self, words: str, look: Look) -> None:
+        """Show the button in the middle."""
+        self._again = look
+        button = self.query_one("#wider", Button)
+        button.label = Content(words)
+        button.display = True
+
+    def action_copy_command(self) -> None:
+        """Copy the command that previews the same change."""
+        preview = self._preview
+        if preview is None:
+            self.notify("wait for the preview", severity="warning", markup=False)
+            return
+        try:
+            command = command_of(preview, self._scopes)
+        except NoCommandError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
 
     def _see(self) -> None:
         self._is_seen = True

@@ -1,12 +1,12 @@
 """From a key to a change: form, preview, run, and report."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import App
 from textual.screen import ModalScreen
@@ -25,9 +25,21 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.change import Change, Report
     from rsmq_tui.triage.execute import Run
     from rsmq_tui.triage.export import Exported
-    from rsmq_tui.triage.scope import Preview, Scope
+    from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
+    from rsmq_tui.triage.several import SeveralRun
     from rsmq_tui.tui.changes.confirm import Look, LookWider
     from rsmq_tui.tui.changes.forms import FormScreen
+
+
+class Aim(NamedTuple):
+    """What a change applies to: the messages of a scope in a queue, or the queue."""
+
+    site: WatchedServer
+    queue: str
+    scope: "Scope | None" = None
+
+
+Aims = tuple[Aim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +47,8 @@ class ChangeTold:
     """The state of a change: ``words``, and while it runs, how many of the ``planned`` edits were ``handled``.
 
     ``planned`` is None if there is nothing to count; ``is_alarm`` is set if something failed or was left out. At the
-    end, ``scope`` is the scope of the change, ``taken`` how many messages left their queue, ``change`` its number in
-    the journal, and ``undone`` the number of the change that it undid.
+    end, ``aims`` are what it applied to, and ``scope`` its scope if that is one queue; ``taken`` is how many messages
+    left their queue, ``change`` its number in the journal, and ``undone`` the number of the change that it undid.
     """
 
     words: str
@@ -51,6 +63,7 @@ class ChangeTold:
     taken: int = 0
     change: int | None = None
     undone: int | None = None
+    aims: Aims = ()
 
 
 # Shown while a change of that name runs.
@@ -146,6 +159,10 @@ def interrupted(change: "Change", ns: str) -> str:
     return f"A change was interrupted: {what}{undoes}"
 
 
+def _undo(site: WatchedServer, change: int, _: "ScanCallback") -> "Awaitable[Preview]":
+    return site.triage.preview_undo(change)
+
+
 # How long the outcome of a change is shown.
 TOLD_S = 30.0
 # How long quitting waits for the current batch; after that, the next start finds out whether it was executed.
@@ -170,12 +187,15 @@ class ChangeController:
         self._app = app
         self._shown = shown
         self._tell_screens = tell
-        self._run: Run | None = None
+        self._run: Run | SeveralRun | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
         self._skipped: tuple[WatchedServer, Action, Scope] | None = None
+        # The changes of the last action, one for each of its queues, and what it did.
+        self._several: tuple[tuple[WatchedServer, int, str], ...] = ()
+        self._several_words = ""
         # What an undo would take back, by place, namespace and queue, and the version of the journal that says so.
         self._undoable: dict[tuple[str, str, str | None], tuple[object, Change | None]] = {}
         self.is_told_undoable = True
@@ -201,7 +221,15 @@ class ChangeController:
         ``scope`` is what it applies to, which ``about`` describes if given; ``body`` is the initial body of a message
         to send.
         """
-        if not self._may_begin(site):
+        return self.ask_several((Aim(site, queue, scope),), name, body=body, about=about)
+
+    def ask_several(self, aims: Aims, name: str, *, body: bytes | None = None, about: str = "") -> bool:
+        """Show the form of the action, if it has one, then one preview of all aims; False if it may not start now.
+
+        The queues are of one kind.
+        """
+        site, queue, scope = aims[0]
+        if not all(map(self._may_begin, {aim.site: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
         from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
@@ -209,12 +237,17 @@ class ChangeController:
         form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
         form = form_of(name, queue, self._shown(site.place), body)
         if form is None:
-            self._preview(site, plain_action(name, queue), scope)
+            self._preview(aims, plain_action(name, queue))
             return True
         where = f"on {printable(site.place, 40)}: " if site.place else ""
+        if len(aims) > 1:
+            about, form = (
+                f"what is marked in {len(aims):,} queues",
+                replace(form, title=f"{len(aims):,} queues: {name}"),
+            )
         screen: FormScreen[Action] = FormScreen(
             form,
-            lambda action: self._preview(site, action, scope, screen),
+            lambda action: self._preview(aims, action, screen),
             note=f"{where}preview first",
             about=about or meant_by(scope),
         )
@@ -226,12 +259,32 @@ class ChangeController:
         if self._may_begin(site):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
-            self._preview(site, Fix(queue=queue, findings=findings, ns=ns), None)
+            self._preview((Aim(site, queue),), Fix(queue=queue, findings=findings, ns=ns))
 
-    def undo(self, site: WatchedServer, queue: str | None) -> None:
-        """Preview the undo of the last change."""
+    def undo(self, site: WatchedServer, queue: str | None, change: int | None = None, verb: str = "Undo") -> None:
+        """Preview the undo of a change, by default of the last one (of that queue)."""
         if self._may_begin(site):
-            self._confirm(site, "Undo", lambda _: site.triage.preview_undo(queue=queue))
+            self._confirm((Aim(site, queue or ""),), verb, lambda _: site.triage.preview_undo(change, queue=queue))
+
+    def undo_several(self) -> bool:
+        """Preview the undo of the last action, in all of its queues; False if there was none, or it is undone."""
+        changes = self._several
+        if not changes or not all(self._may_begin(site) for site, _, _ in changes):
+            return bool(changes)
+        from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
+
+        aims = tuple(Aim(site, queue) for site, _, queue in changes)
+        looks = [
+            PreviewRequest(site.triage, queue, partial(_undo, site, change))
+            for site, change, queue in reversed(changes)
+        ]
+        self._confirm(aims, "Undo", partial(preview_several, looks))
+        return True
+
+    @property
+    def undo_several_words(self) -> str:
+        """What the undo of the last action takes back, in all of its queues; empty if there is nothing."""
+        return f"undo {self._several_words}" if self._several else ""
 
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo takes back: undo delete 5; empty if there is nothing."""
@@ -261,6 +314,9 @@ class ChangeController:
             with suppress(TriageError):
                 found = await site.triage.last_undoable(queue)
         self._undoable[site.place, ns, queue] = version, found
+        if not self._app.screen_stack:
+            # The app is closing.
+            return
         if version is not None:
             self._show_undo(found)
         for hints in self._app.screen.query("KeyHints").results(Painted):
@@ -282,11 +338,18 @@ class ChangeController:
             return
         site, action, scope = self._skipped
         if self._may_begin(site):
-            self._preview(site, action, scope)
+            self._preview((Aim(site, action.queue, scope),), action)
 
     def export(self, site: WatchedServer, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; this changes nothing, and is allowed on a read-only server."""
-        if not site.can_export or self._is_busy() or self._has_dialog or self._is_between(site):
+        self.export_several((Aim(site, queue, scope),))
+
+    def export_several(self, aims: Aims) -> None:
+        """As ``export``, for messages of several queues; each line then names its queue."""
+        sites = list({aim.site: None for aim in aims})
+        if self._is_busy() or self._has_dialog or not all(site.can_export for site in sites):
+            return
+        if any(map(self._is_between, sites)):
             return
         from rsmq_tui.tui.changes.forms import FormScreen, export_form  # noqa: PLC0415
 
@@ -294,14 +357,15 @@ class ChangeController:
             if self._is_busy() or self._app.screen is not screen:
                 return
             screen.dismiss()
-            self._start(site, partial(self._export, site, queue, scope, path), "exporting", None)
+            self._start(sites, partial(self._export, aims, path), "exporting", None)
 
+        is_one = len(aims) == 1
         screen = FormScreen(
-            export_form(queue),
+            export_form(aims[0].queue if is_one else "messages"),
             begin,
             yes="Export",
             note="the server is not changed",
-            about=meant_by(scope),
+            about=meant_by(aims[0].scope) if is_one else f"what is marked or matches in {len(aims):,} queues",
         )
         self._app.push_screen(screen)
 
@@ -361,31 +425,41 @@ class ChangeController:
     def _has_dialog(self) -> bool:
         return isinstance(self._app.screen, ModalScreen)
 
-    def _preview(
-        self, site: WatchedServer, action: "Action", scope: "Scope | None", behind: "FormScreen[Any] | None" = None
-    ) -> None:
+    def _preview(self, aims: Aims, action: "Action", behind: "FormScreen[Any] | None" = None) -> None:
         if behind is not None and self._app.screen is not behind:
             return
-        look = partial(site.triage.preview, action)
-        self._confirm(site, action.verb, partial(look, scope), scope, behind, look)
+        from rsmq_tui.triage.actions import Move  # noqa: PLC0415
+        from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
+
+        def look(action: "Action") -> "Look":
+            asked = [
+                PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
+                for site, queue, scope in aims
+            ]
+            return partial(preview_several, asked)
+
+        look_wider = partial(aims[0].site.triage.preview, action) if len(aims) == 1 else None
+        look_creating: Look | None = None
+        if isinstance(action, Move) and not action.create:
+            look_creating = look(replace(action, create=True))
+        self._confirm(aims, action.verb, look(action), behind, look_wider, look_creating)
 
     def _confirm(
         self,
-        site: WatchedServer,
+        aims: Aims,
         verb: str,
         look: "Look",
-        scope: "Scope | None" = None,
         behind: "FormScreen[Any] | None" = None,
         look_wider: "LookWider | None" = None,
+        look_creating: "Look | None" = None,
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        screen = ConfirmScreen(verb, look, site.colour, look_wider)
-        self._app.push_screen(screen, partial(self._begin, site, scope, behind))
+        scopes = {aim.queue: aim.scope for aim in aims}
+        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating, scopes)
+        self._app.push_screen(screen, partial(self._begin, aims, behind))
 
-    def _begin(
-        self, site: WatchedServer, scope: "Scope | None", behind: "FormScreen[Any] | None", preview: "Preview | None"
-    ) -> None:
+    def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
         # If the preview is cancelled, the form behind it stays with what was typed.
         if preview is None:
             return
@@ -394,19 +468,22 @@ class ChangeController:
             return
         if behind is not None:
             behind.dismiss()
-        self._run = run = site.triage.run(preview)
+        from rsmq_tui.triage.several import run_of  # noqa: PLC0415
+
+        self._run = run = run_of(aims[0].site.triage, preview)
         self._skipped = None
-        self._start(site, partial(self._make, site, run, scope), doing(preview.action), preview.count)
+        sites = list({aim.site: None for aim in aims})
+        self._start(sites, partial(self._make, aims, run), doing(preview.action), preview.count)
 
     def _start(
-        self, site: WatchedServer, work: Callable[[], Awaitable[ChangeTold]], words: str, planned: int | None
+        self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeTold]], words: str, planned: int | None
     ) -> None:
         self._is_stopping = False
         self._ended.clear()
         self._tell(ChangeTold(words, is_running=True, planned=planned))
-        self._worker = self._app.run_worker(partial(self._to_end, site, work), name=words, group="change")
+        self._worker = self._app.run_worker(partial(self._to_end, sites, work), name=words, group="change")
 
-    async def _to_end(self, site: WatchedServer, work: Callable[[], Awaitable[ChangeTold]]) -> None:
+    async def _to_end(self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeTold]]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
@@ -416,11 +493,13 @@ class ChangeController:
         finally:
             self._run = None
             self._ended.set()
-            site.source.wake()
+            for site in sites:
+                site.source.wake()
         self._tell(told)
 
-    async def _make(self, site: WatchedServer, run: "Run", scope: "Scope | None") -> ChangeTold:
+    async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
+        from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
 
         words = doing(run.preview.action)
         async for tally in run:
@@ -430,13 +509,25 @@ class ChangeController:
             raise RuntimeError("a change without an end")
         action, told = run.preview.action, end_of(run.report)
         if run.report.retry is not None:
-            self._skipped = site, action, run.report.retry
+            self._skipped = aims[0].site, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
-        return replace(told, scope=scope, undone=undone)
+        reports = run.report.reports if isinstance(run.report, SeveralReport) else ((aims[0].site.triage, run.report),)
+        by_service = {id(aim.site.triage): aim.site for aim in aims}
+        self._several = tuple(
+            (by_service[id(service)], each.change, each.queue)
+            for service, each in reports
+            if each.change is not None and each.undoable and not isinstance(action, Undo)
+        )
+        self._several_words = f"{run.report.name} {compact(run.report.tally.done)}"
+        if len(self._several) > 1:
+            self._several_words += f" in {len(self._several):,} queues"
+        return replace(told, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
 
-    async def _export(self, site: WatchedServer, queue: str, scope: "Scope | None", path: Path) -> ChangeTold:
+    async def _export(self, aims: Aims, path: Path) -> ChangeTold:
+        from rsmq_tui.triage.several import export_several  # noqa: PLC0415
+
         exported: Exported | None = None
-        async with aclosing(site.triage.export(queue, scope, path)) as parts:
+        async with aclosing(export_several([(aim.site.triage, aim.queue, aim.scope) for aim in aims], path)) as parts:
             async for exported in parts:
                 progress = exported.progress
                 left_out = exported.cut + exported.gone + exported.unsearched

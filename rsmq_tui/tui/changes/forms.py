@@ -1,14 +1,16 @@
 """The forms of changes: their fields, how values become actions, and the screen of a form."""
 
 import asyncio
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
@@ -17,6 +19,7 @@ from textual.widgets import Button, Input, Static, TextArea
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
 from rsmq_tui.triage import actions
+from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
@@ -44,11 +47,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[T]):
-    """Fields under a title; ``build`` makes the result from the answers, or raises ValueError or OSError."""
+    """Fields under a title; ``build`` makes the result from the answers, or raises ValueError or OSError.
+
+    ``is_dangerous`` marks a form of messages that are removed.
+    """
 
     title: str
     fields: tuple[Field, ...]
     build: Callable[[Answers], T]
+    is_dangerous: bool = False
 
 
 def plain_action(name: str, queue: str) -> actions.Action:
@@ -66,7 +73,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
     shown = printable(queue, _NAME_MAX)
     match name:
         case "hide":
-            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
+            seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
             return Form(f"Hide messages of {shown}", (seconds,), lambda got: _hide(actions.Hide, queue, got))
         case "move":
             return Form(f"Move messages of {shown}", _target(others), lambda got: _move(actions.Move, queue, got))
@@ -80,7 +87,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             fields = (
                 Field("body", "body", kind="body", body=body or b""),
                 Field("file", "or a file", hint="path of a file to send as one message"),
-                Field("delay", "delay in s", hint="the queue's delay"),
+                Field("delay", "delay", hint="30, 10m; default: the queue's delay"),
             )
             return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
         case "create":
@@ -113,8 +120,8 @@ def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
 
 def _attributes(vt: str, delay: str, maxsize: str) -> tuple[Field, ...]:
     return (
-        Field("vt", "vt in s", vt),
-        Field("delay", "delay in s", delay),
+        Field("vt", "vt (30, 10m)", vt),
+        Field("delay", "delay (30, 10m)", delay),
         Field("maxsize", "maxsize (-1 none)", maxsize),
     )
 
@@ -229,6 +236,19 @@ def _text(got: Answers, id: str) -> str:
     return "" if isinstance(value, bytes) else value.strip()
 
 
+def json_words(text: str) -> str:
+    """Say whether a text is JSON, or where it is not; empty if it does not begin as an object or an array."""
+    if not text.lstrip().startswith(("{", "[")):
+        return ""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"not JSON: {error.msg}, line {error.lineno}, column {error.colno}"
+    except RecursionError:
+        return "not JSON: nested too deeply"
+    return "JSON"
+
+
 _SENTENCE_MAX = 300
 _ABOUT_MAX = 140
 
@@ -238,6 +258,8 @@ class FormScreen(Dialog[None], Generic[T]):
 
     ``about`` describes the messages that it applies to, which the screen behind it may not make clear.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("form")
 
     def __init__(
         self,
@@ -267,6 +289,8 @@ class FormScreen(Dialog[None], Generic[T]):
                         if field.kind != "switch":
                             yield Static(Content(field.label), classes="label")
                         yield _entry(field)
+                        if field.kind == "body":
+                            yield Static(id="syntax", markup=False)
             yield Static(id="problem", markup=False)
             with Horizontal(classes="buttons"):
                 yield DialogButton("Cancel", id="cancel")
@@ -276,7 +300,8 @@ class FormScreen(Dialog[None], Generic[T]):
         """Focus the first field."""
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
-        dialog.border_subtitle = Content(self._note)
+        dialog.border_subtitle = Content(f"{self._note} · ctrl+s goes on")
+        dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")
         first.focus()
 
@@ -292,10 +317,17 @@ class FormScreen(Dialog[None], Generic[T]):
         self._is_warned = False
         self._tell("")
 
+    @on(TextArea.Changed)
+    def _check_syntax(self, event: TextArea.Changed) -> None:
+        """Say whether a body that is meant to be JSON is."""
+        words = json_words(event.text_area.text) if isinstance(event.text_area, BodyArea) else ""
+        self.query_one("#syntax", Static).update(Content(words))
+
     @on(Input.Submitted)
     @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
-    def _submit(self) -> None:
+    def action_submit(self) -> None:
+        """Go on with the answers."""
         self._build(self._answers())
 
     def action_close(self) -> None:
@@ -366,17 +398,17 @@ def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes |
             )
             return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
         case "extend":
-            seconds = Field("seconds", "seconds from now", HIDE_SECONDS[0], choices=HIDE_SECONDS)
+            seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
             return Form(f"Extend leases of {shown}", (seconds,), lambda got: _hide(actions.ExtendLease, queue, got))
         case "pop":
             count = Field("count", "how many", "1")
-            return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got))
+            return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got), is_dangerous=True)
         case "trim":
             trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
-            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got))
+            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got), is_dangerous=True)
         case "purge":
             processing = Field("processing", "also items in processing", kind="switch")
-            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got))
+            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got), is_dangerous=True)
         case "move" | "copy":
             form = form_of(name, queue, snapshot, body)
             # Without the field "create": a list is created by its first item, and an RSMQ queue needs attributes.

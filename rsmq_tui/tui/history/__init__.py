@@ -2,5 +2,6 @@
 
 loading  loads an analysis and a time range in a thread
 pages    the pages of the screen and their columns, charts, and heat maps
+pane     the charts and the details of the row under the cursor
 screen   the screen, and the dialog that chooses the time range
 """

@@ -21,7 +21,7 @@ from rsmq_tui.history.analysis.values import (
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.monitor.text import clock, duration
+from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
     from rsmq_tui.history.analysis.reading import Analysis
@@ -70,7 +70,8 @@ def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
 def said(span: TimeRange) -> str:
     """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
     with_seconds = span.length_ms < 10 * LEAST_MS
-    return f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)} UTC, {duration(span.length_ms)}"
+    ends = f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)}"
+    return f"{ends} {zone_words(span.to_ms)}, {duration(span.length_ms)}"
 
 
 def moment(at_ms: int | None, with_seconds: bool = False) -> str:
@@ -92,9 +93,9 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
     A single moment is the start of the range. Raises ``MomentError``.
     """
     first, *others = _BETWEEN.split(text.strip(), maxsplit=1)
-    from_ms = read_moment(first, whole.to_ms)
+    from_ms = read_moment(first, whole.to_ms, shown_zone())
     end = others[0].strip() if others else ""
-    to_ms = read_end(end, from_ms, whole.to_ms) if end else whole.to_ms
+    to_ms = read_end(end, from_ms, whole.to_ms, shown_zone()) if end else whole.to_ms
     if to_ms <= from_ms and end:
         raise MomentError("the range ends before it begins: write the earlier time first")
     if not whole.holds(from_ms, to_ms):

@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, passes, plural, printable
+from rsmq_tui.monitor.text import clock, passes, plural, printable, zone_words
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
@@ -45,6 +45,7 @@ from rsmq_tui.tui.history.pages import (
     trouble_token,
     trouble_words,
 )
+from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import Dialog, WordFilter
@@ -74,7 +75,7 @@ class RangeScreen(Dialog[TimeRange]):
     def on_mount(self) -> None:
         """Focus the list; typed characters go to the input."""
         box = self.query_one(Vertical)
-        box.border_title = "Time range, UTC"
+        box.border_title = Content(f"Time range, {zone_words(self._whole.to_ms)}")
         box.border_subtitle = Content("enter selects · or type a range")
         self._told.show([(f" recorded: {said(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
@@ -115,7 +116,11 @@ _NARROW = 60
 
 def source_pieces(shown: Shown, out: str) -> list[Piece]:
     """Return which analysis is shown, that it is not live, and what is missing in it."""
-    made = "" if shown.made_ms is None else f"   created {clock(shown.made_ms, date=True)[:16]} UTC"
+    made = (
+        ""
+        if shown.made_ms is None
+        else f"   created {clock(shown.made_ms, date=True)[:16]} {zone_words(shown.made_ms)}"
+    )
     pieces: list[Piece] = [
         (" rsmq-tui  ", "strong"),
         (f"HISTORY (read-only) · {printable(shown.label or out, 60)}", ""),
@@ -291,13 +296,17 @@ class HistoryScreen(DashboardScreen):
         self._choice = PastChoice()
         self._listed: tuple[object, ...] = ()
         self._filter = WordFilter(
-            "words in a queue's name; !word excludes", apply=self._filter_rows, target=lambda: self._page_view
+            "history",
+            "words in a queue's name; !word excludes",
+            apply=self._filter_rows,
+            target=lambda: self._page_view,
         )
         self._where = TextLine(id="where")
         self._title = TextLine(id="title")
         self._tabs = TextLine(id="tabs")
         self._told = TextLine(id="why")
         self.charts = PastCharts()
+        self._pane = PastPane(self.charts)
         self.heat = HeatView(id="heat")
         self.tables: dict[str, RowTable[Any, PastContext]] = {
             page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}", on_open=self._open)
@@ -306,14 +315,15 @@ class HistoryScreen(DashboardScreen):
         }
 
     def compose(self) -> ComposeResult:
-        """Source, range, charts, tabs, page, hints."""
+        """Source, range, charts and details of the row under the cursor, tabs, page, hints."""
         yield self._where
         yield self._title
-        yield self.charts
-        yield self._tabs
-        yield self._filter
-        yield from self.tables.values()
-        yield self.heat
+        with Vertical(id="body"):
+            yield self._pane
+            yield self._tabs
+            yield self._filter
+            yield from self.tables.values()
+            yield self.heat
         yield self._told
         yield KeyHints("table", "history", "app")
 
@@ -547,5 +557,8 @@ class HistoryScreen(DashboardScreen):
         self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
-        """Show the full text of the row under the cursor."""
-        self._told.show(row_pieces(self._page, self._row))
+        """Show the full text of the row under the cursor, and its details."""
+        page, row, refs = self._page, self._row, self._choice.refs
+        self._told.show(row_pieces(page, row))
+        ref = page.ref(row) if row is not None else refs[0] if len(refs) == 1 else None
+        self._pane.show(page, row, ref, self._shown.lists, self._cells)

@@ -3,5 +3,6 @@
 audit   the audit screen
 events  the log of events: its screen, and the last three on the overview
 known   known troubles: how they are shown, and the form that notes one
+search  the search over queues: one filter for many, and changes of several at once
 server  the server screen: memory, clients, replication, disk and latency of one server
 """

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, duration, plural, printable
+from rsmq_tui.monitor.text import clock, count, duration, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
@@ -84,7 +84,10 @@ class EventsScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._why = TextLine(id="event")
         self._filter = WordFilter(
-            "words in a queue, server or sentence; !word excludes", apply=self._show, target=lambda: self.table
+            "events",
+            "words in a queue, server or sentence; !word excludes",
+            apply=self._show,
+            target=lambda: self.table,
         )
         self._events: Sequence[Event] = ()
         self._shown: object = None
@@ -214,7 +217,7 @@ class EventsScreen(DashboardScreen):
         if event.queue is None:
             words = "this event is about no queue"
         elif gone:
-            words = f"queue {name} was deleted at {clock(gone[-1], date=True).split('.')[0]} UTC"
+            words = f"queue {name} was deleted at {clock(gone[-1], date=True).split('.')[0]} {zone_words(gone[-1])}"
         else:
             words = f"queue {name} is not among those that are shown"
         self.notify(words, severity="warning", markup=False)

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsServer
 from rsmq_tui.monitor.server import Level, status_findings
-from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.text import clock, printable, zone_words
 from rsmq_tui.protocol.status import ServerStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
@@ -136,7 +136,12 @@ class ServerScreen(DashboardScreen):
         if len(places) > 1:
             pieces.append((f"   server {self._index(places) + 1} of {len(places)}", ""))
         if self._statuses and self._statuses[0].at_ms is not None:
-            pieces.append((f"   as of {clock(self._statuses[0].at_ms).split('.')[0]} UTC", "muted"))
+            pieces.append(
+                (
+                    f"   as of {clock(self._statuses[0].at_ms).split('.')[0]} {zone_words(self._statuses[0].at_ms)}",
+                    "muted",
+                )
+            )
         if self._error is not None:
             pieces.append((f"   ! {printable(self._error, 200)}", "alarm"))
         self._title.show(pieces)

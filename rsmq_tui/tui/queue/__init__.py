@@ -1,9 +1,12 @@
 """The screens of one queue and of one message.
 
+charts        the charts of one queue
 clients       the dialog with the clients that work on a queue
 marks         marked messages, and the actions on them
-message       one message: its fields, and its body as JSON, text or hex
+message       one message: its fields, and its body as JSON, text or hex; and the pane that shows it
 message_list  the table of messages: pages, search results, tabs and marks
+pane          the pane of the overview: what is known of one queue
+positions     positions in a queue, as users type them: a number, a share, a time, an id
 screen        one queue: verdict, recent history and messages; counts of messages in groups
-search        searches, and the tabs that show them
+search        searches and their orders, and the tabs that show them
 """

@@ -1,4 +1,4 @@
-"""One message: its fields, its body as JSON, text or hex, and the keys that change it."""
+"""One message: its fields, its body as JSON, text or hex, the keys that change it, and the pane that shows it."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.worker import Worker
 
@@ -16,12 +17,15 @@ from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.text_view import LineView, View, first_view, lines_of
 
 _VIEWS = tuple(View)
@@ -121,7 +125,7 @@ class MessageScreen(ActingScreen):
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            self.dashboard.copy_text(self._body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, self._body.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
         """Edit a copy of the message, with the body that is shown."""
@@ -260,24 +264,25 @@ class MessageScreen(ActingScreen):
             kept = "" if self._is_taken or message.body is None else " · this was its body"
             resend = " · e sends a copy" if kept and self.can_change else ""
             return [(" no longer in the queue", "alarm"), (f"{kept}{resend}", "")]
-        due_ms = row.due_ms
-        if row.is_item:
-            due = _lease(row, at_ms)
-        elif due_ms is None:
-            due = "never visible"
-        elif due_ms > at_ms:
-            due = f"visible in {duration(due_ms - at_ms)}"
-        else:
-            due = f"visible for {duration(at_ms - due_ms)}"
-        sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
-        state = row.state_at(at_ms)
-        told = (due, sent, *_receives(row), size(message.size))
         as_of = f" as of {clock(at_ms)}: {printable(self._problem, 60)} ·" if self._problem else ""
-        return [
-            (as_of, "alarm"),
-            (f" {state.value}", MESSAGE_TOKENS[state]),
-            ("".join(f" · {words}" for words in told), ""),
-        ]
+        return [(as_of, "alarm"), *row_pieces(row, at_ms)]
+
+
+def row_pieces(row: MessageRow, at_ms: int) -> list[Piece]:
+    """Return the state of a message, when it is visible, when it was sent and received, and its size."""
+    due_ms = row.due_ms
+    if row.is_item:
+        due = _lease(row, at_ms)
+    elif due_ms is None:
+        due = "never visible"
+    elif due_ms > at_ms:
+        due = f"visible in {duration(due_ms - at_ms)}"
+    else:
+        due = f"visible for {duration(at_ms - due_ms)}"
+    sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
+    state = row.state_at(at_ms)
+    told = (due, sent, *_receives(row), size(row.size))
+    return [(f" {state.value}", MESSAGE_TOKENS[state]), ("".join(f" · {words}" for words in told), "")]
 
 
 def _receives(row: MessageRow) -> tuple[str, ...]:
@@ -299,3 +304,88 @@ def _lease(row: MessageRow, at_ms: int) -> str:
     if row.due_ms > at_ms:
         return f"its lease ends in {duration(row.due_ms - at_ms)}"
     return f"its lease expired {duration(at_ms - row.due_ms)} ago; a reaper returns the item"
+
+
+# A longer body is formatted only on its own screen; this is the maxsize of a queue unless it is changed.
+_READ_BYTES_MAX = 65_536
+_NOT_ASCII = bytes(range(0x80, 0x100))
+
+
+class MessagePane(Pane[MessageView | None]):
+    """Shows the message under the cursor of its queue: its fields, and its body, or the start of a long one."""
+
+    def __init__(self, queue: str, place: str) -> None:
+        super().__init__()
+        self._queue, self._place = queue, place
+        self._row: MessageRow | None = None
+        self._body: bytes | None = None
+        self._problem = ""
+        self._width = 0
+        self._head = TextLine(id="head")
+        self._view = LineView(id="pane-body")
+        self._view.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        """The fields, and the body."""
+        yield self._head
+        with Vertical(classes="parts"):
+            yield self._view
+
+    def follow(self, row: MessageRow | None, at_ms: int) -> None:
+        """Show this message, None if there is none, in its state at that time."""
+        self._row = row
+        pieces = [] if row is None else [(f" {printable(row.id, 60)} ", "strong"), *row_pieces(row, at_ms)]
+        self._head.show(pieces)
+        # The body of an id never changes.
+        self.point(None if row is None else row.id, None, None if row is None else row.id)
+        self._wrap_anew()
+
+    def forget(self) -> None:
+        """Show the start of another body, or all of it if it is that short."""
+        self._problem = ""
+        self._body = None if self._row is None else self._row.preview
+        self._show_body()
+
+    async def read(self) -> MessageView | None:
+        """Read the body, unless all of it is shown, or it is too long to be formatted while the cursor moves."""
+        row = self._row
+        if row is None or not self._is_cut or row.size > _READ_BYTES_MAX:
+            return None
+        return await dashboard_of(self.app).site(self._place).source.read(self._queue, row.id)
+
+    def take(self, found: MessageView | None) -> None:
+        """Show the body, or that the message is gone."""
+        if found is None:
+            return
+        if found.row is None:
+            self._problem = "no longer in the queue"
+        else:
+            self._body = found.body
+        self._show_body()
+
+    def fail(self, problem: str) -> None:
+        """Show why the body cannot be read."""
+        self._problem = problem
+        self._show_body()
+
+    @on(LineView.Resized)
+    def _wrap_anew(self) -> None:
+        if self._view.size.width != self._width:
+            self._show_body()
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._row is not None and len(self._body or b"") < self._row.size
+
+    def _show_body(self) -> None:
+        row, body, self._width = self._row, self._body, self._view.size.width
+        told = [] if row is None or body is not None else ["not recorded" if row.size else "it has no body"]
+        if body is not None:
+            # The start of a body may end within a character.
+            view = first_view(body.rstrip(_NOT_ASCII) if self._is_cut else body)
+            told = [view.value]
+            if row is not None and self._is_cut:
+                told.append(f"the first {size(len(body))} of {size(row.size)}")
+        # What does not fit is cut off at the right, which must not be the problem.
+        self._view.border_title = Content(" · ".join([*filter(None, [printable(self._problem, 100)]), *told]))
+        self._view.show(() if body is None or not self._width else lines_of(body, view, self._width))

@@ -3,12 +3,24 @@
 from collections.abc import Callable, Sequence, Set
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 
-from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor import (
+    Filter,
+    MessageRow,
+    Page,
+    PageRequest,
+    PeekError,
+    Progress,
+    QueueState,
+    Snapshot,
+    parse_filter,
+)
 from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
@@ -16,13 +28,19 @@ from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
+from rsmq_tui.tui.queue.positions import Found, Position, PositionError, find, place_among
 from rsmq_tui.tui.queue.search import (
+    DUE,
+    MATCH,
+    SORTED_AT_ONCE,
     Hits,
+    Order,
     Stage,
     known_numbers,
     nothing_found,
     nothing_in,
     number_text,
+    orders_of,
     search_pieces,
     shown_numbers,
     tab_pieces,
@@ -47,6 +65,7 @@ class Pager:
         self.page: Page | None = None
         self.error: str | None = None
         self.pending: PageRequest | None = None
+        self._coming: PageRequest | None = None
         self._page_again = self.request
 
     @property
@@ -54,16 +73,13 @@ class Pager:
         """Whether the page could not be read again."""
         return self.page is not None and self.error is not None
 
-    @property
-    def place(self) -> str:
-        """The position of the page in its part of the queue: 1–20 of 3,021."""
+    def place(self, row: int) -> str:
+        """Return the position of a row of the page in its part of the queue: 31 of 3,021."""
         page = self.page
         if page is None or not page.rows:
             return ""
-        low = page.ready if page.request.part == "hidden" else 0
-        high = page.ready if page.request.part == "ready" else page.depth
-        first = page.start - low + 1
-        return f"{count(first)}–{count(first + len(page.rows) - 1)} of {count(high - low)}"
+        low, high = page.bounds(page.request.part)
+        return f"{count(page.start - low + row + 1)} of {count(high - low)}"
 
     def staleness(self, now_ms: int) -> str:
         """Describe how long the page could not be read again, and why; empty if it could."""
@@ -73,21 +89,54 @@ class Pager:
 
     def ask(self, request: PageRequest, rows: int) -> PageRequest:
         """Return the request for a page of ``rows`` rows; replies to older requests are dropped from now on."""
+        is_same = request is self._page_again
         self.request = self.pending = replace(request, count=rows)
+        self._coming = None if is_same else self.pending
         return self.pending
 
     def of_part(self, part: Part) -> PageRequest:
         """Return the request for the first page of a part."""
         return PageRequest(self._queue, part)
 
+    @property
+    def is_turning(self) -> bool:
+        """Whether another page than the shown one is on its way."""
+        return self.pending is not None and self._coming is self.pending
+
+    def numbered(self, part: Part, place: int, rows: int) -> PageRequest:
+        """Return the request for the page with the message at a place in a part, counted from 0.
+
+        It is the top row, unless too few messages come after it.
+        """
+        if self.page is not None:
+            low, high = self.page.bounds(part)
+            place = max(0, min(place, high - low - rows))
+        return replace(self.of_part(part), offset=place)
+
     def turned(self, step: int) -> PageRequest | None:
-        """Return the request for the next page or the one before; None if there is none."""
+        """Return the request for the next page or the one before; None if there is none.
+
+        While another page is on its way, it is the one beside that.
+        """
         page = self.page
-        if page is None or not page.rows or (page.is_last if step > 0 else page.is_first):
+        if page is None or not page.rows:
+            return None
+        if self.is_turning:
+            return self._turned_further(page, step)
+        if page.is_last if step > 0 else page.is_first:
             return None
         if step > 0:
             return replace(self.request, where="after", anchor=page.rows[-1].anchor)
         return replace(self.request, where="before", anchor=page.rows[0].anchor)
+
+    def _turned_further(self, page: Page, step: int) -> PageRequest | None:
+        asked, rows = self.request, self.request.count
+        low, high = page.bounds(asked.part)
+        starts = {"first": low, "last": high - rows, "after": page.start + len(page.rows), "before": page.start - rows}
+        base = starts.get(asked.where, page.start)
+        start = base + asked.offset
+        is_end = start + rows >= high if step > 0 else start <= low
+        return None if is_end else replace(asked, offset=max(low, start + step * rows) - base)
 
     def take(self, request: PageRequest, page: Page) -> bool:
         """Take a page; False if it is the reply to an older request."""
@@ -95,7 +144,7 @@ class Pager:
             return False
         self.error, self.page = None, page
         if page.rows and not page.is_first:
-            self.request = replace(request, where="at", anchor=page.rows[0].anchor)
+            self.request = replace(request, where="at", anchor=page.rows[0].anchor, offset=0)
         else:
             self.request = PageRequest(self._queue, request.part, count=request.count)
         self._page_again = self.request
@@ -118,6 +167,43 @@ class Pager:
         return True
 
 
+# Where the cursor goes on a page: the index of its row.
+_Cursor = Callable[[Page], int]
+
+
+def _top(_: Page) -> int:
+    return 0
+
+
+def _row_of(found: Found, page: Page) -> int:
+    """Return the row of what was found; if its message has moved meanwhile, of the place where it was."""
+    places = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
+    return next(places, found.place - page.start + page.bounds(found.part)[0])
+
+
+class PagedTable(RowTable[MessageRow, MessageContext]):
+    """A table whose rows may be one page of many: the keys that lead beyond them lead to another page."""
+
+    def __init__(self, messages: "MessageList", on_open: Callable[[MessageRow], None]) -> None:
+        super().__init__(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
+        self._messages = messages
+
+    def action_page(self, step: int) -> None:
+        """Move by screens: to the same line of another page."""
+        if not self._messages.turn(step, row=self.cursor_index):
+            super().action_page(step)
+
+    def action_top(self) -> None:
+        """Move to the first message of the part."""
+        super().action_top()
+        self._messages.go_to_end(-1)
+
+    def action_bottom(self) -> None:
+        """Move to the last message of the part."""
+        super().action_bottom()
+        self._messages.go_to_end(1)
+
+
 # How often the screen is updated while a search runs.
 _FOLLOW_S = 0.1
 # Each missing message is looked up in its own round trip.
@@ -127,14 +213,26 @@ _MISSING_MAX = 20
 class MessageList(Vertical):
     """Shows a tab of a queue: pages that are read again at each poll or, with a filter, the results of a search.
 
-    A search is expensive: it is repeated only by ``search_again``, or after a failure by the next successful poll. Each
-    tab keeps its results until the filter changes.
+    Another order than that of due times is a search too, of all messages or those that match. A search is expensive: it
+    is repeated only by ``search_again``, or after a failure by the next successful poll. Each tab keeps its results
+    until the filter or the order changes.
     """
 
-    def __init__(self, queue: str, place: str, tabs: Sequence[Tab], *, on_open: Callable[[MessageRow], None]) -> None:
+    class Shown(Message):
+        """The rows may be others, or in another state."""
+
+    def __init__(
+        self,
+        queue: str,
+        place: str,
+        tabs: Sequence[Tab],
+        *,
+        on_open: Callable[[MessageRow], None],
+        wanted: Filter | None = None,
+    ) -> None:
         super().__init__()
         self.marks = Marks()
-        self.typed = parse_filter("")
+        self.typed = wanted or parse_filter("")
         self._queue = queue
         self._place = place
         self._tab = tabs[0]
@@ -143,7 +241,7 @@ class MessageList(Vertical):
         self._counted: dict[str, int] = {}
         self._snapshot: Snapshot | None = None
         self._searched_for_ms: int | None = None
-        self.table = RowTable(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
+        self.table = PagedTable(self, on_open)
         self.filter_line = FilterLine()
         self._tabs = tabs
         self._tab_line = TextLine(id="tabs")
@@ -154,6 +252,13 @@ class MessageList(Vertical):
         self._read_for_ms: int | None = None
         self._is_following, self._followed_for_ms = False, 0
         self._unleased: int | None = None
+        self._order = DUE
+        # The order that the user has to confirm, because many messages must be read for it.
+        self._order_asked: Order | None = None
+        # The progress of the search for a position.
+        self._finding = ""
+        # With an open range, pages are turned one by one; so many are still to come.
+        self._turns_left = 0
 
     def compose(self) -> ComposeResult:
         """Tabs, the filter or the state of a search, messages."""
@@ -167,6 +272,8 @@ class MessageList(Vertical):
         self._ticking = self.set_interval(_FOLLOW_S, self._follow, pause=True)
         self.table.empty_text = [("  Reading …", "muted")]
         self.table.focus()
+        if self.is_search:
+            self._search()
 
     @property
     def wanted(self) -> Filter:
@@ -174,15 +281,49 @@ class MessageList(Vertical):
         return wanted_in(self._tab, self.typed)
 
     def search_again(self) -> None:
-        """Repeat the search, if there is one; until it has ended, the earlier results are shown."""
-        if self._is_search:
+        """Confirm the order that was asked for, or repeat the search; until it has ended, earlier results are shown."""
+        if self._order_asked is not None:
+            self._rearrange(self.typed, self._order_asked)
+        elif self.is_search:
             self._search()
+
+    def sort_next(self) -> None:
+        """Sort by the next column; after the last one, by due time again."""
+        columns = orders_of(self._dashboard.site(self._place).kind)
+        now = columns.index((self._order_asked or self._order).column)
+        self.sort(Order(columns[(now + 1) % len(columns)]))
+
+    def sort_reverse(self) -> None:
+        """Reverse the order."""
+        now = self._order_asked or self._order
+        self.sort(now._replace(reverse=not now.reverse))
+
+    def sort(self, order: Order) -> None:
+        """Sort in that order; if many messages must be read for it, only after ``search_again``."""
+        if order.column not in orders_of(self._dashboard.site(self._place).kind):
+            return
+        depth = None if self._state is None else self._state.depth
+        if order not in (DUE, self._order) and (depth or 0) > SORTED_AT_ONCE:
+            self._order_asked = order
+            self.show()
+        else:
+            self._rearrange(self.typed, order)
+
+    def end_sort(self) -> bool:
+        """Sort by due time again, and return whether there was another order, or one to confirm."""
+        was_other = self._order != DUE or self._order_asked is not None
+        if was_other:
+            self._rearrange(self.typed, DUE)
+        return was_other
 
     def end_search(self) -> bool:
         """Stop searching, keep the results, and return whether a search was stopped.
 
         A repeated search that has not received a reply since a failure counts as failed.
         """
+        if self._finding:
+            self.workers.cancel_group(self, "find")
+            return True
         hits = self._found
         if hits is None or not hits.is_running:
             return False
@@ -206,7 +347,7 @@ class MessageList(Vertical):
         self.show()
         # A poll does not send a request while one is pending: on a slow link no reply would ever be accepted.
         is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
-        if is_news and self._pager.request.count and not self._is_search:
+        if is_news and self._pager.request.count and not self.is_search:
             self._read(self._pager.request)
         self._search_after_failure(snapshot)
         self._follow_found()
@@ -217,14 +358,14 @@ class MessageList(Vertical):
         self._show_head()
 
     def show(self) -> None:
-        """Show the tabs and the rows, with their marks."""
-        self._show_head()
+        """Show the rows, with their marks, and the tabs."""
         hits = self._found
         self.table.set_class(self._pager.is_stale if hits is None else hits.is_stale, "-stale")
         if hits is not None:
             self._show_hits(hits)
         else:
             self._show_page()
+        self._show_head()
 
     def choose_tab(self, step: int) -> None:
         """Show the next tab or the one before."""
@@ -237,64 +378,129 @@ class MessageList(Vertical):
 
         If the cursor was not moved there, the page and the cursor are those from before the filter.
         """
+        self._rearrange(typed, self._order)
+
+    def _rearrange(self, typed: Filter, order: Order) -> None:
+        """Show what matches in an order."""
         self.end_search()
-        back = None
-        if self.typed.is_empty:
+        back, was_paged = None, self._is_paged
+        self.typed, self._order, self._order_asked = typed, order, None
+        if was_paged:
             self.table.hold_cursor()
-        elif typed.is_empty:
+        elif self._is_paged:
             back = self._way_back()
-        self.typed = typed
+        self.table.sorted_by = None if order == DUE else (order.column, order.downwards)
         self._hits.clear()
         self._begin(back)
 
-    def turn(self, step: int) -> None:
-        """Show the next page or the one before; an open range continues there."""
-        if self._is_search:
-            self.table.action_page(step)
-            return
-        request = self._pager.turned(step)
+    def turn(self, step: int, row: int | None = None) -> bool:
+        """Show the next page or the one before, and return whether there is one; an open range continues there.
+
+        The cursor goes to that ``row``, by default to the one beside the row that it leaves. While a page is on its
+        way, the target is further away, so that no press of a key is lost.
+        """
+        request = None if self.is_search else self._pager.turned(step)
         if request is None:
-            return
+            return False
+        if self.marks.has_range and self._pager.is_turning:
+            # All rows in between are marked: they are read page by page.
+            self._turns_left += step
+            return True
         edge = len(self.table.keys) - 1 if step > 0 else 0
         if self.marks.has_range:
             self.marks.mark(self.marks.ranged(self.table.rows, self.table.keys, edge))
-        self._read(request, cursor=0 if step > 0 else self.table.visible_rows - 1)
+        target = (0 if step > 0 else self.table.visible_rows - 1) if row is None else row
+        self._read(request, lambda _: target)
+        return True
+
+    def go_to_end(self, step: int) -> None:
+        """Show the first page (-1) or the last one (1), unless a range is open, which has no gaps."""
+        page, part = self._pager.page, self._tab.part
+        if self.is_search or part is None or page is None or self.marks.has_range:
+            return
+        if self._pager.is_turning or not (page.is_last if step > 0 else page.is_first):
+            where = replace(self._pager.of_part(part), where="last") if step > 0 else self._pager.of_part(part)
+            self._read(where, (lambda page: len(page.rows) - 1) if step > 0 else _top)
+
+    def go_to(self, position: Position) -> None:
+        """Move to a position in the part, or among the results that are listed."""
+        if not self.is_search:
+            self._go_to(position)
+            return
+        try:
+            self.table.place_cursor(place_among(self.table.rows, position))
+        except PositionError as error:
+            self._warn(str(error))
+        self._show_head()
+
+    @work(group="find", exclusive=True)
+    async def _go_to(self, position: Position) -> None:
+        part, source = self._tab.part or "all", self._dashboard.site(self._place).source
+        try:
+            found = await find(source, self._queue, part, position, self._tell_finding)
+        except (PeekError, PositionError) as error:
+            self._warn(str(error))
+            return
+        finally:
+            self._finding = ""
+            self._show_head()
+        if found.part != part:
+            self._tab = next(tab for tab in self._tabs if tab.part == found.part)
+        self.marks.end_range()
+        request = self._pager.numbered(found.part, found.place, self.table.visible_rows)
+        self._read(request, partial(_row_of, found))
+        if found.words:
+            self.notify(found.words, markup=False)
+
+    def _tell_finding(self, progress: Progress) -> None:
+        self._finding = f" looking for the id · {count(progress.scanned)} of {count(progress.depth)} read · esc stops"
+        self._show_head()
+
+    def _warn(self, words: str) -> None:
+        self.notify(printable(words, 300), severity="warning", markup=False)
 
     @on(RowTable.Overrun)
     def _turn_on(self, event: RowTable.Overrun) -> None:
         self.turn(event.step)
 
+    @on(RowTable.HeadClicked)
+    def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
+        now = self._order_asked or self._order
+        self.sort(Order(event.column, now.column == event.column and not now.reverse))
+
     @on(RowTable.Moved)
     def _stretch_range(self) -> None:
         if self.marks.has_range:
             self.show()
+        else:
+            self._show_head()
 
     @on(RowTable.Resized)
     def _fill(self) -> None:
-        if self.table.visible_rows != self._pager.request.count and not self._is_search:
+        if self.table.visible_rows != self._pager.request.count and not self.is_search:
             self._read(self._pager.request)
         else:
             self._show_head()
 
-    def _way_back(self) -> tuple[PageRequest, int | None] | None:
-        """Return which page to show without the filter, and where the cursor is on it if that must change."""
+    def _way_back(self) -> tuple[PageRequest, _Cursor | None] | None:
+        """Return which page to show without the search, and where the cursor is on it if that must change."""
         request, row = self._pager.request, self.table.cursor_row
         if request.part != self._tab.part:
             return None
         known = () if self._pager.page is None else self._pager.page.rows
         if row is None or self.table.is_held or any(row.id == each.id for each in known):
             return request, None
-        return replace(request, where="at", anchor=row.anchor), 0
+        return replace(request, where="at", anchor=row.anchor, offset=0), _top
 
-    def _begin(self, back: tuple[PageRequest, int | None] | None = None) -> None:
+    def _begin(self, back: tuple[PageRequest, _Cursor | None] | None = None) -> None:
         """Load another tab or filter, or go ``back``; individual marks stay, a mark on everything is removed."""
         self.marks.end_range()
         if self.marks.is_all:
             self.marks.clear()
-        if self._is_search and self._found is None:
+        if self.is_search and self._found is None:
             self._search()
-        elif self._tab.part is not None and not self._is_search:
-            self._read(*(back or (self._pager.of_part(self._tab.part), 0)))
+        elif self._tab.part is not None and not self.is_search:
+            self._read(*(back or (self._pager.of_part(self._tab.part), _top)))
         self.show()
         if back is not None:
             self.table.restore_cursor()
@@ -304,24 +510,25 @@ class MessageList(Vertical):
         page, part = self._pager.page, self._tab.part
         self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
         self._counted.clear()
-        if self._is_search and self._found is None:
+        if self.is_search and self._found is None:
             self._search()
-        elif not self._is_search and part is not None and page is not None and page.at_ms > at_ms:
+        elif not self.is_search and part is not None and page is not None and page.at_ms > at_ms:
             self._pager = Pager(self._queue)
             self._read(self._pager.of_part(part))
 
-    def _read(self, request: PageRequest, cursor: int | None = None) -> None:
+    def _read(self, request: PageRequest, cursor: _Cursor | None = None) -> None:
         """Request a page, and place the cursor when it arrives; the worker of an older request is cancelled."""
         self._read_for_ms = self._snapshot.at_ms if self._snapshot else None
         self._fetch(self._pager.ask(request, self.table.visible_rows), cursor)
 
     @work(group="peek", exclusive=True)
-    async def _fetch(self, request: PageRequest, cursor: int | None) -> None:
+    async def _fetch(self, request: PageRequest, cursor: _Cursor | None) -> None:
         try:
             page = await self._dashboard.site(self._place).source.peek(request)
         except PeekError as error:
             if self._pager.fail(request, str(error)):
-                if self._pager.page is not None and not self._is_search:
+                self._turns_left = 0
+                if self._pager.page is not None and not self.is_search:
                     # The page is still that of another tab.
                     self._tab = next(tab for tab in self._tabs if tab.part == self._pager.request.part)
                 self.show()
@@ -331,11 +538,15 @@ class MessageList(Vertical):
             return
         self.marks.follow(before, page.rows)
         self.show()
-        if cursor is not None and not self._is_search:
-            self.table.place_cursor(cursor)
+        if cursor is not None and not self.is_search:
+            self.table.place_cursor(cursor(page))
             if self.marks.has_range and self.table.cursor_key is not None:
                 self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
-                self.show()
+            self.show()
+        if self._turns_left:
+            step = 1 if self._turns_left > 0 else -1
+            self._turns_left -= step
+            self.turn(step)
         if missing := self.marks.missing(page)[:_MISSING_MAX]:
             self._look_for(missing)
 
@@ -409,6 +620,7 @@ class MessageList(Vertical):
             # The range ends at the cursor's index among these rows.
             ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
             self.table.show(rows, keys, replace(context, ranged=ranged))
+        self.post_message(self.Shown())
 
     def _show_head(self) -> None:
         pager, state, hits = self._pager, self._state, self._found
@@ -431,19 +643,33 @@ class MessageList(Vertical):
         if hits is None:
             marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
             stale = pager.staleness(self._now_ms(0))
-            self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, pager.place, stale, self.size.width))
-            self._told.display = False
+            place = pager.place(self.table.cursor_index)
+            self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, place, stale, self.size.width))
+            words = self._finding or self._order_words
+            self._told.display = bool(words) and not self.filter_line.is_open
+            self._told.show([(words, "strong")])
             return
-        noun, now_ms = "match", self._now_ms(hits.at_ms)
+        noun, now_ms = MATCH, self._now_ms(hits.at_ms)
         if self.typed.is_empty:
-            noun = self._tab.name
-            if not hits.error:
+            noun = self._tab.name if self._tab.term else "messages"
+            if not hits.error and self._tab.term:
                 found = hits.matched if hits.stage is Stage.DONE else None
                 numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
         self._told.display = not self.filter_line.is_open
-        self._told.show(search_pieces(hits, self.typed.text, noun, now_ms, self.size.width))
+        number = self.table.cursor_index + 1 if self.table.rows else 0
+        pieces = search_pieces(hits, self.typed.text, noun, number, now_ms, self.size.width)
+        self._told.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+
+    @property
+    def _order_words(self) -> str:
+        """The question whether to read many messages for an order; empty if there is none."""
+        asked, depth = self._order_asked, None if self._state is None else self._state.depth
+        if asked is None:
+            return ""
+        reads = f"r reads {count(depth)} messages and sorts them {asked.words}"
+        return f" {reads} · s next order · esc keeps {self._order.words.removeprefix('by ')}"
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)
@@ -453,12 +679,18 @@ class MessageList(Vertical):
         return dashboard_of(self.app)
 
     @property
-    def _is_search(self) -> bool:
-        return self._tab.part is None or not self.typed.is_empty
+    def is_search(self) -> bool:
+        """Whether the results of a search are shown, and not pages."""
+        return self._tab.part is None or not self._is_paged
+
+    @property
+    def _is_paged(self) -> bool:
+        """Whether tabs with a part show pages of it."""
+        return self.typed.is_empty and self._order == DUE
 
     @property
     def _found(self) -> Hits | None:
-        return self._hits.get(self._tab.name) if self._is_search else None
+        return self._hits.get(self._tab.name) if self.is_search else None
 
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Repeat a failed search after a newer poll has succeeded."""
@@ -472,7 +704,7 @@ class MessageList(Vertical):
         self._note_search()
         self._ticking.resume()
         before = self._hits.get(self._tab.name)
-        hits = self._hits[self._tab.name] = Hits(self.wanted, before)
+        hits = self._hits[self._tab.name] = Hits(self.wanted, before, self._order)
         if before is not None:
             before.end(Stage.STOPPED)
         self._find(hits)

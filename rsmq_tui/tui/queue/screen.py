@@ -1,7 +1,7 @@
 """The screen of one queue: verdict, recent history and messages; and the dialog that counts them in groups."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from rsmq_tui.charts import Series
 from rsmq_tui.monitor import (
     Filter,
     Group,
@@ -21,7 +20,6 @@ from rsmq_tui.monitor import (
     Groups,
     MessageRow,
     PeekError,
-    QueuePoint,
     QueueState,
     Snapshot,
     Source,
@@ -32,22 +30,37 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, plural, printable, seconds, size
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    clock,
+    compact,
+    count,
+    duration,
+    net,
+    plural,
+    printable,
+    seconds,
+    size,
+    zone_words,
+)
 from rsmq_tui.monitor.tracking.forecast import limit_words
-from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
+from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
+from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.positions import Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
-from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.controls import Dialog, FilterLine
+from rsmq_tui.tui.widgets.charts import BarPanel
+from rsmq_tui.tui.widgets.controls import Dialog, FilterLine, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -96,36 +109,6 @@ def _facts(state: QueueState) -> Iterator[str]:
         yield f"depth {net(state.net_s)}/s"
 
 
-def past_series(
-    points: Iterable[QueuePoint], *, counts_arrivals: bool = True
-) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
-    """Return the series of depths and of rates per second; for a kind without counters, of the net rate."""
-    known = list(points)
-    counts = series_of(known, ready="ready", hidden="hidden")
-    if not counts_arrivals:
-        fills = Series("fills", [(point.at_ms, _above_zero(point.net_s)) for point in known])
-        drains = Series("drains", [(point.at_ms, _above_zero(point.net_s, -1)) for point in known])
-        return counts, (fills, drains)
-    return counts, series_of(known, arrivals_s="arrivals", deletes_s="deletes", receives_s="receives")
-
-
-def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
-    return None if per_s is None else max(0.0, sign * per_s)
-
-
-def flight_series(known: Iterable[FlightTimes]) -> tuple[Series, ...]:
-    """Return the series of waiting times and of work, p95 in seconds."""
-    times = list(known)
-    return (
-        Series("wait", [(each.at_ms, _in_seconds(each.wait_p95_ms)) for each in times]),
-        Series("work", [(each.at_ms, _in_seconds(each.work_p95_ms)) for each in times]),
-    )
-
-
-def _in_seconds(ms: int | None) -> float | None:
-    return None if ms is None else ms / 1000
-
-
 def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
     """Return how long messages in flight waited and are worked on, and how many were sent and received of late."""
     if state is None:
@@ -143,42 +126,24 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
     return [(f" · {word}", "muted") for word in words]
 
 
-def present_numbers(state: QueueState | None) -> dict[str, float | None]:
-    """Return the current value of each sparkline."""
-    if state is None:
-        return {}
-    return {
-        "ready": state.ready,
-        "hidden": state.hidden,
-        "arrivals/s": state.arrivals_s,
-        "deletes/s": state.deletes_s,
-        "receives/s": state.receives_s,
-        "fills/s": _above_zero(state.net_s),
-        "drains/s": _above_zero(state.net_s, -1),
-    }
-
-
-_CHART_STEP_MS = 5_000
-
-
 class QueueScreen(ActingScreen):
-    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes."""
+    """Shows attributes, charts and messages of one queue; its keys mark messages and start changes.
+
+    ``wanted`` is the filter that it begins with.
+    """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("queue", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("queue")
 
-    def __init__(self, queue: str, place: str = "") -> None:
+    def __init__(self, queue: str, place: str = "", wanted: Filter | None = None) -> None:
         super().__init__(queue, place)
         self._kind = self.site.kind
-        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open)
+        self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open, wanted=wanted)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
-        self._depth = ChartPanel("Messages", ("series-first", "series-third"), id="depth")
-        self._rates = ChartPanel("Messages a second", ("series-first", "series-second", "series-third"), id="rates")
-        self._flights = ChartPanel("Wait and work, p95", ("series-first", "series-third"), id="flights")
+        self._charts = QueueCharts(self._kind)
         self._due = BarPanel(self._kind.due_title)
-        rates = ("arrivals/s", "deletes/s", "receives/s") if self._kind.counts_arrivals else ("fills/s", "drains/s")
-        self._sparks = SparkPanel(("ready",), ("hidden",), rates, id="sparks")
+        self._pane = MessagePane(queue, place)
         self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -186,18 +151,19 @@ class QueueScreen(ActingScreen):
         self._waiting: list[Piece] = []
 
     def compose(self) -> ComposeResult:
-        """Status, title, charts, facts, messages, hints."""
+        """Status, title, charts, facts, messages and the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         with Horizontal(id="charts"):
-            yield self._depth
-            yield self._rates
-            if self._kind.counts_receives:
-                yield self._flights
+            yield self._charts.depth
+            yield self._charts.rates
+            yield self._charts.flights
             yield self._due
-        yield self._sparks
+        yield self._charts.sparks
         yield self._facts
-        yield self.messages
+        with Vertical(id="body"):
+            yield self.messages
+            yield self._pane
         yield KeyHints("table", "queue", "app")
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -214,6 +180,13 @@ class QueueScreen(ActingScreen):
         self._show_facts()
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
+
+    @on(RowTable.Moved)
+    @on(MessageList.Shown)
+    def _show_pane(self) -> None:
+        """Show the message under the cursor."""
+        at_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        self._pane.follow(self.messages.table.cursor_row, at_ms)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting])
@@ -240,7 +213,32 @@ class QueueScreen(ActingScreen):
 
     def action_turn(self, step: int) -> None:
         """Show the next page or the one before."""
-        self.messages.turn(step)
+        if not self.messages.turn(step) and self.messages.is_search:
+            self.messages.table.action_page(step)
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column."""
+        self.messages.sort_next()
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self.messages.sort_reverse()
+
+    def action_go_to(self) -> None:
+        """Ask for a position, and go there."""
+        field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
+        form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
+        note = f"times in {zone_words(self.snapshot.at_ms if self.snapshot else 0)}"
+        screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note=note)
+        self.app.push_screen(screen)
+
+    def _position_of(self, answers: Answers) -> Position:
+        now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        return read_position(str(answers["position"]), now_ms)
+
+    def _go_to(self, screen: FormScreen[Position], position: Position) -> None:
+        screen.dismiss()
+        self.messages.go_to(position)
 
     def action_filter(self) -> None:
         """Open the filter."""
@@ -250,7 +248,7 @@ class QueueScreen(ActingScreen):
         messages.show()
 
     def action_clear(self) -> None:
-        """Clear the first of these: typed text, running search, range, marks, filter; if there is none, go back."""
+        """Clear the first of these: typed text, running search, range, marks, order, filter; if none, go back."""
         messages = self.messages
         if messages.filter_line.is_open:
             self._close_filter()
@@ -258,6 +256,8 @@ class QueueScreen(ActingScreen):
             return
         elif messages.marks.end_range() or messages.marks.clear():
             messages.show()
+        elif messages.end_sort():
+            return
         elif not messages.typed.is_empty:
             messages.apply(parse_filter(""))
         else:
@@ -306,6 +306,10 @@ class QueueScreen(ActingScreen):
     def action_audit(self) -> None:
         """Audit this queue."""
         self.dashboard.navigation.open("audit", self.queue, self.site.place)
+
+    def action_journal(self) -> None:
+        """Show what was changed in this queue."""
+        self.dashboard.navigation.open("journal", self.queue, self.site.place)
 
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""
@@ -358,7 +362,7 @@ class QueueScreen(ActingScreen):
     async def _copy_body(self, id: str) -> None:
         body = await self.body_of(id)
         if body is not None:
-            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, body.decode("utf-8", "replace"), "the body")
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
@@ -366,20 +370,16 @@ class QueueScreen(ActingScreen):
         self.notify(await waiters_text(self.site.source, self.queue), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
-        self._sparks.tell(present_numbers(state))
+        self._charts.tell(state)
         # As for pages: no request while one is pending.
         if snapshot.at_ms != self._due_for_ms and not self._is_counting:
             self._due_for_ms, self._is_counting = snapshot.at_ms, True
             self._count_due(snapshot.at_ms)
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
-        if (at_ms // _CHART_STEP_MS, window_ms) == self._charts_at:
+        if (at_ms // CHART_STEP_MS, window_ms) == self._charts_at:
             return
-        self._charts_at = at_ms // _CHART_STEP_MS, window_ms
-        counts, rates = past_series(snapshot.trend.queue(self.queue), counts_arrivals=self._kind.counts_arrivals)
-        self._depth.show_last(counts, at_ms, window_ms)
-        self._rates.show_last(rates, at_ms, window_ms)
-        self._flights.show_last(flight_series(snapshot.trend.flights(self.queue)), at_ms, window_ms, unit="s")
-        self._sparks.show_last((*counts, *rates), at_ms, window_ms)
+        self._charts_at = at_ms // CHART_STEP_MS, window_ms
+        self._charts.show(snapshot.trend, self.queue, self._kind, at_ms, window_ms)
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:

@@ -1,9 +1,10 @@
-"""Searches of a queue's messages, and the tabs that show them."""
+"""Searches of a queue's messages, their orders, and the tabs that show them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from operator import attrgetter
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -16,12 +17,13 @@ from rsmq_tui.monitor import (
     QueueState,
     parse_filter,
 )
-from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row
+from rsmq_tui.monitor.filters.matching import sent_by_id
+from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
-from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage
-from rsmq_tui.protocol.kinds import Tab, kind_named
+from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int
+from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
@@ -110,9 +112,38 @@ def tab_pieces(
 
 ROWS_MAX = 1_000
 _NOW_MS = 1_000
-_MATCH = "match"
+# A queue of more messages is only read for another order if the user confirms it.
+SORTED_AT_ONCE = 10_000
+MATCH = "match"
 
 _Place = tuple[float, bytes]
+
+
+class Order(NamedTuple):
+    """An order of messages: by a column of their table, possibly reversed."""
+
+    column: str = "due"
+    reverse: bool = False
+
+    @property
+    def downwards(self) -> bool:
+        """Whether the largest values come first: the oldest messages, most receives, longest bodies."""
+        return (self.column != "due") is not self.reverse
+
+    @property
+    def words(self) -> str:
+        """What it sorts by."""
+        return f"by {_ORDERS[self.column]}{', reversed' if self.reverse else ''}"
+
+
+# The order in which queues keep their messages: any part of it can be read without reading the others.
+DUE = Order()
+_ORDERS = {"due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+
+
+def orders_of(kind: Kind) -> tuple[str, ...]:
+    """Return the columns that messages of a kind can be sorted by."""
+    return tuple(column for column in _ORDERS if column != "rc" or kind.counts_receives)
 
 
 class Stage(Enum):
@@ -125,7 +156,7 @@ class Stage(Enum):
 
 
 class Hits:
-    """The first ROWS_MAX matches by due time; later ones are only counted, so that memory stays bounded.
+    """The first ``most`` matches in an order; later ones are only counted, so that memory stays bounded.
 
     ``rows`` and ``keys`` stay the same objects until a row is added or changes. ``before`` has the earlier results of
     the same search, ``gone`` the ids of rows that have left the queue since, ``unknown`` those of items that were not
@@ -133,8 +164,10 @@ class Hits:
     server has answered.
     """
 
-    def __init__(self, wanted: Filter, before: "Hits | None" = None) -> None:
+    def __init__(self, wanted: Filter, before: "Hits | None" = None, order: Order = DUE, most: int = ROWS_MAX) -> None:
         self.wanted = wanted
+        self.order = order
+        self._most = most
         self.at_ms: int = 0
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
@@ -210,13 +243,14 @@ class Hits:
 
     def _keep(self, progress: Progress) -> None:
         """Keep the first matches; they may be found in the opposite order."""
-        last = self._kept[-1].place if len(self._kept) == ROWS_MAX else None
-        found = [(_place(message), message) for message in progress.messages]
+        last = self._kept[-1].place if len(self._kept) == self._most else None
+        place = _placing(self.order, progress)
+        found = [(place(message), message) for message in progress.messages]
         belonging = [_Kept(place, message, progress) for place, message in found if last is None or place < last]
         if belonging:
             self._kept += belonging
             self._kept.sort(key=attrgetter("place"))
-            del self._kept[ROWS_MAX:]
+            del self._kept[self._most :]
             self._arranged = False
 
 
@@ -243,17 +277,39 @@ class _Kept:
         return self._row
 
 
-def _place(message: RawMessage) -> _Place:
-    due_ms, _ = read_score(message.score.decode("latin-1"))
-    return float("inf") if due_ms is None else due_ms, order_of(message.id)
+def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]:
+    """Return the sort key of an order; unknown values come last."""
+    sent_at = sent_by_id if progress.age is None else sent_by(progress.age)
+    values: dict[str, Callable[[RawMessage], float | None]] = {
+        "due": lambda message: read_score(message.score.decode("latin-1"))[0],
+        "age": lambda message: sent_at(message, progress.at_ms),
+        "rc": lambda message: leading_int(message.rc) or 0,
+        "size": lambda message: message.size,
+    }
+    value = values[order.column]
+    # The oldest messages were sent first.
+    sign = -1 if order.downwards is not (order.column == "age") else 1
+
+    def place(message: RawMessage) -> _Place:
+        known = value(message)
+        return float("inf") if known is None else sign * known, order_of(message.id)
+
+    return place
 
 
-def search_pieces(hits: Hits, text: str, noun: str, now_ms: int, width: int) -> list[Piece]:
-    """Return the filter, the number of matches, and the progress, in at most ``width`` cells."""
+def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
+    """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
+
+    ``place`` counts from 1; 0 if nothing is listed.
+    """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
-    matched = matches(number) if noun == _MATCH else f"{count(number)} {noun}"
+    matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
+    if place:
+        matched = f"{count(place)} of {matched}"
     told = [_stage(hits, now_ms)]
+    if hits.order != DUE:
+        told.insert(0, (f" {hits.order.words}", "muted"))
     if hits.listed.matched > ROWS_MAX:
         told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
     if hits.not_searched:

@@ -8,10 +8,10 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
-from rsmq_tui.history.moments import read_moment
+from rsmq_tui.history.moments import end_of_day, read_moment
 from rsmq_tui.history.replay.replay import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable
+from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, shown_zone, zone_words
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Where, bindings_of
@@ -172,7 +172,7 @@ class DiffScreen(DashboardScreen):
         now = clock(diff.now_ms, date=True)[:19]
         # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
-        instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} UTC"
+        instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} {zone_words(diff.now_ms)}"
         told = [
             f"{plural(diff.other_verdicts, 'verdict')} changed" if diff.other_verdicts else "",
             f"{count(diff.appeared)} new" if diff.appeared else "",
@@ -190,8 +190,7 @@ def _sums(diff: Diff) -> list[Piece]:
     return pieces
 
 
-_DAY_MS = 86_400_000
-_NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in UTC"
+_NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in "
 
 
 def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
@@ -205,7 +204,7 @@ def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
         replaying.player.seek(at_ms)
 
     form = Form("Go to a time", (field,), lambda answers: _time_ms(answers, replaying))
-    screen = FormScreen(form, go, yes="Go", note=_NOTE)
+    screen = FormScreen(form, go, yes="Go", note=_NOTE + zone_words(replaying.position_ms))
     return screen
 
 
@@ -218,7 +217,7 @@ def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
         # Clamped to the recorded span.
         return max(span.from_ms, min(read_moment(text, now_ms), span.to_ms))
     # A time of day is on the day that is shown.
-    at_ms = read_moment(text, now_ms // _DAY_MS * _DAY_MS + _DAY_MS - 1)
+    at_ms = read_moment(text, end_of_day(now_ms, shown_zone()), shown_zone())
     # The last minute, written without seconds, means the last poll in it.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         first, last = (clock(end_ms, date=True)[:19] for end_ms in span)

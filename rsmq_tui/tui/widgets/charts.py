@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.strip import Strip
 
 from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
-from rsmq_tui.monitor.text import compact, rate
+from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -72,6 +72,7 @@ class ChartPanel(Painted):
                 end_ms=end_ms,
                 palette=self.palette(self._colors),
                 unit=self._unit,
+                zone=shown_zone(),
             )
         )
 
@@ -110,7 +111,7 @@ class BarPanel(Painted):
 
 def window_words(window_ms: int) -> str:
     """Format the length of a window."""
-    return f"{window_ms // 60_000} min"
+    return f"{window_ms // 60_000} min" if window_ms <= 3_600_000 else f"{window_ms // 3_600_000} h"
 
 
 def first_shown_ms(series: Iterable[Series], end_ms: int, window_ms: int) -> int:
@@ -139,12 +140,16 @@ class SparkPanel(Painted):
 
     def __init__(self, *groups: Sequence[str], id: str | None = None) -> None:
         super().__init__(id=id)
-        self._groups = groups
-        self._names = [name for group in groups for name in group]
-        self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
+        self.name_series(*groups)
         self._values: Mapping[str, float | None] = {}
         self._start_ms = self._end_ms = 0
         self._drawn: tuple[int, list[str]] = (0, [])
+
+    def name_series(self, *groups: Sequence[str]) -> None:
+        """Show series of other names from now on."""
+        self._groups = groups
+        self._names = [name for group in groups for name in group]
+        self._series: Sequence[Series] = [Series(name, ()) for name in self._names]
         self.styles.height = len(self._names)
 
     def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int) -> None:

@@ -19,12 +19,25 @@ from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Input, TextArea
 
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
+from rsmq_tui.monitor.filters.language import split_pattern
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, token_style
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 T = TypeVar("T")
+# Terminals that support OSC 52 do not accept more than this.
+_CLIPBOARD_BYTES_MAX = 74_000
+
+
+def copy_text(app: App[Any], text: str, what: str) -> None:
+    """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) > _CLIPBOARD_BYTES_MAX:
+        app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
+        return
+    app.copy_to_clipboard(encoded.decode())
+    app.notify(f"copied {what}", timeout=2, markup=False)
 
 
 class Dialog(ModalScreen[T | None]):
@@ -116,15 +129,54 @@ class ChoiceInput(Input):
         self.cursor_position = len(self.value)
 
 
-class WordFilter(Input):
+class FilterInput(Input):
+    """The input of a filter, which can be saved under a name; ``kind`` is that of the screen that it filters."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("filter")
+
+    class SaveAsked(Message):
+        """The filter is to be saved."""
+
+        def __init__(self, kind: str, text: str) -> None:
+            super().__init__()
+            self.kind, self.text = kind, text
+
+    class SavedAsked(Message):
+        """A saved filter is to be chosen."""
+
+    def __init__(self, kind: str, placeholder: str, *, select_on_focus: bool = True) -> None:
+        super().__init__(
+            placeholder=f"{placeholder} · ↓ saved filters",
+            id="filter",
+            compact=True,
+            select_on_focus=select_on_focus,
+        )
+        self.kind = kind
+
+    def action_save_filter(self) -> None:
+        """Ask for a name, and save the filter under it."""
+        self.post_message(self.SaveAsked(self.kind, self.value))
+
+    def action_saved_filters(self) -> None:
+        """Choose a saved filter."""
+        self.post_message(self.SavedAsked())
+
+    def apply(self, text: str) -> None:
+        """Filter by a text, as if it was typed and entered."""
+        self.value = text
+        self.cursor_position = len(text)
+        self.post_message(self.Submitted(self, text))
+
+
+class WordFilter(FilterInput):
     """Filters rows by words while they are typed; hidden until it is opened.
 
     ``apply`` shows the rows that match the ``value``. ``target`` returns the widget that gets the keys afterwards; if
     it is a table, its cursor returns to its row when the filter is cleared, unless the user has moved it.
     """
 
-    def __init__(self, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
-        super().__init__(placeholder=placeholder, id="filter", compact=True)
+    def __init__(self, kind: str, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
+        super().__init__(kind, placeholder)
         self._apply = apply
         self._target = target
 
@@ -258,26 +310,30 @@ class FilterProblem(Painted):
 
 
 class FilterLine(Vertical):
-    """Accepts a filter and posts ``Applied``; hidden until it is opened."""
+    """Accepts a filter and posts ``Applied``; hidden until it is opened.
+
+    If it ``names_queues``, the filter may begin with ``queue:`` and a pattern of names.
+    """
 
     DEFAULT_CSS = """
     FilterLine { height: auto; display: none; }
     """
 
     class Applied(Message):
-        """A valid filter was entered."""
+        """A valid filter was entered, for the queues that match ``pattern``."""
 
-        def __init__(self, wanted: Filter) -> None:
+        def __init__(self, wanted: Filter, pattern: str) -> None:
             super().__init__()
-            self.wanted = wanted
+            self.wanted, self.pattern = wanted, pattern
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_queues: bool = False) -> None:
         super().__init__()
         self.poison_rc: int | None = None
-        self._entry = Input(
-            placeholder='state:ready rc>=5 age>10m size>1k id:… body:"…" body~regex json.type=refund !json.vip=true',
-            id="filter",
-            compact=True,
+        self._names_queues = names_queues
+        self._entry = FilterInput(
+            "queue",
+            "queue:orders-* " * names_queues
+            + 'state:ready rc>=5 age>10m size>1k id:… body:"…" body~regex json.type=refund !json.vip=true',
             select_on_focus=False,
         )
         self._problem = FilterProblem()
@@ -313,15 +369,20 @@ class FilterLine(Vertical):
         event.stop()
         wanted = self._parsed()
         if wanted is not None:
-            self.post_message(self.Applied(wanted))
+            self.post_message(self.Applied(wanted, self._split()[0]))
+
+    def _split(self) -> tuple[str, str]:
+        text = self._entry.value
+        return split_pattern(text) if self._names_queues else ("*", text)
 
     def _parsed(self) -> Filter | None:
-        text = self._entry.value
+        whole, text = self._entry.value, self._split()[1]
         try:
             wanted = parse_filter(text) if self.poison_rc is None else parse_filter(text, self.poison_rc)
         except FilterError as error:
             # A long input scrolls, and the error must be in its visible part.
-            start = max(0, cell_len(text[: error.start]) - int(self._entry.scroll_offset.x))
+            before = whole[: len(whole) - len(text) + error.start]
+            start = max(0, cell_len(before) - int(self._entry.scroll_offset.x))
             self._problem.show(start, max(1, cell_len(text[error.start : error.end])), error.message)
             return None
         self._problem.hide()

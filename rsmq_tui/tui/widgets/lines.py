@@ -1,16 +1,18 @@
 """The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.text import Text
+from textual import events
 from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import count, duration, plural, printable, size
+from rsmq_tui.monitor.text import count, duration, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -104,7 +106,7 @@ class StatusLine(Painted):
             return [self.line([(" rsmq-tui   connecting …", "muted")])]
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
-        kept = 1 if dashboard_of(self.app).recording is None else 2
+        kept = 1 + (dashboard_of(self.app).recording is not None) + bool(self._zone())
         while len(right) > kept and cells_of(left) + cells_of(right) > width:
             right.pop(0)
         while len(left) > 1 and cells_of(left) + cells_of(right) > width:
@@ -136,7 +138,7 @@ class StatusLine(Painted):
         if replaying is not None:
             from rsmq_tui.tui.replay.banner import freshness  # noqa: PLC0415 - live screens need none
 
-            return [freshness(snapshot, replaying)]
+            return [*self._zone(), freshness(snapshot, replaying)]
         cost = snapshot.cost
         pieces: list[Piece] = []
         if snapshot.link.fresh_at_s is not None:
@@ -146,10 +148,17 @@ class StatusLine(Painted):
                 (f"{cost.round_trip_ms:5.1f} ms · ", "muted"),
                 (f"{snapshot.interval_s:g} s · ", "muted"),
             ]
+        pieces += self._zone()
         pieces.append(self._freshness(snapshot))
         if recording := self._recording():
             pieces.append(recording)
         return pieces
+
+    def _zone(self) -> list[Piece]:
+        """Say in which time zone times are, if there are clock times or it is not UTC."""
+        if self.snapshot is None or (shown_zone() is UTC and not dashboard_of(self.app).clock_times):
+            return []
+        return [(f"times in {zone_words(self.snapshot.at_ms)} ", "muted")]
 
     def _recording(self) -> Piece | None:
         recording = dashboard_of(self.app).recording
@@ -183,8 +192,12 @@ class StatusLine(Painted):
         return [site for site in dashboard.sites if site.place in there]
 
 
+# What a title begins with on a screen that can be left; a click on it goes back.
+BACK = " ◀ "
+
+
 class TextLine(Painted):
-    """Shows pieces on one line, or on several up to a limit; text that is too long is cut off with …."""
+    """Shows pieces on as many lines as it has, or needs up to a limit; text that is too long is cut off with …."""
 
     DEFAULT_CSS = """
     TextLine { height: 1; }
@@ -201,8 +214,14 @@ class TextLine(Painted):
         height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
-            self.styles.height = height
+            # The height of the style sheet, which may be higher than one line.
+            self.styles.height = height if height > 1 else None
         self.repaint()
+
+    def on_click(self, event: events.Click) -> None:
+        """Go back if the arrow at the start was clicked."""
+        if event.y == 0 and event.x < len(BACK) and self._pieces and self._pieces[0][0].startswith(BACK):
+            self.app.call_later(self.app.run_action, "leave")
 
     def paint(self) -> list[Strip]:
         """Paint the line, or the lines."""
@@ -296,6 +315,16 @@ class KeyHints(Painted):
         super().__init__()
         self._where = where
         self._usable: Usable | None = None
+        # The hints that are shown: the cells where each begins and ends, and its key.
+        self._spans: list[tuple[int, int, Key]] = []
+
+    async def on_click(self, event: events.Click) -> None:
+        """Do what the key does whose hint was clicked."""
+        clicked = next((key.id for start, end, key in self._spans if start <= event.x < end), None)
+        for active in self.screen.active_bindings.values():
+            if clicked is not None and active.binding.id == clicked and active.enabled:
+                await self.app.run_action(active.binding.action, active.node)
+                return
 
     def follow(self, usable: Usable) -> None:
         """Update which keys are available."""
@@ -324,8 +353,12 @@ class KeyHints(Painted):
                 break
             shown.append(key)
         pieces: list[Piece] = [(" ", "")]
+        self._spans = []
+        start = 1
         for key in (*shown, *pinned):
             pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
+            self._spans += _spans_of(key, start)
+            start += _width(key, gap)
         return [self.line(pieces)]
 
 
@@ -336,6 +369,16 @@ def cells_of(pieces: Iterable[Piece]) -> int:
 
 def _face(key: Key) -> str:
     return key.face or key.shown.split()[0]
+
+
+def _spans_of(key: Key, start: int) -> Iterator[tuple[int, int, Key]]:
+    """Yield the cells of a hint that begins at ``start``, with their key; the face of a pair has both keys."""
+    word = start + len(_face(key)) + 1
+    for face in key.face.split():
+        pair = [one for one in keys_of(key.where) if face in one.shown.split()]
+        yield from ((start, start + len(face), one) for one in pair[:1])
+        start += len(face) + 1
+    yield start, word + len(key.hint), key
 
 
 def _width(key: Key, gap: int) -> int:

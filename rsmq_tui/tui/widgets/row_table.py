@@ -46,7 +46,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     """Rows of one kind, with a header line and a cursor.
 
     Until the cursor is moved it stays at the top; then it follows its row. Enter or a click calls ``on_open`` with the
-    row under the cursor, synchronously, so that no poll or key that was typed ahead comes in between.
+    row under the cursor, synchronously, so that no poll or key that was typed ahead comes in between. A disabled table
+    shows no cursor.
     """
 
     BINDINGS = bindings_of("table")
@@ -165,7 +166,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         if not self.rows:
             return lines + [Strip([])] + [self.clipped([piece]) for piece in self.empty_text]
         for index, row in enumerate(self.rows_in_sight, self._top):
-            base = "cursor" if index == self._cursor else ""
+            base = "cursor" if index == self._cursor and not self.disabled else ""
             lines.append(self._row(columns, row, base))
         return lines
 

@@ -1,6 +1,6 @@
 """The commands of `rsmq-tui` that write and read recordings. Each is imported when it is called.
 
-history   `rsmq-tui history`: the history screen alone, without a server
+history   `rsmq-tui history`: the history screen alone, without a server; `history compact`
 pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
 record    `rsmq-tui record`: record every poll until it is stopped
 replay    `rsmq-tui replay`: the dashboard on a history

@@ -46,7 +46,8 @@ _STATUSES = {
 _RUN_NOTES = """\
 Each run reads the new files and recomputes the days that they belong to. The new tables become visible all at once;
 days that are no longer in the history stay in the tables. Troubles that a profile in the configuration file expects,
-by `ignore` and `maintenance`, are no incidents. It needs pip install 'rsmq-tui[pipeline]', which installs
+by `ignore` and `maintenance`, are no incidents. Where it is worth it, the small files of past days are joined, as by
+`rsmq-tui history compact`. It needs pip install 'rsmq-tui[pipeline]', which installs
 Spark and, if it is missing, Java.
 
 With --master it runs on a cluster; DIR is then a folder or a URL that every machine of the cluster can read. The
@@ -98,6 +99,7 @@ def _setting(text: str) -> tuple[str, str]:
 @option("--history DIR", "the history that `rsmq-tui record` wrote", folder, required=True)
 @option("--out DIR", "the folder or URL of the tables", folder, required=True)
 @option("--full", "compute all days of the history again")
+@option("--no-compact", "do not join small files of past days, of the history and of the tables")
 @option("--poison-rc N", "messages received N times or more are poison", positive, default="5")
 @option("--depth-limit N", "the depth that no queue should reach, for the forecast", positive)
 @option(
@@ -151,7 +153,7 @@ def _run(options: Options) -> int:
     state = state_folder()
     progress, stop = Progress(), threading.Event()
     runner = PipelineRun(
-        Job(options.history, options.out, settings, options.full),
+        Job(options.history, options.out, settings, options.full, compact=not options.no_compact),
         state,
         lambda label, is_small: open_engine(replace(spark, is_small=is_small), state, label),
         progress=progress,
@@ -249,7 +251,7 @@ class _Watched:
         outcome = self._outcome
         if outcome is None:
             raise RuntimeError("the run ended without a result")
-        for problem in filter(None, (outcome.note, *outcome.problems)):
+        for problem in (*outcome.notes, *outcome.problems):
             say(problem)
         self._print(outcome)
         return _EXIT_LEFT_OUT if outcome.problems else 0
@@ -404,47 +406,4 @@ def _generate(options: Options) -> int:
     messages = f", {plural(done.messages, 'message')}" if done.messages else ""
     kept = f"; {plural(done.kept, 'file')} {'was' if done.kept == 1 else 'were'} there" if done.kept else ""
     say(f"{printable(generator.label)}: {plural(done.rows, 'row')}{messages}, {size(done.bytes)} made{kept}")
-    return 0
-
-
-_COMPACT_NOTES = """\
-A recorder seals a file about every ten minutes. Compaction joins the files of one recorder and day, up to 250,000 rows
-each, so that listing and opening them takes less time. The rows stay the same, and the pipeline does not compute them
-again. It may be stopped at any time, and run while others record and read; today and yesterday are left alone."""
-
-
-@command.command(
-    "compact",
-    help="join the many small files of past days of a history",
-    notes=_COMPACT_NOTES,
-    statuses={0: "done", 2: "a usage error, or the history cannot be read or written"},
-)
-@option("--history DIR", "the history that `rsmq-tui record` wrote", folder, required=True)
-@json_option
-def _compact(options: Options) -> int:
-    """Compact a history and return the exit status; raises ``UsageError``."""
-    require_packages("pipeline compact")
-    from rsmq_tui.history.compaction import compact  # noqa: PLC0415 - its packages are there
-    from rsmq_tui.history.reading import History  # noqa: PLC0415
-    from rsmq_tui.history.store import day_of, open_store  # noqa: PLC0415
-
-    before_day = day_of(round(time.time() * 1000) - DAY_MS)
-    days, before, after, line = 0, 0, 0, ProgressLine()
-    try:
-        # This raises an error with a sentence if it is not a history.
-        History(options.history, state=state_folder())
-        store, scratch = open_store(options.history, state_folder())
-        scratch.mkdir(parents=True, exist_ok=True)
-        for day, done in compact(store, before_day, scratch):
-            days, before, after = days + 1, before + done.before, after + done.after
-            if not wants_json(options):
-                line.show(f"{day}: {plural(done.before, 'file')}, now {count(done.after)}")
-    except (HistoryError, OSError) as error:
-        raise UsageError(printable(str(error))) from error
-    finally:
-        line.clear()
-    if wants_json(options):
-        fields_json(history=store.label, days=days, files_before=before, files=after)
-    else:
-        print_words(f"{store.label}: {plural(before, 'file')} of {plural(days, 'day')}, now {count(after)}")
     return 0

@@ -7,7 +7,7 @@ import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import config, look
+from rsmq_tui.cli.options import config, look, zone_for
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of
@@ -83,7 +83,9 @@ def command(options: Options) -> int:
         raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415
 
-    app = RsmqApp(replaying.sites, replay=replaying, ascii_only=options.ascii, theme=options.theme)
+    app = RsmqApp(
+        replaying.sites, replay=replaying, ascii_only=options.ascii, theme=options.theme, zone=zone_for(options)
+    )
     app.run()
     _tell_problems(history)
     return app.return_code or 0

@@ -1,5 +1,7 @@
 """`rsmq-tui sql`: queries an analysis, and its history, with DuckDB."""
 
+import sys
+from importlib.resources import files
 from itertools import islice
 from math import isfinite
 from typing import Any
@@ -20,7 +22,10 @@ _WIDTH_MAX = 60
 _NOTES = """\
 The tables are those of the analysis, as `rsmq-tui help sql` lists them, and samples and messages of its history. A
 query sees one complete run of the pipeline. utc(ms) makes a timestamp. It needs pip install 'rsmq-tui[sql]', which
-installs DuckDB; the query is run by DuckDB and may use all of its SQL, also to write files."""
+installs DuckDB; the query is run by DuckDB and may use all of its SQL, also to write files.
+
+--print-dashboard prints a dashboard over these tables, for Grafana with the DuckDB data source of MotherDuck."""
+_DASHBOARD = "grafana_dashboard.json"
 
 
 @click.command(
@@ -29,16 +34,23 @@ installs DuckDB; the query is run by DuckDB and may use all of its SQL, also to 
     examples=(
         "'select queue, verdict, utc(start_ms) from episodes order by start_ms' --analysis analysis",
         "'select day, sum(arrivals) from rollup_1h group by day order by day' --json",
+        "--print-dashboard > rsmq-analysis.json",
     ),
-    statuses={0: "done", 2: "a usage error, a query that failed, or no such analysis"},
+    statuses={0: "done", 2: "a usage error, no query, a query that failed, or no such analysis"},
 )
-@click.argument("query", metavar="QUERY", help="the query")
+@click.argument("query", metavar="[QUERY]", required=False, help="the query")
 @option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
 @option("--history DIR", "the history of samples and messages (default: the one that the analysis names)")
 @option("--limit N", "print at most N rows", positive, default="1000")
+@option("--print-dashboard", "print a dashboard to import into Grafana")
 @json_option
 def command(options: Options) -> int:
     """Print the rows and return the exit status; raises ``UsageError``."""
+    if options.print_dashboard:
+        sys.stdout.write(files("rsmq_tui.history.analysis").joinpath(_DASHBOARD).read_text("ascii"))
+        return 0
+    if options.query is None:
+        raise UsageError("no query given: name one, as in rsmq-tui sql 'select * from queues'")
     require_packages("sql", "sql", "duckdb")
     out = analysis_of(options.analysis)
     from rsmq_tui.history.analysis.sql import Database, SqlError  # noqa: PLC0415 - its packages are there

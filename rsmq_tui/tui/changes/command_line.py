@@ -1,0 +1,132 @@
+"""The command line that previews the same change as a dialog."""
+
+import shlex
+from collections.abc import Mapping
+
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.triage import actions
+from rsmq_tui.triage.actions import reference, target_reference
+from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
+from rsmq_tui.triage.several import SeveralPreview
+
+_DEFAULT_NS = "rsmq"
+# More ids than this, or a longer body, are no command that somebody would paste.
+_IDS_MAX = 50
+_BODY_BYTES_MAX = 2_000
+# Commands of `rsmq-tui queues`, by the name of their action; the others are those of `rsmq-tui messages`.
+_OF_QUEUES = {"create": "create", "set": "set", "delete-queue": "delete", "purge": "purge"}
+# Those that select the messages by a number.
+_OF_NUMBERS = (actions.Pop.name, actions.Trim.name)
+
+
+class NoCommandError(ValueError):
+    """There is no command for this change; its text says why, or what to do instead."""
+
+
+def command_of(preview: Preview, scopes: Mapping[str, Scope | None]) -> str:
+    """Return the command, quoted for a POSIX shell, without ``--yes``; raises ``NoCommandError``.
+
+    ``scopes`` are what the change applies to, by queue; for several queues there is a line for each. A marked message
+    is named by its id: the command previews it in whatever state it is then.
+    """
+    previews = [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
+    return "\n".join(_line_of(each, scopes.get(each.action.queue)) for each in previews)
+
+
+def _line_of(preview: Preview, scope: Scope | None) -> str:
+    action = preview.action
+    words, options = ["rsmq-tui", *_command_of(action)], _options_of(action, preview.ns)
+    if isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS):
+        options += _scope_words(scope)
+    options += _server_words(preview)
+    named = [] if isinstance(action, actions.Undo | actions.Fix) else [reference(action.queue, preview.ns)]
+    named += _last_words(action)
+    # After --, also a name that begins with a dash is one.
+    is_option = any(word.startswith("-") for word in named)
+    words += [*options, "--", *named] if is_option else [*named, *options]
+    if any(printable(word) != word for word in words):
+        raise NoCommandError("a name or body here has characters that cannot be typed")
+    return shlex.join(words)
+
+
+def _command_of(action: actions.Action) -> list[str]:
+    match action:
+        case actions.Undo(change=change):
+            return ["undo", str(change)]
+        case actions.Fix():
+            return ["audit", "--fix"]
+    return ["queues", _OF_QUEUES[action.name]] if action.name in _OF_QUEUES else ["messages", action.name]
+
+
+def _options_of(action: actions.Action, ns: str) -> list[str]:
+    match action:
+        case actions.Undo(unsettled=unsettled):
+            return ["--unsettled"] if unsettled else []
+        case actions.Fix(queue=queue):
+            return ["--queue", reference(queue, ns)]
+        case actions.Hide(seconds=seconds):
+            return ["--for", f"{seconds}s"]
+        case actions.Move(target=target, create=create):
+            return ["--to", target_reference(target, ns) or "", *(["--create"] if create else [])]
+        case actions.Redrive(target=to, origin=origin):
+            return [*_given("--to", to and target_reference(to, ns)), *_given("--origin", origin)]
+        case actions.Send(delay_s=delay_s):
+            front = ["--front"] if isinstance(action, actions.Push) and action.first else []
+            return [*front, *_given("--delay", delay_s)]
+        case actions.CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
+            return ["--vt", str(vt), "--delay", str(delay), "--maxsize", str(maxsize)]
+        case actions.SetAttributes(vt=new_vt, delay=new_delay, maxsize=new_maxsize):
+            given = (("--vt", new_vt), ("--delay", new_delay), ("--maxsize", new_maxsize))
+            return [word for name, value in given for word in _given(name, value)]
+        case actions.Pop(count=count):
+            return ["--count", str(count)]
+        case actions.Trim(keep=keep, keep_oldest=keep_oldest):
+            return ["--keep", str(keep), *(["--oldest"] if keep_oldest else [])]
+        case actions.Requeue(to_back=to_back):
+            return ["--back"] if to_back else []
+        case actions.PurgeList(processing=processing):
+            return ["--processing"] if processing else []
+    return []
+
+
+def _last_words(action: actions.Action) -> list[str]:
+    match action:
+        case actions.Send(bodies=bodies):
+            if sum(map(len, bodies)) > _BODY_BYTES_MAX:
+                raise NoCommandError("the body is too long for a command: rsmq-tui messages send --file sends a file")
+            return [body.decode("utf-8", "surrogateescape") for body in bodies]
+        case actions.Import(path=path):
+            return [str(path)]
+    return []
+
+
+def _scope_words(scope: Scope | None) -> list[str]:
+    match scope:
+        case Marked(messages=messages, even_if_received=is_any):
+            return _ids([message.id for message in messages], is_any=is_any)
+        case Named(ids=ids, even_if_received=is_any):
+            return _ids(list(ids), is_any=is_any)
+        case Matching(filter=wanted, limit=limit, even_if_received=is_any) if not wanted.is_empty:
+            also = ["--even-if-received"] if is_any else []
+            return ["--filter", wanted.text.strip(), *_given("--limit", limit), *also]
+        case Matching(limit=limit):
+            return ["--all", *_given("--limit", limit)]
+    return ["--all"]
+
+
+def _ids(ids: list[str], *, is_any: bool) -> list[str]:
+    if len(ids) > _IDS_MAX:
+        raise NoCommandError(f"more than {_IDS_MAX} messages are marked: a filter can be copied as a command")
+    return ["--id", *ids, *(["--even-if-received"] if is_any else [])]
+
+
+def _server_words(preview: Preview) -> list[str]:
+    """Return the options that name the server; its password is not among them."""
+    server = ["--profile", preview.profile] if preview.profile else ["-r", preview.server]
+    is_usual = not kind_of(preview.ns).has_namespaces or (preview.ns == _DEFAULT_NS and not preview.profile)
+    return server if is_usual else [*server, "--ns", preview.ns]
+
+
+def _given(name: str, value: object) -> list[str]:
+    return [] if value is None else [name, str(value)]

@@ -1,0 +1,287 @@
+"""The journal: a screen with what was changed, what undoing it would do now, and undo and redo of any change."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Static
+
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import clock, count, duration, passes, plural, printable, zone_words
+from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.triage.actions import reference, target_reference
+from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.controls import WordFilter, label_table
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+
+CHANGES_MAX = 1_000
+# How often the file is looked at for changes by other programs.
+_NEWS_S = 0.5
+# The cursor rests this long before the server is asked about a change.
+_REST_S = 0.15
+_TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "alarm", State.UNDONE: "muted"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The time that ages count from, whether times are clock times, and which changes are undos, of which others."""
+
+    at_ms: int = 0
+    clock_times: bool = False
+    undoes: Mapping[int, int] = field(default_factory=dict)
+
+
+def _when(change: Change, context: _Context) -> Piece:
+    return (_date(change), "") if context.clock_times else (duration(max(0, context.at_ms - change.at_ms)), "")
+
+
+def _date(change: Change) -> str:
+    return clock(change.at_ms, date=True).split(".")[0]
+
+
+def _what(change: Change, context: _Context) -> Piece:
+    if change.undoes is not None:
+        again = context.undoes.get(change.undoes)
+        return (f"undo of {change.undoes}" if again is None else f"redo of {again}"), ""
+    to = target_reference(change.target, change.ns)
+    return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
+
+
+def _failed(change: Change, _: _Context) -> Piece:
+    return count(change.failed), "alarm" if change.failed else "muted"
+
+
+def _queue(change: Change) -> str:
+    return reference(change.queue, change.ns)
+
+
+_COLUMNS: tuple[Column[Change, _Context], ...] = (
+    Column("change", "NO.", 5, lambda change, _: (str(change.change), "strong"), right=True),
+    Column("when", "WHEN", 8, _when, grow=True),
+    Column("state", "STATE", 11, lambda change, _: (change.state, _TOKENS.get(change.state, ""))),
+    Column("done", "DONE", 9, lambda change, _: (count(change.done), ""), right=True),
+    Column("skipped", "SKIPPED", 7, lambda change, _: (count(change.skipped), "muted"), drop=2, right=True),
+    Column("failed", "FAILED", 6, _failed, drop=3, right=True),
+    Column("who", "WHO", 8, lambda change, _: (change.who, "muted"), drop=1, most=16),
+    Column("queue", "QUEUE", 8, lambda change, _: (_queue(change), "strong"), grow=True, most=28),
+    Column("what", "WHAT", 16, _what, grow=True),
+)  # fmt: skip
+
+
+class JournalScreen(DashboardScreen):
+    """Shows the last changes in the journal, the newest first; with ``queue`` and its place, those of that queue."""
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("journal", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("journal")
+
+    def __init__(self, queue: str | None = None, place: str | None = None) -> None:
+        super().__init__(place)
+        self.queue = queue
+        self.table = RowTable(_COLUMNS, _Context(), id="journal", on_open=self._open)
+        self._title = TextLine(id="title")
+        self._details = Static(id="details", markup=False)
+        self._filter = WordFilter(
+            "journal",
+            "words in a queue, change or name; !word excludes",
+            apply=self._show,
+            target=lambda: self.table,
+        )
+        self._changes: Sequence[Change] = ()
+        self._problem: str | None = None
+        self._read_at: object = ()
+        # What undoing the change under the cursor would do now, None until it is known, and of which change that is.
+        self._outlook: tuple[Change, str | None] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Status, title, filter, changes, details of the one under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._title
+        yield self._filter
+        yield self.table
+        yield self._details
+        yield KeyHints("table", "journal", "app")
+
+    def on_mount(self) -> None:
+        """Focus the table, and follow the journal."""
+        self.table.focus()
+        self._look()
+        self.set_interval(_NEWS_S, self._look)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Count the ages on."""
+        self._show()
+
+    def rest(self) -> None:
+        """Ask the server again what an undo would do."""
+        self._outlook = None
+        self._show_details()
+
+    def _follow_change(self, told: ChangeTold) -> None:
+        self._outlook = None
+        self._look()
+
+    @property
+    def _sites(self) -> list[WatchedServer]:
+        """The servers whose queues can be changed from here; they share one journal."""
+        sites = self.dashboard.sites if self.place is None else [self.site]
+        return [site for site in sites if site.can_export]
+
+    def _site_of(self, change: Change) -> WatchedServer | None:
+        return next((site for site in self._sites if site.can_change and site.triage.server == change.server), None)
+
+    def _look(self) -> None:
+        sites = self._sites
+        if sites and (version := sites[0].triage.journal_version) != self._read_at:
+            self._read_at = version
+            self._read(sites[0])
+
+    @work(group="journal", exclusive=True)
+    async def _read(self, site: WatchedServer) -> None:
+        try:
+            self._changes, self._problem = await site.triage.changes(CHANGES_MAX), None
+        except TriageError as error:
+            self._problem = str(error)
+        self._show()
+
+    def _show(self) -> None:
+        if not self.is_mounted:
+            return
+        rows = [change for change in self._changes if self._is_shown(change)]
+        self.table.empty_text = [(f"  {self._nothing()}", "muted")]
+        self.table.show(rows, [str(change.change) for change in rows], self._cells)
+        pieces: list[Piece] = [(" ◀ journal ", "strong"), (f"{self._where}  {plural(len(rows), 'change')}", "")]
+        if len(self._changes) == CHANGES_MAX:
+            pieces.append((f" of the last {count(CHANGES_MAX)}", "muted"))
+        if self._problem is not None:
+            pieces.append((f"   ! {printable(self._problem, 200)}", "alarm"))
+        self._title.show(pieces)
+        self._show_details()
+
+    def _is_shown(self, change: Change) -> bool:
+        if self.queue is not None:
+            part = self.snapshot
+            if part is None or change.server != part.server or self.queue not in change.queues_in(part.ns):
+                return False
+        texts = (change.queue, change.target or "", change.what, change.who, change.server, change.name, change.state)
+        return passes(self._filter.value, lambda word: any(word in text.lower() for text in texts))
+
+    @property
+    def _where(self) -> str:
+        return "" if self.queue is None else f"of {printable(self.queue, 60)} "
+
+    def _nothing(self) -> str:
+        if self._filter.value and self._changes:
+            return "No change matches."
+        return "Nothing was changed from here yet." if self._sites else "Nothing can be changed here."
+
+    @property
+    def _cells(self) -> _Context:
+        at_ms = self.snapshot.at_ms if self.snapshot is not None else 0
+        undoes = {change.change: change.undoes for change in self._changes if change.undoes is not None}
+        return _Context(at_ms, self.dashboard.clock_times, undoes)
+
+    @on(RowTable.Moved)
+    def _show_details(self) -> None:
+        change = self.table.cursor_row
+        self._details.display = change is not None
+        if change is None:
+            return
+        where = f"{_queue(change)} on {change.server}"
+        if kind_of(change.ns).has_namespaces:
+            where += f", ns {change.ns}"
+        by = f"{change.who} on {change.host}, {_date(change)} {zone_words(change.at_ms)}"
+        if change.profile:
+            by += f", profile {change.profile}"
+        done = f"{change.past} {count(change.done)} of {count(change.planned)}: {change.what}"
+        rows = [("change", f"{done}; {change.doubt}" if change.doubt else done), ("queue", where), ("by", by)]
+        rows.append(("undo", self._undo_words(change)))
+        pairs = [(f" {label:<8}", printable(words)) for label, words in rows]
+        self._details.update(label_table(self.app, pairs, gap=0))
+
+    def _undo_words(self, change: Change) -> str:
+        """Describe what undoing a change would do now; the server is asked if need be."""
+        if change.state is State.UNDONE:
+            redo = self._undo_of(change)
+            return "undone" if redo is None else f"undone by {redo.change}; U makes it again"
+        if not change.can_be_undone:
+            return "nothing was done" if change.state is not State.RUNNING else "it is running"
+        site = self._site_of(change)
+        if site is None:
+            return f"{change.server} cannot be changed here"
+        if self._outlook is None or self._outlook[0] != change:
+            self._outlook = change, None
+            self._ask(site, change)
+        return self._outlook[1] or "…"
+
+    @work(group="outlook", exclusive=True)
+    async def _ask(self, site: WatchedServer, change: Change) -> None:
+        # While the cursor moves on, a newer request cancels this one.
+        await asyncio.sleep(_REST_S)
+        try:
+            words = (await site.triage.undo_outlook(change)).words
+        except TriageError as error:
+            words = str(error)
+        self._outlook = change, words
+        self._show_details()
+
+    def _undo_of(self, change: Change) -> Change | None:
+        """Return the last undo of a change that can itself be undone."""
+        return next((one for one in self._changes if one.undoes == change.change and one.can_be_undone), None)
+
+    def _open(self, change: Change) -> None:
+        """Go to the queue of a change."""
+        snapshot = self.dashboard.snapshot
+        for queue in snapshot.queues if snapshot is not None else ():
+            part = snapshot.part(queue.place) if snapshot is not None else None
+            if part is not None and part.server == change.server and queue.name in change.queues_in(part.ns):
+                self.dashboard.navigation.open_queue(queue.name, queue.place)
+                return
+        name = printable(_queue(change), 60)
+        self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
+
+    def action_undo_change(self) -> None:
+        """Preview the undo of the change under the cursor."""
+        change = self.table.cursor_row
+        if change is None:
+            self.notify("no change is selected", severity="warning", markup=False)
+        elif change.state is State.UNDONE:
+            self.notify(f"change {change.change} is undone already; U makes it again", severity="warning", markup=False)
+        else:
+            self._undo(change, "Undo")
+
+    def action_redo_change(self) -> None:
+        """Preview the change under the cursor again, which was undone."""
+        change = self.table.cursor_row
+        undo = None if change is None else self._undo_of(change)
+        if undo is None:
+            self.notify("this change is not undone: there is nothing to redo", severity="warning", markup=False)
+        else:
+            self._undo(undo, "Redo")
+
+    def _undo(self, change: Change, verb: str) -> None:
+        site = self._site_of(change)
+        if site is None:
+            words = f"change {change.change} was made on {printable(change.server, 80)}, which cannot be changed here"
+            self.notify(words, severity="warning", markup=False)
+        else:
+            self.dashboard.changes.undo(site, None, change.change, verb)
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        self._filter.open()
+
+    def action_clear(self) -> None:
+        """Clear the filter; if there is none, go back."""
+        if not self._filter.close():
+            self.app.call_later(self.app.run_action, "leave")

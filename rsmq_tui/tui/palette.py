@@ -1,0 +1,194 @@
+"""The command palette: every action of the screen, every queue, page and saved filter, one line each."""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
+from inspect import isawaitable
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widgets import Input
+
+from rsmq_tui.docs import topics
+from rsmq_tui.monitor.text import printable
+from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.preferences import COMMANDS
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.controls import Dialog
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+
+_SHOWN_MAX = 100
+# So many commands that were used are remembered.
+_USED_MAX = 50
+_QUERY_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line: ``id`` names it among those that were used, ``key`` is shown beside it.
+
+    ``more`` is searched as well as the name.
+    """
+
+    id: str
+    name: str
+    key: str
+    run: Callable[[], Awaitable[object] | object]
+    more: str = ""
+
+
+def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
+    """Return the key groups of a screen, those of a replay first, and which keys are available there."""
+    is_replay = dashboard_of(screen.app).replay is not None
+    where = screen.WHERE if isinstance(screen, DashboardScreen) else ()
+    usable = screen.usable if isinstance(screen, DashboardScreen) else NO_CHANGES
+    return ("replay", *where) if is_replay else where, usable
+
+
+def commands_of(screen: Screen[Any]) -> list[Command]:
+    """Return what can be done on a screen: its keys, those of the app, saved filters, pages and themes."""
+    return [*_of_keys(screen), *_of_filters(screen), *_of_pages(dashboard_of(screen.app)), *_of_app(screen.app)]
+
+
+def _of_keys(screen: Screen[Any]) -> Iterator[Command]:
+    where, usable = keys_on(screen)
+    for key in keys_of(*where, "app", usable=usable):
+        if key.where not in ("table", "lines") and key.id != "app.palette":
+            owner = screen.app if key.where in ("app", "replay") else screen
+            yield Command(key.id, key.help, key.shown, partial(owner.run_action, key.action))
+
+
+def _of_filters(screen: Screen[Any]) -> Iterator[Command]:
+    if isinstance(screen, DashboardScreen):
+        for name, text in screen.saved_filters.items():
+            show = partial(screen.apply_filter, text)
+            yield Command(f"filter.{name}", f"Filter: {printable(name, 60)}", printable(text, 30), show)
+
+
+def _of_pages(dashboard: Dashboard) -> Iterator[Command]:
+    for topic, sentence in topics().items():
+        show = partial(dashboard.navigation.open, "page", topic)
+        yield Command(f"page.{topic}", f"Help: {topic}", "page", show, sentence)
+
+
+def _of_app(app: App[Any]) -> Iterator[Command]:
+    yield Command("screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot")
+    for name in sorted(app.available_themes):
+        yield Command(f"theme.{name}", f"Theme: {name}", "theme", partial(app.run_action, f"choose_theme({name!r})"))
+
+
+def _of_queues(dashboard: Dashboard) -> list[Command]:
+    show = dashboard.navigation.open_queue
+    return [
+        Command(f"queue.{each.key}", each.name, each.place or "queue", partial(show, each.name, each.place), "queue")
+        for each in (dashboard.snapshot.queues if dashboard.snapshot else ())
+    ]
+
+
+def rank(words: str, name: str, more: str) -> int | None:
+    """Return how well the words match, 0 for best; None if they do not. All texts are in lower case.
+
+    The words may be the name, begin it, or a word in it; or each be in the name or in ``more``; or their letters are in
+    the name, in their order.
+    """
+    at = name.find(words)
+    if at == 0:
+        return 0 if len(name) == len(words) else 1
+    if at > 0:
+        return 2 if not name[at - 1].isalnum() else 3
+    parts = words.split()
+    if all(part in name or part in more for part in parts):
+        return 4
+    letters = iter(name)
+    return 5 if all(letter in letters for letter in "".join(parts)) else None
+
+
+def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[Command]:
+    """Return the commands that match what was typed, the best first, then those that were used last."""
+    places = {id: place for place, id in enumerate(used)}
+    words = " ".join(typed[:_QUERY_MAX].lower().split())
+    ranked = []
+    for order, command in enumerate(commands):
+        how = rank(words, command.name.lower(), f"{command.more} {command.key}".lower()) if words else 0
+        if how is not None:
+            ranked.append((how, places.get(command.id, len(places)), order, command))
+    return [command for *_, command in nsmallest(_SHOWN_MAX, ranked, key=lambda each: each[:3])]
+
+
+_COLUMNS: tuple[Column[Command, None], ...] = (
+    Column("name", "COMMAND", 20, lambda command, _: (command.name, "strong"), most=200),
+    Column("key", "KEY", 16, lambda command, _: (command.key, "muted"), drop=1, right=True),
+)
+
+
+class PaletteScreen(Dialog[Command]):
+    """Returns the command that was chosen, or None; ``screen`` is the one that the commands are for."""
+
+    AUTO_FOCUS = "Input"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("palette")
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self._commands = commands_of(screen)
+        self._queues: list[Command] | None = None
+        self._table: RowTable[Command, None] = RowTable(_COLUMNS, None, on_open=self._run)
+
+    def compose(self) -> ComposeResult:
+        """The input, and the commands below it."""
+        with Vertical():
+            yield Input(placeholder="a command, or the name of a queue", compact=True)
+            yield self._table
+
+    def on_mount(self) -> None:
+        """Show the commands that were used last, then all of the screen."""
+        self.query_one(Vertical).border_title = "Commands"
+        self._table.empty_text = [("  Nothing matches.", "muted")]
+        self._show("")
+
+    @on(Input.Changed)
+    def _find(self, event: Input.Changed) -> None:
+        self._show(event.value)
+
+    @on(Input.Submitted)
+    def _choose(self) -> None:
+        self._table.action_open()
+
+    def _run(self, command: Command) -> None:
+        self.dismiss(command)
+
+    def action_cursor(self, step: int) -> None:
+        """Move the cursor by rows."""
+        self._table.action_cursor(step)
+
+    def action_page(self, step: int) -> None:
+        """Move the cursor by screens."""
+        self._table.action_page(step)
+
+    def _show(self, typed: str) -> None:
+        dashboard = dashboard_of(self.app)
+        used = dashboard.preferences.get(COMMANDS)
+        if self._queues is None:
+            self._queues = _of_queues(dashboard)
+        # Thousands of queues are of no use before anything is typed, but for those that were used.
+        known = frozenset(used)
+        queues = self._queues if typed.strip() else [queue for queue in self._queues if queue.id in known]
+        rows = found([*self._commands, *queues], typed, used)
+        self._table.show(rows, [command.id for command in rows], None)
+        self._table.action_top()
+
+
+async def run_command(dashboard: Dashboard, command: Command | None) -> None:
+    """Run what was chosen in the palette, and remember that it was used."""
+    if command is not None:
+        dashboard.preferences.edit(
+            COMMANDS, lambda used: [command.id, *(id for id in used if id != command.id)][:_USED_MAX]
+        )
+        done = command.run()
+        if isawaitable(done):
+            await done

@@ -1,0 +1,473 @@
+"""The search over queues: one filter for all queues of the servers, or those that a pattern names."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from rsmq_tui.monitor import Filter, MessageRow, PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor.filters.language import names_queue
+from rsmq_tui.monitor.text import count, duration, matches, plural, printable
+from rsmq_tui.triage.scope import Marked, Matching, Scope
+from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.queue.marks import Marks, shown
+from rsmq_tui.tui.queue.search import Hits, Stage
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+
+# How many matches are listed of one queue, and of all; all others are only counted.
+OF_QUEUE_MAX = 100
+LISTED_MAX = 5_000
+_SHOWN_EVERY_S = 0.1
+# Actions that mean the same for both kinds of queues.
+_FOR_ALL_KINDS = ("delete",)
+
+
+class Found:
+    """What was found in one queue, and what of it is marked."""
+
+    def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks) -> None:
+        self.site, self.queue = site, queue
+        self.hits = Hits(wanted, most=OF_QUEUE_MAX)
+        self.marks = marks
+
+    @property
+    def key(self) -> str:
+        """Its unique key."""
+        return _key(self.site, self.queue)
+
+    @property
+    def words(self) -> str:
+        """How many messages match, and how many of them are listed."""
+        hits = self.hits
+        listed = f", first {count(len(hits.rows))} listed" if hits.matched > len(hits.rows) else ""
+        unsearched = f", {count(hits.not_searched)} too long to search" if hits.not_searched else ""
+        return f"{matches(hits.matched)} of {plural(hits.depth, 'message')}{listed}{unsearched}"
+
+    def scope(self) -> Scope | None:
+        """The marked messages, or all that match; None if nothing is marked."""
+        return self.all if self.marks.is_all else self.marks.scope(self.hits.wanted, None)
+
+    @property
+    def all(self) -> Scope:
+        """All messages that match, unless they are received after the preview."""
+        return Matching(self.hits.wanted, if_unchanged=True)
+
+
+def _key(site: WatchedServer, queue: str) -> str:
+    return f"{site.place}\0{queue}"
+
+
+class Line(NamedTuple):
+    """A row of the table: a message that was found, or without one the queue above its messages."""
+
+    found: Found
+    row: MessageRow | None
+
+    @property
+    def key(self) -> str:
+        """Its unique key."""
+        return f"{self.found.key}\0{'' if self.row is None else self.row.id}"
+
+
+class _Context:
+    """What the cells show besides their line."""
+
+    def __init__(self, screen: DashboardScreen) -> None:
+        self._screen = screen
+
+    @property
+    def names_servers(self) -> bool:
+        """Whether queues of several servers are shown."""
+        return not are_of_one_server(self._screen.dashboard.sites)
+
+    def of(self, found: Found) -> MessageContext:
+        """Return what the cells of a queue's messages show."""
+        dashboard, site = self._screen.dashboard, found.site
+        part = dashboard.part(site.place)
+        return MessageContext(
+            max(found.hits.at_ms, 0 if part is None else part.at_ms),
+            site.source.thresholds.poison_rc,
+            dashboard.clock_times,
+            found.marks.ids,
+            all_marked=found.marks.is_all,
+        )
+
+
+def _of_message(column: Column[MessageRow, MessageContext]) -> Column[Line, _Context]:
+    """Return a column of messages for lines, whose cells are empty for a queue."""
+
+    def cell(line: Line, context: _Context) -> Piece | list[Piece]:
+        return ("", "") if line.row is None else column.cell(line.row, context.of(line.found))
+
+    return Column(column.id, column.title, column.width, cell, column.drop, column.right, column.grow)
+
+
+def _mark(line: Line, context: _Context) -> Piece | list[Piece]:
+    if line.row is None:
+        return ("●", "strong") if line.found.marks.is_all else ("", "")
+    return MESSAGE_COLUMNS[0].cell(line.row, context.of(line.found))
+
+
+def _queue(line: Line, context: _Context) -> Piece:
+    site = line.found.site
+    server = f"{site.name or site.place} " if context.names_servers else ""
+    return f"{server}{line.found.queue}", "strong" if line.row is None else "muted"
+
+
+def _body(line: Line, context: _Context) -> Piece | list[Piece]:
+    hits = line.found.hits
+    if line.row is not None:
+        return MESSAGE_COLUMNS[-1].cell(line.row, context.of(line.found))
+    return (f"✗ {hits.error}", "alarm") if hits.error else (line.found.words, "strong")
+
+
+_COLUMNS: tuple[Column[Line, _Context], ...] = (
+    Column("mark", "", 1, _mark),
+    Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
+    *(_of_message(column) for column in MESSAGE_COLUMNS[1:-1]),
+    Column("body", "BODY", 12, _body, grow=True),
+)
+
+
+class SearchScreen(DashboardScreen):
+    """Shows the messages that match a filter in many queues, grouped by queue; its keys change what is marked.
+
+    The queues are searched one after the other; those that were empty in the last poll are passed over. The results
+    stay as of their search; a change searches its queues again, and ``rest`` all of them.
+    """
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("search", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("search")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cells = _Context(self)
+        self.table = RowTable(_COLUMNS, self._cells, id="found", on_open=self._open)
+        self.filter_line = FilterLine(names_queues=True)
+        self._told = TextLine(id="title")
+        self._text, self._pattern = "", "*"
+        self._found: dict[str, Found] = {}
+        self._listed = self._queues = self._done = self._read = 0
+        self._stage: Stage | None = None
+        self._searches = 0
+        self._namespaces: Mapping[str, str] = {}
+        self._is_changed = False
+
+    def compose(self) -> ComposeResult:
+        """Status, progress, filter, messages, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._told
+        yield self.filter_line
+        yield self.table
+        yield KeyHints("table", "search", "app")
+
+    def on_mount(self) -> None:
+        """Open the filter."""
+        self._ticking = self.set_interval(_SHOWN_EVERY_S, self._tick, pause=True)
+        self.action_filter()
+        self._show()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Update the ages; in another namespace, search again."""
+        namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
+        if self._stage is not None and namespaces != self._namespaces:
+            self.rest()
+        self._show()
+
+    def rest(self) -> None:
+        """Search all queues again."""
+        if self._stage is None:
+            return
+        marks = {key: found.marks for key, found in self._found.items()}
+        self._found, self._listed = {}, 0
+        queues = [(self.dashboard.site(queue.place), queue.name) for queue in self._wanted_queues()]
+        self._queues, self._done, self._read = len(queues), 0, 0
+        self._start(queues, marks)
+
+    @on(FilterLine.Applied)
+    def _apply(self, event: FilterLine.Applied) -> None:
+        event.stop()
+        self._text, self._pattern = event.wanted.text, event.pattern
+        self._found, self._stage = {}, Stage.RUNNING
+        self._close_filter()
+        self.rest()
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        pattern = "" if self._pattern == "*" else f"queue:{self._pattern} "
+        self.filter_line.open(f"{pattern}{self._text}")
+
+    def action_clear(self) -> None:
+        """Clear the first of these: typed text, running search, marks; if there is none, go back."""
+        if self.filter_line.is_open and self._stage is not None:
+            self._close_filter()
+        elif self._stage is Stage.RUNNING and not self.filter_line.is_open:
+            self.workers.cancel_group(self, "search")
+        elif marked := [found for found in self._found.values() if found.scope() is not None]:
+            for found in marked:
+                found.marks.clear()
+            self._show()
+        else:
+            self.app.pop_screen()
+
+    def action_mark(self) -> None:
+        """Mark or unmark the message under the cursor, or all that match in the queue under it."""
+        line = self.table.cursor_row
+        if line is None:
+            return
+        marks = line.found.marks
+        if marks.is_all:
+            marks.clear()
+        elif line.row is not None:
+            marks.toggle(line.row)
+        else:
+            marks.mark_all()
+        self._show()
+        self.table.action_cursor(1)
+
+    def action_mark_all(self) -> None:
+        """Mark all that match in all queues; or unmark them."""
+        if self._stage is Stage.RUNNING:
+            self._warn("the search is still running: wait for its end, or stop it by esc")
+            return
+        counted = [found for found in self._found.values() if found.hits.matched]
+        is_marked = all(found.marks.is_all for found in counted)
+        for found in counted:
+            if is_marked:
+                found.marks.clear()
+            else:
+                found.marks.mark_all()
+        self._show()
+
+    def action_change(self, name: str) -> None:
+        """Start a change of what is marked, one change for each queue."""
+        aims = self._aims()
+        kinds = {aim.site.kind.name: aim.site.kind for aim in aims}
+        if not aims:
+            self._warn("there is no message here")
+        elif len(kinds) > 1 and name not in _FOR_ALL_KINDS:
+            prefixes = " or ".join(f"queue:{kind.prefix}*" for kind in kinds.values())
+            self._warn(f"the marked messages are in queues of several kinds: search {prefixes}")
+        elif any(name not in kind.actions for kind in kinds.values()):
+            self._warn("queues of this kind do not have this action")
+        else:
+            self.dashboard.changes.ask_several(aims, name)
+
+    def action_export(self) -> None:
+        """Export what is marked, or else all that match, to one file."""
+        aims = tuple(self._marked()) or tuple(self._all())
+        if aims:
+            self.dashboard.changes.export_several(aims)
+
+    def action_undo(self) -> None:
+        """Preview the undo of the last change that was started on such a screen, in all of its queues."""
+        if not self.dashboard.changes.undo_several():
+            self._warn("nothing was changed from a search; the screen of a queue undoes its changes")
+
+    def action_copy_id(self) -> None:
+        """Copy the id of the message under the cursor."""
+        line = self.table.cursor_row
+        if line is not None and line.row is not None:
+            copy_text(self.app, line.row.id, "the id")
+
+    @property
+    def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
+        """None: an undo takes back the last change of several queues."""
+        return None
+
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line."""
+        return self.dashboard.changes.undo_several_words if key.action == "undo" else super().hint_of(key)
+
+    @property
+    def chosen_place(self) -> str | None:
+        """The server of the queue under the cursor."""
+        line = self.table.cursor_row
+        return super().chosen_place if line is None else line.found.site.place
+
+    @property
+    def usable(self) -> Usable:
+        """The available keys; those for one kind of queue depend on the row under the cursor."""
+        line, known = self.table.cursor_row, super().usable
+        return known if line is None else replace(known, kinds=frozenset({line.found.site.kind.name}))
+
+    def _follow_change(self, told: ChangeTold) -> None:
+        # What was marked there was changed, and the results there may be outdated.
+        if self._stage in (None, Stage.RUNNING):
+            return
+        again = [aim for aim in told.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
+        for aim in again:
+            if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
+                found.marks.clear()
+        if again:
+            self._start([(aim.site, aim.queue) for aim in again], {})
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._show_told()
+        self.query_one(KeyHints).follow(self.usable)
+
+    def _open(self, line: Line) -> None:
+        site, queue = line.found.site, line.found.queue
+        if line.row is not None:
+            self.dashboard.navigation.open("message", queue, line.row.id, site.place)
+        else:
+            self.dashboard.navigation.open("queue", queue, site.place, line.found.hits.wanted)
+
+    def _close_filter(self) -> None:
+        self.filter_line.close()
+        self.set_focus(self.table)
+
+    def _warn(self, words: str) -> None:
+        self.notify(words, severity="warning", markup=False)
+
+    def _wanted_queues(self) -> Iterator[QueueState]:
+        for queue in () if self.snapshot is None else self.snapshot.queues:
+            if queue.depth != 0 and names_queue(self._pattern, self.dashboard.site(queue.place).kind, queue.name):
+                yield queue
+
+    def _aims(self) -> Aims:
+        """Return what is marked, or else the message or the queue under the cursor."""
+        line = self.table.cursor_row
+        if (marked := tuple(self._marked())) or line is None:
+            return marked
+        found = line.found
+        return (Aim(found.site, found.queue, found.all if line.row is None else Marked((shown(line.row),))),)
+
+    def _marked(self) -> Iterator[Aim]:
+        for found in self._found.values():
+            if (scope := found.scope()) is not None:
+                yield Aim(found.site, found.queue, scope)
+
+    def _all(self) -> Iterator[Aim]:
+        for found in self._found.values():
+            if found.hits.matched:
+                yield Aim(found.site, found.queue, found.all)
+
+    def _start(self, queues: Sequence[tuple[WatchedServer, str]], marks: Mapping[str, Marks]) -> None:
+        snapshot = self.snapshot
+        self._namespaces = (
+            {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites} if snapshot else {}
+        )
+        self._stage = Stage.RUNNING
+        self._searches += 1
+        self._ticking.resume()
+        self._search(self._searches, queues, marks)
+        self._show()
+
+    @work(group="search", exclusive=True)
+    async def _search(
+        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks]
+    ) -> None:
+        stage = Stage.STOPPED
+        try:
+            for site, queue in queues:
+                await self._search_one(site, queue, marks.get(_key(site, queue)) or Marks())
+                # Queues that are searched again after a change were counted before.
+                self._done = min(self._done + 1, self._queues)
+            stage = Stage.DONE
+        finally:
+            # A cancelled search may end after the next one has started.
+            if started == self._searches:
+                self._stage, self._is_changed = stage, True
+
+    async def _search_one(self, site: WatchedServer, queue: str, marks: Marks) -> None:
+        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks)
+        hits = found.hits
+        before = self._found.get(found.key)
+        self._listed -= 0 if before is None else len(before.hits.rows)
+        try:
+            async with aclosing(site.source.search(queue, hits.wanted)) as parts:
+                read, is_counted = self._read, self._done < self._queues
+                async for progress in parts:
+                    is_first = not hits.matched
+                    hits.add(progress if self._listed < LISTED_MAX else replace(progress, messages=()))
+                    self._read = read + progress.scanned * is_counted
+                    if hits.matched and is_first:
+                        self._found[found.key] = found
+                    self._is_changed = True
+            hits.end(Stage.DONE)
+        except PeekError as error:
+            hits.end(Stage.FAILED, str(error))
+            self._found[found.key] = found
+        hits.arrange()
+        self._listed += len(hits.rows)
+        if not hits.matched and not hits.error:
+            self._found.pop(found.key, None)
+        elif before is not None:
+            self._found[found.key] = found
+
+    def _tick(self) -> None:
+        if self._stage is not Stage.RUNNING:
+            self._ticking.pause()
+        self._show()
+
+    def _show(self) -> None:
+        self._show_told()
+        if self._is_changed or not self.table.rows:
+            self._is_changed = False
+            lines = list(self._lines())
+            self.table.empty_text = [(f"  {self._empty_words}", "muted")]
+            self.table.show(lines, [line.key for line in lines], self._cells)
+        else:
+            self.table.repaint()
+
+    def _lines(self) -> Iterator[Line]:
+        for found in self._found.values():
+            found.hits.arrange()
+            yield Line(found, None)
+            for row in found.hits.rows:
+                yield Line(found, row)
+
+    @property
+    def _empty_words(self) -> str:
+        if self._stage is None:
+            return "Type a filter: json.customer.id=4711. Begin with queue:orders-* to search only these queues."
+        return "Searching …" if self._stage is Stage.RUNNING else "No message matches."
+
+    def _show_told(self) -> None:
+        if self._stage is None:
+            self._told.show([(" ◀ search all queues", "strong")])
+            return
+        found = [each for each in self._found.values() if each.hits.matched]
+        errors = sum(bool(each.hits.error) for each in self._found.values())
+        total = matches(sum(each.hits.matched for each in found))
+        where = "all queues" if self._pattern == "*" else f"queues {printable(self._pattern, 40)}"
+        pieces: list[Piece] = [(f" ◀ {printable(self._text, 60) or 'all messages'} in {where}   ", "")]
+        pieces.append((f"{total} in {plural(len(found), 'queue')}", "strong"))
+        if errors:
+            pieces.append((f" · ✗ {plural(errors, 'queue')} not read", "alarm"))
+        if marked := self._marked_words():
+            pieces.append((f" · {marked}", "strong"))
+        pieces.append((f" · {self._stage_words}", "muted"))
+        if self._listed >= LISTED_MAX:
+            pieces.append((f" · {count(self._listed)} listed, others only counted", "muted"))
+        self._told.show(pieces)
+
+    @property
+    def _stage_words(self) -> str:
+        looked = f"{count(self._done)} of {plural(self._queues, 'queue')}, {plural(self._read, 'message')} read"
+        if self._stage is Stage.RUNNING:
+            return f"{looked} · esc stops"
+        if self._stage is Stage.STOPPED:
+            return f"stopped: {looked} · r searches again"
+        at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
+        now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        age = f" · {duration(now_ms - at_ms)} old, r refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
+        return f"{looked}{age}"
+
+    def _marked_words(self) -> str:
+        marked = [found for found in self._found.values() if found.scope() is not None]
+        number = sum(found.hits.matched if found.marks.is_all else len(found.marks) for found in marked)
+        return f"{count(number)} marked in {plural(len(marked), 'queue')}" if marked else ""

@@ -1,0 +1,188 @@
+"""What the user chose in the dashboard and finds again at the next start: one JSON file, which versions share.
+
+The file is an object. A key that this version does not know stays as it is, and a value of the wrong type counts as
+missing, for that key alone. So an older or newer version can use the same file.
+"""
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rsmq_tui.files import JsonError, UnfitFileError, locked, parse_json, read_bytes, whole_file
+from rsmq_tui.monitor.text import printable
+
+T = TypeVar("T")
+
+FILE_BYTES_MAX = 1_000_000
+NAMES_MAX = 1_000
+TEXT_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[T]):
+    """One key of the file, with its default; ``fits`` tells whether a value of the file can be one of this choice.
+
+    Values are what JSON can hold, and are never changed in place.
+    """
+
+    key: str
+    default: T
+    fits: Callable[[Any], bool]
+
+
+def _one_of(*values: object) -> Callable[[Any], bool]:
+    # 1 is True for Python, and a list cannot be in a set.
+    return lambda value: any(type(value) is type(each) and value == each for each in values)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= TEXT_MAX
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= NAMES_MAX and all(map(_is_text, value))
+
+
+def _are_named(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return what tells whether a value is an object whose values all fit."""
+    return lambda value: (
+        isinstance(value, dict)
+        and len(value) <= NAMES_MAX
+        and all(map(_is_text, value))
+        and all(map(fits, value.values()))
+    )
+
+
+# The window of time of the charts, in the order of the key.
+WINDOWS_MS = (60_000, 600_000, 3_600_000, 21_600_000, 86_400_000)
+WINDOW_MS = Choice("window_ms", 600_000, _one_of(*WINDOWS_MS))
+# How times are shown: as ages, or as clock times in UTC or in the user's time zone.
+TIMES_SHOWN = ("ages", "utc", "local")
+TIMES = Choice("times", "ages", _one_of(*TIMES_SHOWN))
+# Empty for the default of the terminal.
+THEME = Choice("theme", "", _is_text)
+# Where the pane beside the cursor is: beside, below, closed, or empty for what fits.
+PANE = Choice("pane", "", _one_of("", "beside", "below", "closed"))
+# The column by which the overview is sorted, empty for the order by trouble; and whether in the reverse order.
+SORT = Choice("sort", "", _is_text)
+REVERSE = Choice("reverse", False, _one_of(False, True))
+# The columns of the overview in their order, those that are not shown with a - before; empty for the default.
+COLUMNS: Choice[list[str]] = Choice("columns", [], _are_texts)
+# The queues on top, as server, namespace and name.
+FAVOURITES: Choice[list[list[str]]] = Choice(
+    "favourites",
+    [],
+    lambda value: (
+        isinstance(value, list)
+        and len(value) <= NAMES_MAX
+        and all(_are_texts(each) and len(each) == 3 for each in value)
+    ),
+)
+# Whether queues are grouped by the prefixes of their names, and the characters with which a prefix ends.
+GROUPED = Choice("grouped", False, _one_of(False, True))
+SEPARATORS = Choice("separators", ":-_./", lambda value: _is_text(value) and 0 < len(value) <= 20)
+# Kind of screen -> name -> filter.
+FILTERS: Choice[dict[str, dict[str, str]]] = Choice("filters", {}, _are_named(_are_named(_is_text)))
+# The commands that were used last, the latest first.
+COMMANDS: Choice[list[str]] = Choice("commands", [], _are_texts)
+
+
+class Preferences:
+    """The user's choices, kept in the file at ``path`` or, if that is None, for this run.
+
+    ``changed`` is called after each choice that is to be saved; it has ``save`` called in a thread. What several
+    dashboards choose is merged, choice by choice: ``edit`` is applied to what the file then holds. ``problem`` is a
+    sentence, if the file cannot be used.
+    """
+
+    def __init__(self, path: Path | None, changed: Callable[[], object] = lambda: None) -> None:
+        self.path = path
+        self._changed = changed
+        self._edits: list[tuple[Choice[Any], Callable[[Any], Any]]] = []
+        self._saving = threading.Lock()
+        self.problem: str | None = None
+        self._values: Mapping[str, Any] = {}
+        if path is not None:
+            try:
+                self._values = _read(path)
+            except (OSError, JsonError) as error:
+                self.problem = f"your choices cannot be read from {path}: {told(error)}"
+
+    def get(self, choice: Choice[T]) -> T:
+        """Return what was chosen, or the default."""
+        return _of(self._values, choice)
+
+    def set(self, choice: Choice[T], value: T) -> None:
+        """Choose a value; nothing is written if it is the present one."""
+        if value != self.get(choice):
+            self.edit(choice, lambda _: value)
+
+    def edit(self, choice: Choice[T], change: Callable[[T], T]) -> None:
+        """Choose what ``change`` makes of the present value; a result that does not fit is dropped."""
+        self._values = _changed(self._values, choice, change)
+        if self.path is not None:
+            self._edits.append((choice, change))
+            self._changed()
+
+    def save(self) -> None:
+        """Write the choices since the last call into the file; raises ``OSError``. It may be called in any thread."""
+        path = self.path
+        with self._saving:
+            edits, self._edits = self._edits, []
+            if path is None or not edits:
+                return
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(path.with_suffix(".lock")):
+                values: Mapping[str, Any]
+                try:
+                    values = _read(path)
+                except JsonError:
+                    # No version can read it.
+                    values = {}
+                except UnfitFileError:
+                    # What is too long is replaced; a pipe or a device is not.
+                    if not path.is_file():
+                        raise
+                    values = {}
+                for choice, change in edits:
+                    values = _changed(values, choice, change)
+                try:
+                    text = json.dumps(values)
+                except RecursionError:
+                    raise OSError(errno.EINVAL, "the JSON is nested too deeply") from None
+                if len(text) > FILE_BYTES_MAX:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+                with whole_file(path, force=True) as write:
+                    write(text)
+
+
+def _of(values: Mapping[str, Any], choice: Choice[T]) -> T:
+    value: T = values.get(choice.key, choice.default)
+    return value if choice.fits(value) else choice.default
+
+
+def _changed(values: Mapping[str, Any], choice: Choice[T], change: Callable[[T], T]) -> Mapping[str, Any]:
+    value = change(_of(values, choice))
+    return {**values, choice.key: value} if choice.fits(value) else values
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what the file holds, nothing if there is none; raises ``OSError`` and ``JsonError``."""
+    try:
+        values = parse_json(read_bytes(path, FILE_BYTES_MAX))
+    except FileNotFoundError:
+        return {}
+    if not isinstance(values, dict):
+        raise JsonError("no JSON object")
+    return values
+
+
+def told(error: Exception) -> str:
+    """Return why a file cannot be used."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return printable(reason or str(error) or type(error).__name__, 200)

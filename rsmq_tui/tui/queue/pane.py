@@ -1,0 +1,117 @@
+"""The pane of the overview: charts, verdict and first messages of the queue under the cursor."""
+
+import textwrap
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+
+from rsmq_tui.monitor import Page, PageRequest, PeekError, QueueState, Snapshot
+from rsmq_tui.monitor.text import clock, count, plural, printable
+from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
+from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.pane import Pane
+from rsmq_tui.tui.widgets.row_table import RowTable
+
+_COLUMNS = tuple(column for column in MESSAGE_COLUMNS if column.id in ("state", "due", "rc", "body"))
+_MESSAGES = 20
+
+
+class QueuePane(Pane[Page]):
+    """Shows the queue under the cursor; if it is closed, only ``why``, the reason of its verdict, below the table."""
+
+    def __init__(self, why: TextLine) -> None:
+        super().__init__()
+        self._why = why
+        self._charts = QueueCharts()
+        self._messages = RowTable(_COLUMNS, MessageContext(0, 0), id="first")
+        # It takes neither keys nor clicks.
+        self._messages.can_focus, self._messages.disabled = False, True
+        self._queue: QueueState | None = None
+        self._part: Snapshot | None = None
+        self._is_filled = False
+        self._page: Page | None = None
+        self._problem = self._title = ""
+
+    def compose(self) -> ComposeResult:
+        """The reason."""
+        yield self._why
+
+    def follow(self, queue: QueueState | None, part: Snapshot) -> None:
+        """Show this queue, None if there is none, from the snapshot of its server."""
+        dashboard, before = dashboard_of(self.app), self._part
+        self._queue, self._part = queue, part
+        if self.position == "closed":
+            return
+        if not self._is_filled:
+            # The first paint does not wait for the pane.
+            self.call_after_refresh(self._fill)
+            return
+        self.set_class(part.link.failure is not None, "-stale")
+        drawn = (part.at_ms // CHART_STEP_MS, dashboard.window_ms)
+        # A recording may have other messages for the same counts.
+        version = (queue, dashboard.replay is not None and part.at_ms)
+        self.point(None if queue is None else (part.ns, queue.key), drawn, version)
+        self._charts.tell(queue)
+        if part is not before:
+            self._show_messages()
+
+    def _fill(self) -> None:
+        if not self._is_filled and self._part is not None:
+            self._is_filled, charts = True, self._charts
+            panels = (charts.sparks, charts.depth, charts.rates, charts.flights, self._messages)
+            self.mount(Vertical(*panels, classes="parts"))
+            self.follow(self._queue, self._part)
+
+    def draw(self) -> None:
+        """Draw the charts."""
+        queue, part = self._queue, self._part
+        if queue is not None and part is not None:
+            window_ms = dashboard_of(self.app).window_ms
+            self._charts.show(part.trend, queue.name, kind_named(queue.kind), part.at_ms, window_ms)
+
+    def forget(self) -> None:
+        """Remove the messages of another queue."""
+        self._page, self._problem = None, ""
+        self._show_messages()
+
+    async def read(self) -> Page:
+        """Read the first messages."""
+        queue = self._queue
+        if queue is None:
+            raise PeekError("no queue is selected")
+        return await dashboard_of(self.app).site(queue.place).source.peek(PageRequest(queue.name, count=_MESSAGES))
+
+    def take(self, found: Page) -> None:
+        """Show the first messages."""
+        self._page, self._problem = found, ""
+        self._show_messages()
+
+    def fail(self, problem: str) -> None:
+        """Show why the messages cannot be read, beside those that were read before."""
+        self._problem = problem
+        self._show_messages()
+
+    @on(RowTable.Resized)
+    def _show_messages(self) -> None:
+        table, page, part, dashboard = self._messages, self._page, self._part, dashboard_of(self.app)
+        words, token = (self._problem, "alarm") if self._problem else ("reading …" if page is None else "none", "muted")
+        lines = textwrap.wrap(printable(words, 300), max(12, table.size.width - 2))
+        table.empty_text = [(f" {line}", token) for line in lines]
+        table.set_class(bool(self._problem), "-stale")
+        title = "First messages"
+        if page is not None and page.rows:
+            title = f"First {count(len(page.rows))} of {plural(page.depth, 'message')}"
+            is_old = part is not None and part.link.failure is not None
+            if self._problem or is_old or dashboard.replay is not None:
+                title += f" as of {clock(page.at_ms)[:8]}"
+        if title != self._title:
+            self._title, table.border_title = title, Content(title)
+        rows = () if page is None else page.rows
+        at_ms = max(part.at_ms if part else 0, page.at_ms if page else 0)
+        poison_rc = dashboard.site(self._queue.place).source.thresholds.poison_rc if self._queue else 0
+        table.show(rows, [row.id for row in rows], MessageContext(at_ms, poison_rc, dashboard.clock_times))

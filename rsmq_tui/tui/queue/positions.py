@@ -1,0 +1,198 @@
+"""Positions in a queue, as users type them: a number, a share, a time or an id; and how they are found."""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import NamedTuple
+
+from rsmq_tui.history.moments import MomentError, read_moment
+from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, Progress, Source
+from rsmq_tui.monitor.filters.matching import Term
+from rsmq_tui.monitor.text import clock, count, plural, printable, shown_zone
+from rsmq_tui.protocol import Anchor, Part
+from rsmq_tui.protocol.lists.naming import read_item_id
+
+# How many messages that are due later are looked at for one that was sent at a time, and how many at once.
+LOOKED_MAX = 10_000
+_AT_ONCE = 500
+_SHOWN_CHARS = 60
+_DIGITS, _SHARE = re.compile(r"[0-9][0-9,]{0,15}"), re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
+_AGE = re.compile(r"-?(.+?)(?: ago)?")
+
+
+class Number(NamedTuple):
+    """The message with that number, counted from 1; the last one if there are fewer."""
+
+    number: int
+
+
+class Share(NamedTuple):
+    """The message before which that share of the messages lies, in percent."""
+
+    percent: float
+
+
+class Sent(NamedTuple):
+    """The first message that was sent at that time or later, in ms."""
+
+    at_ms: int
+
+
+class Named(NamedTuple):
+    """The message with that id, or the first one whose id begins with it."""
+
+    id: str
+
+
+Position = Number | Share | Sent | Named
+
+
+class PositionError(ValueError):
+    """There is no such position; the text is a sentence."""
+
+
+def read_position(text: str, now_ms: int) -> Position:
+    """Read 31, 50%, 22:10, 10m ago, a date and time, or an id; raises ``PositionError``."""
+    told = text.strip()
+    if _DIGITS.fullmatch(told):
+        return Number(int(told.replace(",", "")))
+    if (share := _SHARE.fullmatch(told)) is not None and float(share[1]) <= 100:
+        return Share(float(share[1]))
+    problem = "write a number, 50%, a time, 10m ago, or an id"
+    age = _AGE.fullmatch(told)
+    for moment in (told, f"-{age[1]}" if age is not None else told):
+        try:
+            return Sent(read_moment(moment, now_ms, shown_zone()))
+        except MomentError as error:
+            problem = str(error)
+    # Only the ids of list items have colons.
+    if told and (read_item_id(told) is not None or not re.search(r"[\s:%]", told)):
+        return Named(told)
+    raise PositionError(problem)
+
+
+class Found(NamedTuple):
+    """Where a position is: ``place`` counts from 0 in the ``part``. ``row`` is the message that was looked for.
+
+    ``words`` say what was looked at, if that is not obvious.
+    """
+
+    part: Part
+    place: int
+    row: MessageRow | None = None
+    words: str = ""
+
+
+def place_among(rows: Sequence[MessageRow], position: Position) -> int:
+    """Return the index of a position in listed rows; raises ``PositionError``."""
+    match position:
+        case Number(number):
+            return max(0, min(number, len(rows)) - 1)
+        case Share(percent):
+            return _share_of(len(rows), percent)
+        case Sent(at_ms):
+            places = (n for n, row in enumerate(rows) if row.sent_ms is not None and row.sent_ms >= at_ms)
+        case Named(id):
+            places = (n for n, row in enumerate(rows) if row.id.startswith(id))
+    place = next(places, None)
+    if place is None:
+        raise PositionError(f"none of the {plural(len(rows), 'listed message')} {_missing(position)}")
+    return place
+
+
+async def find(source: Source, queue: str, part: Part, position: Position, told: Callable[[Progress], None]) -> Found:
+    """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
+
+    An id that is not in the part is looked for in the whole queue. ``told`` gets the progress of a search for an id.
+    """
+    match position:
+        case Number(number):
+            return Found(part, max(0, number - 1))
+        case Share(percent):
+            low, high = (await source.peek(PageRequest(queue, part, count=1))).bounds(part)
+            return Found(part, _share_of(high - low, percent))
+        case Sent(at_ms):
+            first = await source.peek(PageRequest(queue, part, count=1))
+            if first.rows and first.rows[0].is_item:
+                return await _first_item_sent(source, first, at_ms)
+            return await _first_sent(source, PageRequest(queue, part), at_ms)
+        case Named(id):
+            row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, told)
+            if row is not None:
+                for within in dict.fromkeys((part, "all")):
+                    page = await source.peek(PageRequest(queue, within, "at", row.anchor, count=1))
+                    if page.rows and page.rows[0].id == row.id:
+                        return Found(within, page.start - page.bounds(within)[0], row)
+    raise PositionError(f"no message {_missing(position)}")
+
+
+async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Found:
+    """Find the first message in the order of due times that was sent then or later.
+
+    None of them is due before it was sent: so the messages that are due since then are looked at, at most LOOKED_MAX.
+    """
+    looked, part = 0, request.part
+    request = replace(request, where="at", anchor=Anchor(str(sent_ms), ""), count=_AT_ONCE)
+    page = await source.peek(request)
+    while page.rows and looked < LOOKED_MAX:
+        for number, row in enumerate(page.rows, 1):
+            if row.sent_ms is not None and row.sent_ms >= sent_ms:
+                looked += number
+                words = f"sent {clock(row.sent_ms, date=True)[:19]}: the first in the order of due times"
+                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _looked_words(words, looked))
+        looked += len(page.rows)
+        if page.is_last:
+            break
+        page = await source.peek(replace(request, where="after", anchor=page.rows[-1].anchor))
+    raise PositionError(_looked_words(f"no message {_missing(Sent(sent_ms))}", looked))
+
+
+async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
+    """Find the first item of a list that was sent then or later, by bisection: items are taken in their order."""
+    request, row = first.request, None
+    # Items in processing come last, and were sent first.
+    low, high = (0, first.ready) if request.part == "all" else (0, len(range(*first.bounds(request.part))))
+    looked = 0
+    while low < high:
+        middle = (low + high) // 2
+        page = await source.peek(replace(request, offset=middle))
+        looked += 1
+        at = page.rows[0] if page.rows else None
+        if at is None or at.sent_ms is None:
+            raise PositionError(f"it is not known when item {count(middle + 1)} was sent: see lists_age in the help")
+        if at.sent_ms < sent_ms:
+            low = middle + 1
+        else:
+            high, row = middle, at
+    if row is None:
+        raise PositionError(_looked_words(f"no item {_missing(Sent(sent_ms))}", looked))
+    words = f"sent {clock(row.sent_ms, date=True)[:19]}: the first in the order of the list"
+    return Found(request.part, low, row, _looked_words(words, looked))
+
+
+async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Progress], None]) -> MessageRow | None:
+    """Return a message whose id begins like that: the one that is due first of those that are found at once."""
+    wanted = Filter(f"id:{id}", (Term("id", ":", id),))
+    async with aclosing(source.search(queue, wanted)) as found:
+        async for progress in found:
+            told(progress)
+            if progress.messages:
+                return min(progress.rows, key=lambda row: (row.due_ms is None, row.due_ms or 0, row.id))
+    return None
+
+
+def _share_of(number: int, percent: float) -> int:
+    return max(0, min(math.floor(number * percent / 100), number - 1))
+
+
+def _missing(position: Position) -> str:
+    if isinstance(position, Sent):
+        return f"was sent at {clock(position.at_ms, date=True)[:19]} or later"
+    return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, Named) else "is there"
+
+
+def _looked_words(words: str, looked: int) -> str:
+    most = "; no more are looked at" if looked >= LOOKED_MAX else ""
+    return f"{words}; {plural(looked, 'message')} looked at{most}"

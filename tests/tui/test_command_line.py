@@ -1,0 +1,103 @@
+"""The command that a dialog offers to copy: the command line makes the same change of it."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsmq_tui.cli import changes
+from rsmq_tui.cli.main import main
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.triage import actions
+from rsmq_tui.triage.actions import Action
+from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Preview, Scope, Shown
+from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
+
+POISON = Matching(parse_filter("rc>=5 body:'a b'"))
+MADE: list[tuple[Action, Scope | None]] = [
+    (actions.Delete(queue="orders"), POISON),
+    (actions.Delete(queue="orders"), Matching(parse_filter("rc>=5"), 7)),
+    (actions.Delete(queue="-orders"), Named(("a", "b"))),
+    (actions.Delete(queue="o'r ders"), Everything()),
+    (actions.Hide(queue="orders", seconds=90), Named(("a",), even_if_received=True)),
+    (actions.Release(queue="orders"), Matching(parse_filter(""), 3)),
+    (actions.Move(queue="orders", target="other", create=True), POISON),
+    (actions.Copy(queue="orders", target="list:mail"), POISON),
+    (actions.Redrive(queue="dead", origin="meta.queue"), None),
+    (actions.Redrive(queue="dead", target="orders"), Everything()),
+    (actions.Send(queue="orders", bodies=('{"a": "ü $x `y`"}'.encode(),), delay_s=60), None),
+    (actions.Send(queue="orders", bodies=(b"--yes",)), None),
+    (actions.CreateQueue(queue="new", vt=5, delay=1, maxsize=-1), None),
+    (actions.SetAttributes(queue="orders", vt=31), None),
+    (actions.Purge(queue="orders"), None),
+    (actions.DeleteQueue(queue="orders"), None),
+]
+OF_LISTS: list[tuple[Action, Scope | None]] = [
+    (actions.Push(queue="mail", bodies=(b"x",), first=True), None),
+    (actions.Pop(queue="mail", count=3), None),
+    (actions.Trim(queue="mail", keep=10, keep_oldest=True), None),
+    (actions.PurgeList(queue="mail", processing=True), None),
+    (actions.Requeue(queue="mail"), Named(("a",))),
+    (actions.Move(queue="mail", target="rsmq:orders"), POISON),
+    (actions.Ack(queue="mail"), Everything()),
+]
+
+
+def preview_of(action: Action, ns: str = "rsmq", profile: str = "") -> Preview:
+    return Preview(action, "what", "redis://localhost:1/0", ns, profile, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("action", "scope", "ns"), [*((*made, "rsmq") for made in MADE), *((*made, LIST.ns) for made in OF_LISTS)]
+)
+def test_the_command_line_understands_it(
+    action: Action, scope: Scope | None, ns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[tuple[Action, Any]] = []
+
+    def take(options: object, given: Action, place: Any, wanted: Scope | None = None) -> int:
+        taken.append((given, wanted))
+        assert (place.ns, options.yes) == (ns, False)  # type: ignore[attr-defined]
+        return 0
+
+    monkeypatch.setattr(changes, "make_change", take)
+    assert main(shlex.split(command_of(preview_of(action, ns), {action.queue: scope}))[1:]) == 0
+    ((given, wanted),) = taken
+    is_first = isinstance(action, actions.Push)
+    assert type(given) is type(action) or is_first
+    assert given == action
+    selects = isinstance(action, actions.MessageAction) and "messages" in command_of(
+        preview_of(action, ns), {action.queue: scope}
+    )
+    if selects and not isinstance(action, actions.Pop | actions.Trim):
+        assert wanted == (scope or Everything())
+
+
+def test_a_marked_message_is_named_by_its_id() -> None:
+    marked = Marked((Shown("a", "1", 0), Shown("b", "2", 1)))
+    command = command_of(preview_of(actions.Delete(queue="orders"), profile="prod eu"), {"orders": marked})
+    assert command == "rsmq-tui messages delete orders --id a b --profile 'prod eu' --ns rsmq"
+
+
+def test_undo_and_fix_have_a_command() -> None:
+    undo = actions.Undo(queue="orders", change=12, summary="", unsettled=True)
+    assert command_of(preview_of(undo, "jobs"), {}) == "rsmq-tui undo 12 --unsettled -r redis://localhost:1/0 --ns jobs"
+    fix = actions.Fix(queue="orders", findings=())
+    assert command_of(preview_of(fix), {}).startswith("rsmq-tui audit --fix --queue orders -r ")
+
+
+@pytest.mark.parametrize(
+    ("action", "scope", "why"),
+    [
+        (actions.Delete(queue="a\x1b[2J"), Everything(), "cannot be typed"),
+        (actions.Delete(queue="orders"), Named(tuple(map(str, range(51)))), "more than 50"),
+        (actions.Send(queue="orders", bodies=(b"x" * 3_000,)), None, "too long for a command"),
+        (actions.Send(queue="orders", bodies=(b"\xff",)), None, "cannot be typed"),
+        (actions.Import(queue="orders", path=Path("/a\nb")), None, "cannot be typed"),
+    ],
+)
+def test_what_no_command_can_do_is_said(action: Action, scope: Scope | None, why: str) -> None:
+    with pytest.raises(NoCommandError, match=why):
+        command_of(preview_of(action), {action.queue: scope})

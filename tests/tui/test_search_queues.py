@@ -1,0 +1,211 @@
+"""The search over queues: what is found in which queue, what is marked, and changes of several queues at once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import LivePoller, Progress
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.triage.service import ChangeService
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.place import search
+from rsmq_tui.tui.place.search import SearchScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
+from tests.triage.list_doing import list_changes
+from tests.tui.changing import fill
+from tests.tui.driving import (
+    app_of,
+    opened,
+    play,
+    press,
+    settled,
+    table_of,
+    text_of,
+    until,
+    wait_for_screen,
+)
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
+
+pytestmark = pytest.mark.slow
+
+LISTED = "queue:push"
+HOSTILE = "queue:[/red]\x1b[2J"
+
+
+@asynccontextmanager
+async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
+    """The dashboard on the RSMQ queues and the lists of a server, with its search open."""
+    lists = ListPoller(ListReader(url, ListNames(), ["queue:*"]), interval_s=0.05, place="lists")
+    sites = [
+        WatchedServer(
+            LivePoller(QueueReader(url), interval_s=0.05, place="rsmq"),
+            place="rsmq",
+            triage=ChangeService(url, "rsmq", folder),
+        ),
+        WatchedServer(lists, place="lists", ns=LIST.ns, triage=list_changes(url, ListNames(), folder)),
+    ]
+    app = RsmqApp(sites)
+    app.animation_level = "none"
+    async with app.run_test(size=(150, 40)) as pilot:
+        await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")
+        await pilot.press("f")
+        await wait_for_screen(pilot, SearchScreen)
+        yield pilot
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
+
+
+async def confirmed(pilot: Pilot[None]) -> str:
+    """Wait for the preview, say yes, and return what it said."""
+    await wait_for_screen(pilot, ConfirmScreen)
+    await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
+    words = " ".join(text_of(app_of(pilot)).split())
+    pilot.app.screen.query_one("#yes").focus()
+    await pilot.press("enter")
+    await wait_for_screen(pilot, SearchScreen)
+    return words
+
+
+def lines_of_queues(pilot: Pilot[None]) -> dict[str, int]:
+    """How many messages are listed of each queue."""
+    counts: dict[str, int] = {}
+    for line in table_of(pilot).rows:
+        counts[line.found.queue] = counts.get(line.found.queue, 0) + (line.row is not None)
+    return counts
+
+
+async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
+    client: Redis, redis_url: str, tmp_path: Path
+) -> None:
+    rsmq = Rsmq(client)
+    for name, number in (("orders", 8), ("orders-us", 6), ("mail", 4), ("empty", 0)):
+        rsmq.create_queue(name, vt=600)
+        for start in range(number):
+            rsmq.send_message(name, json.dumps({"customer": start % 2}))
+    for key in (LISTED, HOSTILE):
+        client.lpush(key, *(json.dumps({"customer": number % 2}) for number in range(4)))
+    untouched = {name: client.zrange(f"rsmq:{name}", 0, -1, withscores=True) for name in ("orders-us", "mail")}
+    items = {key: sorted(client.lrange(key, 0, -1)) for key in (LISTED, HOSTILE)}
+    async with on_server(redis_url, tmp_path / "state") as pilot:
+        await pilot.press(*"json.customer=1", "enter")
+        await shows(pilot, "13 matches in 5 queues · 5 of 5 queues, 26 messages read")
+        assert lines_of_queues(pilot) == {"orders": 4, "orders-us": 3, "mail": 2, LISTED: 2, HOSTILE: 2}
+        assert "\x1b" not in text_of(app_of(pilot))
+        # A message and a queue open, and the way back is the search.
+        await pilot.press("g", "enter")
+        assert (await wait_for_screen(pilot, QueueScreen)).messages.typed.text == "json.customer=1"
+        await until(pilot, lambda: len(table_of(pilot).rows) in (2, 3, 4), "its matches are shown")
+        await pilot.press("escape", "escape", "j", "enter")
+        await wait_for_screen(pilot, MessageScreen)
+        await pilot.press("escape")
+        await wait_for_screen(pilot, SearchScreen)
+        # All of RSMQ and of lists are deleted together; a message that is received meanwhile stays.
+        await pilot.press("A")
+        await shows(pilot, "13 marked in 5 queues")
+        await pilot.press("x")
+        await wait_for_screen(pilot, ConfirmScreen)
+        await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
+        rsmq.receive_messages("orders", 2)
+        words = await confirmed(pilot)
+        assert "Delete 13 messages in 5 queues" in words
+        assert "orders: 4, now 4 ready" in words
+        assert "list:queue:push: 2" in words
+        await shows(pilot, "deleted 12, skipped 1 (received or changed meanwhile)")
+        await shows(pilot, "orders 3")
+        await shows(pilot, "1 match in 1 queue")
+        assert [client.zcard(f"rsmq:{name}") for name in ("orders", "orders-us", "mail")] == [5, 3, 2]
+        assert client.llen(LISTED) == 2
+        # The bottom line says what u takes back: in all queues.
+        await shows(pilot, "undo delete 12 in 5 queues")
+        await pilot.press("u")
+        assert "Undo 5 changes" in await confirmed(pilot)
+        await shows(pilot, "put back 12")
+        assert [client.zcard(f"rsmq:{name}") for name in ("orders", "orders-us", "mail")] == [8, 6, 4]
+        assert client.llen(LISTED) == 4
+        # A pattern leaves out the others; a form is asked once for all, and each queue is a change.
+        await pilot.press("slash")
+        await pilot.press(*["backspace"] * 30, *"queue:orders* json.customer=1", "enter")
+        await shows(pilot, "7 matches in 2 queues")
+        await pilot.press("A", "M")
+        await fill(pilot, target="mail")
+        assert "Move 7 messages in 2 queues" in await confirmed(pilot)
+        await shows(pilot, "moved 7")
+        assert client.zcard("rsmq:mail") == 11
+        await pilot.press("u")
+        await confirmed(pilot)
+        await shows(pilot, "put back 7")
+        # One file holds them all, with their queues.
+        await shows(pilot, "7 matches in 2 queues")
+        await pilot.press("E")
+        await fill(pilot, file=str(tmp_path / "found.jsonl"))
+        await shows(pilot, "exported 7 messages")
+        found = [json.loads(line)["queue"] for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+        assert sorted(found) == ["orders"] * 4 + ["orders-us"] * 3
+    # An undo puts items back at the end of a list that consumers take from.
+    assert {name: client.zrange(f"rsmq:{name}", 0, -1, withscores=True) for name in untouched} == untouched
+    assert {key: sorted(client.lrange(key, 0, -1)) for key in (LISTED, HOSTILE)} == items
+
+
+class Counted(ScriptedSource):
+    """Answers searches one step at a time, and fails for one queue."""
+
+    async def search(self, queue: str, wanted: object) -> AsyncIterator[Progress]:  # type: ignore[override]
+        self.search_error = "NOPERM [/red]" if queue == "secret" else None
+        async for progress in super().search(queue, wanted):  # type: ignore[arg-type]
+            yield progress
+
+
+async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "LISTED_MAX", 150)
+    source = Counted()
+    async with opened(source, size=(150, 30), notifications=True) as pilot:
+        names = [f"q{number}" for number in range(4)]
+        for name in (*names, "secret"):
+            source.messages[name] = messages_of([b"word %d" % number for number in range(130)])
+        states = [queue_of(name, ready=130) for name in (*names, "secret")]
+        await play(pilot, source, poll_of(source, [*states, queue_of("empty", ready=0, depth=0)]))
+        await press(pilot, "f", *"rc>oops", "enter")
+        assert isinstance(pilot.app.screen, SearchScreen)
+        assert "^" in text_of(app_of(pilot))
+        source.search_gate = asyncio.Semaphore(0)
+        await pilot.press(*["backspace"] * 7, *"word", "enter")
+        await shows(pilot, "0 of 5 queues, 0 messages read · esc stops")
+        source.search_gate.release()
+        await shows(pilot, "100 matches in 1 queue")
+        await pilot.press("A")
+        await until(pilot, lambda: "still running" in text_of(app_of(pilot)), "it says that it is not over")
+        await pilot.press("escape")
+        await shows(pilot, "stopped: 0 of 5 queues, 100 messages read · r searches again")
+        assert source.searches_closed == 1
+        source.search_gate = None
+        await press(pilot, "r")
+        await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues, 520 messages read")
+        assert "200 listed, others only counted" in text_of(app_of(pilot))
+        assert lines_of_queues(pilot) == {"q0": 100, "q1": 100, "q2": 0, "q3": 0, "secret": 0}
+        # A queue's line marks all that match there, a message's line that one.
+        await press(pilot, "g", "space", *"j" * 102, "space")
+        assert "131 marked in 2 queues" in text_of(app_of(pilot))
+        await press(pilot, "g", "space")
+        assert "1 marked in 1 queue" in text_of(app_of(pilot))
+        await press(pilot, "escape")
+        assert "marked" not in text_of(app_of(pilot)).split("QUEUE")[0]
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+        await settled(pilot)
