@@ -20,7 +20,7 @@ from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, copy_text, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class ConfirmScreen(Dialog["Preview"]):
     ``look`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or purge
     a queue, the user must also type its name. ``colour`` marks the server. ``look_wider`` previews the same change with
     another scope: if marked messages have changed since they were shown, a button includes them. ``look_creating``
-    previews it with its target created: if there is no such queue, a button does that. ``copy_text`` copies the
-    equivalent command, which its second argument describes.
+    previews it with its target created: if there is no such queue, a button does that.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines"), *bindings_of("confirm")]
@@ -58,14 +57,12 @@ class ConfirmScreen(Dialog["Preview"]):
         colour: str | None = None,
         look_wider: LookWider | None = None,
         look_creating: Look | None = None,
-        copy_text: Callable[[str, str], None] = lambda text, what: None,
     ) -> None:
         super().__init__()
         self._verb = verb
         self._look = look
         self._look_wider = look_wider
         self._look_creating = look_creating
-        self._copy_text = copy_text
         self._colour = colour
         self._preview: Preview | None = None
         self._told_s = 0.0
@@ -227,7 +224,7 @@ class ConfirmScreen(Dialog["Preview"]):
         except NoCommandError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        self._copy_text(command, "the command, which only previews: --yes applies the change")
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
 
     def _see(self) -> None:
         self._is_seen = True

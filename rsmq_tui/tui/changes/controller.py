@@ -174,7 +174,7 @@ class ChangeController:
     """Runs the changes of an app, one at a time, each on one of its sites.
 
     ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``told``, and None at the
-    end. ``copy_text`` copies a text, and says what it is.
+    end.
     """
 
     def __init__(
@@ -182,13 +182,11 @@ class ChangeController:
         app: App[Any],
         shown: Callable[[str], Snapshot | None],
         tell: Callable[[ChangeTold | None], None],
-        copy_text: Callable[[str, str], None],
     ) -> None:
         self.told: ChangeTold | None = None
         self._app = app
         self._shown = shown
         self._tell_screens = tell
-        self._copy_text = copy_text
         self._run: Run | SeveralRun | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
@@ -460,7 +458,7 @@ class ChangeController:
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating, self._copy_text)
+        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating)
         self._app.push_screen(screen, partial(self._begin, aims, behind))
 
     def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
