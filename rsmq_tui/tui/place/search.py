@@ -377,7 +377,7 @@ class SearchScreen(DashboardScreen):
 
         async def search_some() -> None:
             for site, queue in left:
-                await self._search_one(site, queue, marks.get(_key(site, queue)) or Marks())
+                await self._search_one(started, site, queue, marks.get(_key(site, queue)) or Marks())
                 # Queues that are searched again after a change were counted before.
                 self._done = min(self._done + 1, self._queues)
 
@@ -391,7 +391,7 @@ class SearchScreen(DashboardScreen):
             if started == self._searches:
                 self._stage, self._is_changed = stage, True
 
-    async def _search_one(self, site: WatchedServer, queue: str, marks: Marks) -> None:
+    async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
         found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks)
         hits = found.hits
         before = self._found.get(found.key)
@@ -400,8 +400,14 @@ class SearchScreen(DashboardScreen):
             async with aclosing(site.source.search(queue, hits.wanted)) as parts:
                 read, is_counted = 0, self._done < self._queues
                 async for progress in parts:
+                    if started != self._searches:
+                        # It was cancelled, and its results would be among those of the next search.
+                        return
                     is_first = not hits.matched
                     hits.add(progress if self._listed < LISTED_MAX else replace(progress, messages=()))
+                    self._listed -= len(hits.rows)
+                    hits.arrange()
+                    self._listed += len(hits.rows)
                     self._read += (progress.scanned - read) * is_counted
                     read = progress.scanned
                     if hits.matched and is_first:
@@ -411,8 +417,6 @@ class SearchScreen(DashboardScreen):
         except PeekError as error:
             hits.end(Stage.FAILED, str(error))
             self._found[found.key] = found
-        hits.arrange()
-        self._listed += len(hits.rows)
         if not hits.matched and not hits.error:
             self._found.pop(found.key, None)
         elif before is not None:
