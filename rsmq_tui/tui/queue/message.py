@@ -367,7 +367,6 @@ class MessagePane(Pane[MessageView | None]):
         self._head.show(pieces)
         # The body of an id never changes.
         self.point(None if row is None else row.id, None, None if row is None else row.id)
-        self._wrap_anew()
 
     def forget(self) -> None:
         """Show the start of another body, or all of it if it is that short."""
