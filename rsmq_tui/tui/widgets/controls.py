@@ -114,6 +114,10 @@ class ChoiceInput(Input):
         self._chosen: str | None = value
         self._typed = ""
 
+    def suggest(self, choices: Sequence[str]) -> None:
+        """Suggest these from now on."""
+        self._choices = choices
+
     def on_input_changed(self) -> None:
         """Remember what was typed, for the suggestions."""
         if self.value != self._chosen:
