@@ -81,7 +81,7 @@ class DashboardScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable unavailable keys; in the filter, let a slash be typed."""
-        if action == "filter" and isinstance(self.focused, Input):
+        if action in ("filter", "find") and isinstance(self.focused, Input):
             return False
         return can_be_used(self.WHERE, action, parameters, self.usable)
 

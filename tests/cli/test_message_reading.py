@@ -1,6 +1,7 @@
 """`rsmq-tui messages list` and `get`: what is in a queue, as JSON lines or words, and nothing is touched."""
 
 import base64
+import gzip
 import re
 import sys
 
@@ -58,6 +59,17 @@ def test_get_takes_a_filter(command: Command, orders: Rsmq) -> None:
     none = command("messages", "get", "orders", "--filter", "nothing")
     assert (none.status, none.out, none.err) == (0, b"", "rsmq-tui: no message of orders matches\n")
     assert command("messages", "get", "nope", "--filter", "rc>0").status == 2
+
+
+def test_get_decodes_bodies(command: Command, orders: Rsmq) -> None:
+    stored = base64.b64encode(gzip.compress(b'{"n": 1, "inner": "[2]"}'))
+    id, word = (orders.send_message("spare", text) for text in (stored.decode(), "word"))
+    whole, plain = command("messages", "get", "spare", id, word, "--decode", "--json").lines
+    assert whole["body"] == '{"n": 1, "inner": [2]}'
+    assert whole["decoded"] == ["base64", "gzip", "JSON", "JSON in 1 string"]
+    assert (plain["body"], plain["decoded"], whole["size"]) == ("word", [], len(stored))
+    assert command("messages", "get", "spare", id, "--decode", "--raw").out == b'{"n": 1, "inner": [2]}'
+    assert command("messages", "get", "spare", id, "--raw").out == stored
 
 
 @pytest.mark.parametrize(

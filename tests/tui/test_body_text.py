@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.widgets.text_view import PRETTY_BYTES_MAX, View, first_view, is_json, lines_of
+from rsmq_tui.tui.widgets import body_lines
+from rsmq_tui.tui.widgets.body_lines import (
+    BLOCK_BYTES,
+    BodyLines,
+    JsonLines,
+    View,
+    Wanted,
+    first_view,
+    found_in,
+    is_json,
+    lines_of,
+    shown_text,
+)
+from rsmq_tui.tui.widgets.body_view import wrapped
+from rsmq_tui.tui.widgets.painted import Piece
 
 _SPACE = st.text(" \t\n\r", max_size=3)
 _STRINGS = st.text(max_size=12).map(json.dumps) | st.text(
@@ -31,9 +45,20 @@ def _listed(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 JSON_TEXTS = st.builds("{}{}{}".format, _SPACE, st.recursive(_SCALARS, _listed, max_leaves=30), _SPACE)
 
 
+def _read(lines: BodyLines) -> BodyLines:
+    while not lines.is_read:
+        lines.read_on()
+    return lines
+
+
+def _rows(pieces: list[Piece], view: View, width: int) -> list[list[Piece]]:
+    return [pieces] if view is View.HEX else wrapped(pieces, width)
+
+
 def _lines(body: bytes, view: View, width: int = 80) -> list[str]:
-    lines = lines_of(body, view, width)
-    return ["".join(text for text, _ in lines[number]) for number in range(len(lines))]
+    lines = _read(lines_of(body, view))
+    rows = (row for number in range(len(lines)) for row in _rows(lines.pieces(number), view, width))
+    return ["".join(text for text, _ in row) for row in rows]
 
 
 def _pretty(text: str, width: int = 80) -> list[str]:
@@ -106,8 +131,8 @@ def test_layout_of_nested_and_empty_containers() -> None:
 
 
 def test_tokens_are_coloured_by_what_they_are() -> None:
-    lines = lines_of(b'{"k":["s",1,true,null]}', View.PRETTY, 80)
-    pieces = [piece for number in range(len(lines)) for piece in lines[number] if piece[0].strip()]
+    lines = _read(lines_of(b'{"k":["s",1,true,null]}', View.PRETTY))
+    pieces = [piece for number in range(len(lines)) for piece in lines.pieces(number) if piece[0].strip()]
     assert [piece for piece in pieces if piece[1] != "muted"] == [
         ('"k"', "json-key"),
         ('"s"', "json-string"),
@@ -140,7 +165,9 @@ def test_characters_that_could_do_harm_are_pictured_and_still_fit() -> None:
     [(b"{}", View.PRETTY), (b" 1 ", View.PRETTY), (b"NaN", View.PRETTY), (b"", View.RAW), (b"hello", View.RAW),
      (b"{'a': 1}", View.RAW), (b'{"a": 1', View.RAW), (b"\xff", View.HEX), (b"a\0b", View.HEX),
      ("größe".encode(), View.RAW), (b"\xef\xbb\xbf{}", View.RAW), (b"[" * 100_000, View.RAW),
-     (b"1" * PRETTY_BYTES_MAX, View.PRETTY), (b"1" * (PRETTY_BYTES_MAX + 1), View.RAW)],
+     (b"1" * 1_000_001, View.RAW),
+     (b"[" * 100_000 + b"]" * 100_000, View.PRETTY), (b"[" + b"1, " * 400_000 + b"1]", View.PRETTY),
+     (b"[INFO] it began\n" * 80_000, View.RAW), (b"\xc3\xa9" * 600_001, View.RAW)],
     ids=lambda value: repr(value[:12]),
 )  # fmt: skip
 def test_the_first_view_suits_the_body(body: bytes, view: View) -> None:
@@ -188,6 +215,140 @@ def test_hex_sets_out_sixteen_bytes_a_line() -> None:
 
 
 def test_a_long_text_that_is_not_ascii_is_cut_without_measuring_it() -> None:
-    rows = _lines(("世" * 1_000_001).encode(), View.RAW, 80)
-    assert {len(row) for row in rows[:-1]} == {40}
-    assert sum(map(len, rows)) == 1_000_001
+    rows = _lines(("世" * 100_001).encode(), View.RAW, 80)
+    assert max(map(len, rows)) == 40
+    assert sum(map(len, rows)) == 100_001
+
+
+# What a hostile or broken producer sends: nothing of it may be lost, hang, or take more than its share of memory.
+HOSTILE = {
+    "deep": b"[" * 9_000 + b"]" * 9_000,
+    "open": b'{"a":[' * 9_000,
+    "closed": b"]}" * 9_000,
+    "one string": b'{"key":"' + b"x" * 300_000 + b'","after":1}',
+    "escapes": b'["' + b'\\"' * 100_000 + b'",1]',
+    "long key": b'{"' + "ké".encode() * 30_000 + b'" : 1}',
+    "number": b"[" + b"1" * 300_000 + b",2]",
+    "space": b"[" + b" " * 40_000 + b"1" + b"\n" * 9_000 + b"]",
+    "quotes": b'["a' + b'"' * 30_001 + b",2]",
+    "unterminated": b'["' + b"\\" * 100_001,
+    "colons": b":" * 30_000,
+    "words": b"a b,c " * 10_000,
+    "cut": json.dumps([{"id": number, "s": "x,[{" * 3} for number in range(3000)]).encode()[:-7],
+    "bytes": b'[{"a":"\xff\x00","b":\xfe}' * 3000,
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_json_loses_nothing(body: bytes) -> None:
+    lines = _read(JsonLines(body))
+    rows = (lines.pieces(number) for number in range(len(lines)))
+    shown = "".join(text for row in rows for text, _ in row)
+    assert re.sub(r"\s", "", shown) == re.sub(
+        r"\s", "", printable(body.decode("utf-8", "surrogateescape")).replace("␊", "")
+    )
+    assert bool(lines.problem) == (not _is_python_json(body))
+    # Each byte is in the line that number_at says.
+    for offset in range(0, len(body), max(1, len(body) // 50)):
+        number = lines.number_at(offset)
+        assert number is not None
+        line = lines.line(number)
+        assert line.end > offset or body[line.end : offset + 1].isspace()
+
+
+def _is_python_json(body: bytes) -> bool:
+    try:
+        json.loads(body, parse_int=str)
+    except RecursionError:
+        return body.startswith(b"[[") and body.endswith(b"]]")
+    except ValueError:
+        return False
+    return True
+
+
+@given(
+    st.lists(st.sampled_from([b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b" ", b"1", b'"a"', b'"b":', b"\xff"]))
+)
+def test_any_tokens_have_the_lines_that_were_counted(tokens: list[bytes]) -> None:
+    body = b"".join(tokens)
+    lines = _read(JsonLines(body))
+    shown = "".join(text for number in range(len(lines)) for text, _ in lines.pieces(number))
+    assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", printable(body.decode("utf-8", "surrogateescape")))
+
+
+@given(JSON_TEXTS, st.integers(40, 90))
+def test_lines_do_not_depend_on_the_blocks(text: str, size: int) -> None:
+    body = text.encode()
+    whole = _read(JsonLines(body))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(body_lines, "BLOCK_BYTES", size)
+        parts = _read(JsonLines(body))
+        assert not parts.problem
+        assert "".join(_texts(parts)).replace(" ", "") == "".join(_texts(whole)).replace(" ", "")
+        if not any(line.token for line in map(parts.line, range(len(parts)))):
+            assert _texts(parts) == _texts(whole)
+
+
+def _texts(lines: BodyLines) -> list[str]:
+    return ["".join(text for text, _ in lines.pieces(number)) for number in range(len(lines))]
+
+
+def test_brackets_find_their_partners_over_many_blocks() -> None:
+    document = {"a": [{"n": number, "l": [1, [2]]} for number in range(2000)], "z": {}}
+    lines = _read(JsonLines(json.dumps(document).encode()))
+    assert isinstance(lines, JsonLines)
+    texts = json.dumps(document, indent=2).splitlines()
+    assert _texts(lines) == texts
+    opened: list[int] = []
+    for number, text in enumerate(texts):
+        if text.rstrip(",").endswith(("}", "]")) and not text.rstrip(",").endswith(("{}", "[]")):
+            start = opened.pop()
+            if number % 97 < 7 or number > len(texts) - 9:
+                assert lines.end_of(start) == number
+                assert list(lines.openers(number)) == [start, *reversed(opened)]
+        elif text.endswith(("{", "[")):
+            opened.append(number)
+
+
+def test_a_text_is_found_around_the_body_in_both_directions() -> None:
+    body = b"Alpha " + b"." * 300_000 + b' "key":"beta" ' + b"." * 300_000 + b" ALPHA"
+
+    def found(text: str, start: int, step: int) -> int | None:
+        steps = Wanted(text).next_in(body, start, step)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                place: int | None = end.value
+                return place
+
+    last, key = len(body) - 5, body.index(b'"key"')
+    assert [found("alpha", start, 1) for start in (0, 1, last + 1)] == [0, last, 0]
+    assert [found("alpha", start, -1) for start in (last, 0, len(body))] == [0, last, last]
+    assert found("Alpha", 1, 1) == 0
+    assert found('"key": "beta"', 0, 1) == key
+    assert found("gamma", 5, 1) is found("gamma", 5, -1) is None
+    assert found_in([('  "key"', "json-key"), (": ", "muted"), ("1", "")], Wanted('y": 1').shown) == [
+        ('  "ke', "json-key"),
+        ('y"', "json-key changed"),
+        (": ", "muted changed"),
+        ("1", " changed"),
+    ]
+
+
+def test_long_json_is_known_line_by_line_and_short_of_memory() -> None:
+    body = b"[" + b'{"a":1},' * 200_000 + b"1]"
+    lines = JsonLines(body)
+    assert 0 < len(lines) <= BLOCK_BYTES
+    assert not lines.is_read
+    assert lines.number_at(len(body) - 1) is None
+    assert lines.end_of(0) is None
+    _read(lines)
+    assert len(lines) == 600_003
+    assert lines.end_of(0) == 600_002
+    assert len(lines._starts) < 300
+
+
+def test_a_pager_gets_what_is_shown() -> None:
+    assert shown_text(b'{"a":"\x7f"}', View.PRETTY) == '{\n  "a": "␡"\n}\n'
+    assert shown_text(b"a\x1b[2J\nb", View.RAW) == "a␛[2J\nb\n"

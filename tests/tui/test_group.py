@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Groups, parse_filter
-from rsmq_tui.monitor.filters.json_paths import read_path
+from rsmq_tui.monitor.filters.json_paths import fields_in, read_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
@@ -44,8 +44,13 @@ def _told(pilot: Pilot[None]) -> str:
 async def test_groups_are_counted_and_the_largest_comes_first(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         await _open(pilot, source, BODIES, "b")
-        assert pilot.app.screen.query_one("#by", Input).value == "json.type"
-        await press(pilot, "enter")
+        # The fields that are there are named, and suggested.
+        assert _told(pilot) == "↓ fields of 100 messages: json.type 90 · json.n 69"
+        entry = pilot.app.screen.query_one("#by", Input)
+        assert entry.value == "json.type"
+        await press(pilot, "down")
+        assert entry.value == "json.n"
+        await press(pilot, "up", "enter")
         head, *_ = lines_of(table_of(pilot))
         assert head.split() == ["GROUP", "COUNT", "SHARE", "BYTES", "OLDEST"]
         assert _rows(pilot) == [
@@ -85,15 +90,16 @@ async def test_what_cannot_be_grouped_by_is_said(source: ScriptedSource) -> None
         pilot.app.screen.query_one("#by", Input).value = "colour[/x]"
         await press(pilot, "enter")
         assert _told(pilot).startswith("group by shape, or by a JSON path")
-        assert source.searches == []
+        # One has found the fields that are there.
+        assert len(source.searches) == 1
 
 
 async def test_counts_grow_while_it_searches_and_closing_ends_it(source: ScriptedSource) -> None:
-    source.search_gate = asyncio.Semaphore(1)
     source.search_step = 40
     async with opened(source, size=(120, 30)) as pilot:
-        await _open(pilot, source, BODIES)
-        await pilot.press("b", "enter")
+        await _open(pilot, source, BODIES, "b")
+        source.search_gate = asyncio.Semaphore(1)
+        await pilot.press("enter")
         await until(pilot, lambda: names_in(pilot) == ["refund", "order"], "the first are counted")
         await until(pilot, lambda: _told(pilot) == "40 counted · scanned 40 of 100", "how far it is")
         await pilot.press("j")
@@ -103,7 +109,7 @@ async def test_counts_grow_while_it_searches_and_closing_ends_it(source: Scripte
         assert table_of(pilot).cursor_key == "order"
         await pilot.press("escape")
         await settled(pilot)
-        assert source.searches_closed == 1
+        assert source.searches_closed == 2
         source.search_gate, source.search_error = None, "NOPERM [/x]"
         await press(pilot, "b", "enter")
         assert _told(pilot) == "NOPERM [/x]"
@@ -116,6 +122,13 @@ async def test_hostile_labels_and_narrow_terminals_are_harmless(source: Scripted
         assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {40}
         assert "\x1b" not in text_of(app_of(pilot))
         assert "\u202e" not in text_of(app_of(pilot))
+
+
+def test_fields_are_those_of_objects_in_the_order_of_how_many_have_them() -> None:
+    bodies = [b'{"a": {"b": 1, "c": [2]}, "d": null}', b'{"a": {"b": ""}, "odd key": 1}', b"[1]", b"text", b"[" * 9999]
+    bodies.append(b'{"1":{"2":{"3":{"4":{"5":6}}}}}')
+    found = fields_in(bodies).most_common()
+    assert found == [(("a", "b"), 2), (("d",), 1), (("odd key",), 1)]
 
 
 @pytest.mark.parametrize("body", [

@@ -91,7 +91,7 @@ RESERVED = {
     "right": {
         *("queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
     },
-    "enter": {"table.open"},
+    "enter": {"table.open", "message.fold"},
     "escape": {
         "overview.clear",
         "queue.clear",
@@ -111,18 +111,26 @@ RESERVED = {
     "?": {"app.help"},
     ":": {"app.palette"},
     "ctrl+p": {"app.palette"},
-    "/": {"overview.filter", "queue.filter", "events.filter", "history.filter", "journal.filter", "search.filter"},
+    "/": {
+        "overview.filter",
+        "queue.filter",
+        "events.filter",
+        "history.filter",
+        "journal.filter",
+        "search.filter",
+        "message.find",
+    },
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
     "Y": {"queue.copy_id", "message.copy_id", "search.copy_id"},
-    "s": {"overview.sort", "queue.sort"},
+    "s": {"overview.sort", "queue.sort", "message.save"},
     "S": {"overview.reverse", "queue.reverse"},
     "p": {"app.pause", "replay.play"},
     "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark", "history.mark", "search.mark", "columns.show"},
+    "space": {"queue.mark", "history.mark", "search.mark", "columns.show", "message.fold"},
     "v": {"queue.range"},
     "w": {"queue.clients"},
     "*": {"queue.mark_page", "overview.favourite"},
@@ -138,8 +146,8 @@ RESERVED = {
     "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo"},
     "E": {"overview.export", "queue.export", "search.export"},
 }
-# Reserved for what comes later: describe, panels, panes.
-LATER = ("d", "!", "tab", "shift+tab", *"123456789")
+# Reserved for what comes later: panels, panes.
+LATER = ("!", "tab", "shift+tab", *"123456789")
 
 
 def _pressed(key: Key) -> list[str]:
@@ -185,7 +193,9 @@ def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
     for kind in ("rsmq", "list"):
         usable = Usable(kinds=frozenset({kind}))
         pressed = Counter(name for key in keys_of("app", *screen.WHERE, usable=usable) for name in _pressed(key))
-        assert [name for name, times in pressed.items() if times > 1] == []
+        # In a body, n goes to the next match, as in less and vi.
+        overridden = ["n"] if "message" in screen.WHERE else []
+        assert [name for name, times in pressed.items() if times > 1] == overridden
 
 
 @pytest.mark.parametrize("other", ["lines", "dialog", "choice", "columns", "filters"])

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageState, MessageView
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets import text_view
+from rsmq_tui.tui.widgets import body_lines
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, play_orders, poll_again, press, settled, text_of, until
@@ -250,17 +250,17 @@ async def test_a_megabyte_of_json_is_looked_through_without_making_all_its_lines
     assert 930_000 < len(body) <= 1_000_000
     made = []
     async with opened(source) as pilot:
-        honest = text_view._token_of
+        honest = body_lines._token_of
 
         def counted(token: str, following: str) -> str:
             made.append(token)
             return honest(token, following)
 
-        monkeypatch.setattr(text_view, "_token_of", counted)
+        monkeypatch.setattr(body_lines, "_token_of", counted)
         await _open(pilot, source, body)
         assert "of 84,002 lines" in text_of(app_of(pilot))
         await press(pilot, "G")
         assert _body(pilot)[-2:] == ["  }", "]"]
         await press(pilot, "pageup", "g", "l", "h", "j")
-        assert _body(pilot)[0] == "  {"
+        assert _body(pilot)[:2] == ["[", "  {"]
         assert len(made) < 2000

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ from rsmq_tui.cli.parsing import (
 )
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.decoding import Decoded, decode
 from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
@@ -230,6 +231,7 @@ def _list_command(options: Options) -> int:
         "orders hoco5b5x55Dc9r4FfmKqsaDQEYVAbYLN",
         "orders --filter 'rc>=5' --limit 1",
         "orders ID --raw > body.bin",
+        "orders ID --decode",
     ),
     sections=_BY_FILTER,
 )
@@ -237,6 +239,7 @@ def _list_command(options: Options) -> int:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @_filtered
 @option("--raw", "only the bodies, byte for byte")
+@option("--decode", "decode bodies: gzip, zlib, zstd, MessagePack, base64, JSON in strings; what is decoded is named")
 @json_option
 @guarded
 def _get_command(options: Options) -> int:
@@ -411,15 +414,20 @@ async def _print_message(options: Options, named: QueueArgument, id: str, *, is_
     is_whole = view.body is not None or not view.size
     if not is_whole:
         say(f"{id}: its body of {size(view.size)} is too long to be read")
+    decoded = decode(view.body) if options.decode and view.body is not None else Decoded(view.body or b"")
+    if decoded.problem:
+        say(f"{id}: {decoded.problem}")
     if options.raw:
-        sys.stdout.buffer.write(view.body or b"")
+        sys.stdout.buffer.write(decoded.data)
     elif wants_json(options):
         label = {"queue": named.reference} if is_named else {}
-        print_json(label | _fields(_raw_of(view, view.row), view.row, view.at_ms))
+        shown = view if view.body is None else replace(view, body=decoded.data)
+        layers = {"decoded": decoded.layers} if options.decode else {}
+        print_json(label | _fields(_raw_of(shown, view.row), view.row, view.at_ms) | layers)
     else:
         if is_named:
             print_words(f"queue  {named.reference}")
-        _print_whole(view, view.row)
+        _print_whole(view, view.row, decoded)
     sys.stdout.flush()
     return is_whole
 
@@ -447,7 +455,7 @@ def _raw_of(view: MessageView, row: MessageRow) -> RawMessage:
     return RawMessage(name_bytes(row.id), row.score.encode(), rc, fr, view.size, view.body)
 
 
-def _print_whole(view: MessageView, row: MessageRow) -> None:
+def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
     age = (
         UNKNOWN
         if row.sent_ms is None
@@ -459,7 +467,9 @@ def _print_whole(view: MessageView, row: MessageRow) -> None:
     print_words(f"sent   {age}")
     print_words(f"rc     {count(row.rc)}{first}")
     print_words(f"size   {size(view.size) if view.body is not None or view.size else 'no body'}")
-    print_body(view.body or b"")
+    if decoded.layers:
+        print_words(f"from   {', '.join(decoded.layers)}")
+    print_body(decoded.data)
 
 
 @command.command(

@@ -6,6 +6,8 @@ No body makes these functions raise.
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -97,6 +99,25 @@ def value_at(document: Any, path: JsonPath) -> Any:
         else:
             return Absent.VALUE
     return document
+
+
+_FIELD_LEVELS = 4
+
+
+def fields_in(bodies: Iterable[bytes]) -> Counter[JsonPath]:
+    """Count the paths of the texts, numbers and words in objects of these bodies, in the order of their appearance."""
+    found: Counter[JsonPath] = Counter()
+    for body in bodies:
+        level: list[tuple[JsonPath, Any]] = [((), load(body))]
+        for _ in range(_FIELD_LEVELS):
+            level = [
+                ((*path, key), inner)
+                for path, value in level
+                if isinstance(value, dict)
+                for key, inner in value.items()
+            ]
+            found.update(path for path, value in level if not isinstance(value, dict | list))
+    return found
 
 
 def value_text(value: Any) -> str:

@@ -111,6 +111,13 @@ def export_form(queue: str) -> Form[Path]:
     return Form(f"Export messages of {printable(queue, _NAME_MAX)}", (file,), _new_path)
 
 
+def save_form(name: str) -> Form[Path]:
+    """Return the form of saving a body; its result is the path of a file that does not exist."""
+    safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in Path(name).stem)
+    file = Field("file", "file", f"{safe[:_NAME_MAX]}{Path(name).suffix}", hint="path of a file to write")
+    return Form("Save the body", (file,), _new_path)
+
+
 def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
     return (
         Field("target", "to queue", choices=names, hint="name of a queue"),

@@ -12,6 +12,7 @@ from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.controls import copy_text
 
 
 class Marks:
@@ -224,6 +225,23 @@ class ActingScreen(DashboardScreen):
         else:
             self._edit(self.chosen_id)
 
+    @work(group="edit", exclusive=True)
+    async def action_edit_outside(self) -> None:
+        """Edit a copy of the chosen message in the user's editor, and ask to send it."""
+        from rsmq_tui.tui.queue.outside import edit  # noqa: PLC0415 - not before the first paint
+
+        if self.chosen_id is None:
+            self.notify("there is no message to copy here", severity="warning", markup=False)
+            return
+        id = self.chosen_id
+        body = await self.editable_body(id)
+        if body is not None and self.is_active:
+            await edit(self, self.queue, body, f"a copy of the message {id}")
+
+    async def editable_body(self, id: str) -> bytes | None:
+        """Return the body that the user's editor gets; if there is none, show why and return None."""
+        return await self.body_of(id)
+
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None]:
         """The last change of this queue is undone."""
@@ -236,7 +254,7 @@ class ActingScreen(DashboardScreen):
     def action_copy_id(self) -> None:
         """Copy the id of the chosen message."""
         if self.chosen_id is not None:
-            self.dashboard.copy_text(self.chosen_id, "the id")
+            copy_text(self.app, self.chosen_id, "the id")
 
     @work(group="edit", exclusive=True)
     async def _edit(self, id: str) -> None:

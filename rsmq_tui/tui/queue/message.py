@@ -2,13 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from types import ModuleType
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.content import Content
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
@@ -22,12 +21,14 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
+from rsmq_tui.tui.widgets.body_view import BodyView, FindInput
+from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.pane import Pane
-from rsmq_tui.tui.widgets.text_view import LineView, View, first_view, lines_of
 
-_VIEWS = tuple(View)
+# Actions that need a body.
+_OF_BODIES = ("edit", "edit_outside", "copy_body", "view", "find", "save_body", "open_in_pager")
 
 
 class MessageScreen(ActingScreen):
@@ -45,33 +46,32 @@ class MessageScreen(ActingScreen):
     def __init__(self, queue: str, id: str, place: str = "") -> None:
         super().__init__(queue, place)
         self.message_id = id
-        self.body_view = LineView(id="body")
+        self.body_view = BodyView(id="body")
+        self._finder = FindInput(self.body_view)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
         self._hints = KeyHints("message", "lines", "app")
         self._message: MessageView | None = None
-        self._view = View.PRETTY
-        self._width = 0
         self._error: str | None = None
         self._is_taken = False
         self._taken_by: int | None = None
         self._problem: str | None = None
-        self._laid_out: tuple[object, ...] = ()
         self._reading: Worker[None] | None = None
         self._read_for_ms: int | None = None
         self._ns: str | None = None
 
     def compose(self) -> ComposeResult:
-        """Status, title, facts, body, hints."""
+        """Status, title, facts, body, the text to find, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._title
         yield self._facts
         yield self.body_view
+        yield self._finder
         yield self._hints
 
     def on_mount(self) -> None:
         """Read the message."""
-        self.body_view.border_title = "reading …"
+        self.body_view.show_none("reading …")
         self.body_view.focus()
         self._fetch()
 
@@ -83,11 +83,6 @@ class MessageScreen(ActingScreen):
         """Read the message again, with its body."""
         if not (self._is_taken and self._is_item):
             self._fetch()
-
-    @on(LineView.Resized)
-    def _wrap_anew(self) -> None:
-        if self.body_view.size.width != self._width:
-            self._show_body(stay=True)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the message's current state, and the keys that are available for it."""
@@ -112,19 +107,73 @@ class MessageScreen(ActingScreen):
         name = action.partition("(")[0]
         if name == "change":
             return self._row is not None
-        return self._body is not None if name in ("edit", "copy_body", "view") else super().leads_somewhere(action)
+        if name in ("decoded", "fold"):
+            return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold
+        return self._body is not None if name in _OF_BODIES else super().leads_somewhere(action)
 
     def action_view(self, step: int) -> None:
         """Show the body in the next or previous view."""
-        self._view = _VIEWS[(_VIEWS.index(self._view) + step) % len(_VIEWS)]
-        self._show_body()
+        self.body_view.turn(step)
+        self._hints.repaint()
+
+    def action_decoded(self) -> None:
+        """Show the body as it is stored, or decoded again."""
+        self.body_view.toggle_decoded()
+        self._hints.repaint()
+
+    def action_fold(self) -> None:
+        """Fold or unfold what the cursor is on or in."""
+        self.body_view.fold()
+
+    def action_fold_all(self) -> None:
+        """Fold everything but the outermost, or unfold all."""
+        self.body_view.fold_all()
+
+    def action_find(self) -> None:
+        """Ask for the text to find."""
+        self._finder.open()
+
+    def action_find_next(self, step: int) -> None:
+        """Go to the next or previous match; without a search, ask for the text."""
+        if not self.body_view.find_next(step):
+            self._finder.open()
+
+    async def action_clear(self) -> None:
+        """End the search; if there is none, go back."""
+        if not self._finder.close():
+            await self.app.run_action("app.leave")
+
+    def action_save_body(self) -> None:
+        """Save what is shown of the body, as stored or decoded, to a file."""
+        self._with_body(lambda outside, body: outside.save(self, self.message_id, body, self._about_body))
+
+    def action_open_in_pager(self) -> None:
+        """Show the body in the user's pager."""
+        self._with_body(lambda outside, body: outside.open_in_pager(self, body, self.body_view.view))
+
+    def action_open_copy(self) -> None:
+        """Show a copy of the body in the user's editor."""
+        self._with_body(lambda outside, body: outside.open_copy(self, body))
+
+    def _with_body(self, act: Callable[[ModuleType, bytes], None]) -> None:
+        from rsmq_tui.tui.queue import outside  # noqa: PLC0415 - not before the first paint
+
+        if self._body is None:
+            self.notify(f"there is no body: {self._why_no_body()}", severity="warning", markup=False)
+        else:
+            act(outside, self.body_view.content)
+
+    @property
+    def _about_body(self) -> str:
+        layers = self.body_view.shown_layers
+        return f"the body of {self.message_id}" + (f", decoded from {', '.join(layers)}" if layers else "")
 
     def action_copy_body(self) -> None:
         """Copy the body that is shown."""
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            self.dashboard.copy_text(self._body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, self._body.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
         """Edit a copy of the message, with the body that is shown."""
@@ -133,6 +182,10 @@ class MessageScreen(ActingScreen):
             return
         why = self.why_nothing if self._row is None else self._why_no_body()
         self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
+
+    async def editable_body(self, id: str) -> bytes | None:
+        """Return what is shown of the body."""
+        return self.body_view.content if self._body is not None else await super().editable_body(id)
 
     @property
     def scope(self) -> Scope | None:
@@ -214,34 +267,14 @@ class MessageScreen(ActingScreen):
             self.message_id = found.id
             # The id of an RSMQ message is never reused.
             self._is_taken = was_taken and (found.row is None or self._is_item)
-            if found.body is not None and (before is None or before.body is None):
-                self._view = first_view(found.body)
-        # Laying out a long body takes a while.
-        if self._laid_out != self._body_facts:
-            self._show_body(stay=before is not None)
+        self._show_body()
         self.refresh_words()
 
-    def _show_body(self, *, stay: bool = False) -> None:
-        view, body = self.body_view, self._body
-        self._laid_out = self._body_facts
-        if body is None:
-            view.border_title = Content(self._why_no_body())
-            view.show(())
-            return
-        self._width = view.size.width
-        if not self._width:
-            return
-        lines = lines_of(body, self._view, self._width)
-        tabs = " · ".join(f"[{choice}]" if choice is self._view else choice.value for choice in _VIEWS)
-        view.border_title = Content(tabs if self._row is not None else f"{tabs} · {self.why_nothing}")
-        view.show(lines, stay=stay)
-
-    @property
-    def _body_facts(self) -> tuple[object, ...]:
-        """The facts that decide how the body is shown, or why there is none."""
-        message = self._message
-        known = () if message is None else (message.body, message.size, message.row is None)
-        return (*known, self._is_taken, self._error)
+    def _show_body(self) -> None:
+        if self._body is None:
+            self.body_view.show_none(self._why_no_body())
+        else:
+            self.body_view.show_body(self._body, "" if self._row is not None else self.why_nothing)
 
     def _why_no_body(self) -> str:
         message = self._message
@@ -307,7 +340,6 @@ def _lease(row: MessageRow, at_ms: int) -> str:
 
 # A longer body is formatted only on its own screen; this is the maxsize of a queue unless it is changed.
 _READ_BYTES_MAX = 65_536
-_NOT_ASCII = bytes(range(0x80, 0x100))
 
 
 class MessagePane(Pane[MessageView | None]):
@@ -319,10 +351,8 @@ class MessagePane(Pane[MessageView | None]):
         self._row: MessageRow | None = None
         self._body: bytes | None = None
         self._problem = ""
-        self._width = 0
         self._head = TextLine(id="head")
-        self._view = LineView(id="pane-body")
-        self._view.can_focus = False
+        self._view = BodyView(id="pane-body", has_keys=False)
 
     def compose(self) -> ComposeResult:
         """The fields, and the body."""
@@ -366,24 +396,15 @@ class MessagePane(Pane[MessageView | None]):
         self._problem = problem
         self._show_body()
 
-    @on(LineView.Resized)
-    def _wrap_anew(self) -> None:
-        if self._view.size.width != self._width:
-            self._show_body()
-
     @property
     def _is_cut(self) -> bool:
         return self._row is not None and len(self._body or b"") < self._row.size
 
     def _show_body(self) -> None:
-        row, body, self._width = self._row, self._body, self._view.size.width
-        told = [] if row is None or body is not None else ["not recorded" if row.size else "it has no body"]
-        if body is not None:
-            # The start of a body may end within a character.
-            view = first_view(body.rstrip(_NOT_ASCII) if self._is_cut else body)
-            told = [view.value]
-            if row is not None and self._is_cut:
-                told.append(f"the first {size(len(body))} of {size(row.size)}")
-        # What does not fit is cut off at the right, which must not be the problem.
-        self._view.border_title = Content(" · ".join([*filter(None, [printable(self._problem, 100)]), *told]))
-        self._view.show(() if body is None or not self._width else lines_of(body, view, self._width))
+        row, body, problem = self._row, self._body, printable(self._problem, 100)
+        if body is None:
+            told = [] if row is None else ["not recorded" if row.size else "it has no body"]
+            self._view.show_none(" · ".join([*filter(None, [problem]), *told]))
+        else:
+            start = f"the first {size(len(body))} of {size(row.size)}" if row is not None and self._is_cut else ""
+            self._view.show_body(body, start, problem=problem, is_start=bool(start))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ from rsmq_tui.monitor import (
     parse_filter,
     reason,
 )
-from rsmq_tui.monitor.filters.json_paths import JsonPath, path_text, quoted
+from rsmq_tui.monitor.filters.json_paths import JsonPath, fields_in, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
 from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
 from rsmq_tui.monitor.text import (
@@ -60,7 +60,7 @@ from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
-from rsmq_tui.tui.widgets.controls import Dialog, FilterLine
+from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, FilterLine, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -362,7 +362,7 @@ class QueueScreen(ActingScreen):
     async def _copy_body(self, id: str) -> None:
         body = await self.body_of(id)
         if body is not None:
-            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, body.decode("utf-8", "replace"), "the body")
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
@@ -462,6 +462,9 @@ def _as_it_was(label: str) -> str:
 _GROUPS_SHOWN = 200
 _FOLLOW_S = 0.2
 _FIRST = "json.type"
+# Fields are suggested by the first messages, and without reading much to find one that matches.
+_SAMPLE_MESSAGES, _SAMPLE_SCANNED_MAX, _SAMPLE_BYTES = 100, 10_000, 64 << 10
+_FIELDS_SHOWN = 20
 
 
 class GroupScreen(Dialog[str]):
@@ -472,7 +475,7 @@ class GroupScreen(Dialog[str]):
         self.table: RowTable[Group, GroupContext] = RowTable(
             GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
         )
-        self._entry = Input(_FIRST, placeholder="json.customer.type, or shape", id="by", compact=True)
+        self._entry = ChoiceInput(_FIRST, choices=(), placeholder="json.customer.type, or shape", id="by")
         self._told = TextLine(id="counted")
         self._source, self._queue, self._wanted = source, queue, wanted
         self._groups: Groups | None = None
@@ -496,6 +499,25 @@ class GroupScreen(Dialog[str]):
         self._ticking = self.set_interval(_FOLLOW_S, self._show)
         self._entry.focus()
         self._show()
+        self._offer_fields()
+
+    @work(group="group", exclusive=True)
+    async def _offer_fields(self) -> None:
+        """Suggest the fields of the first messages; what goes wrong with the server is told by a count."""
+        bodies: list[bytes] = []
+        with suppress(PeekError):
+            async with aclosing(self._source.search(self._queue, self._wanted)) as found:
+                async for progress in found:
+                    bodies += [message.body for message in progress.messages[:_SAMPLE_MESSAGES] if message.body]
+                    if bodies or progress.scanned >= _SAMPLE_SCANNED_MAX:
+                        break
+        fields = fields_in(body for body in bodies if len(body) <= _SAMPLE_BYTES)
+        if fields:
+            known = {f"json{path_text(path)}": number for path, number in fields.most_common(_FIELDS_SHOWN)}
+            self._entry.suggest((*known, "shape"))
+            told = " · ".join(f"{printable(field, 40)} {number}" for field, number in known.items())
+            self._words = (f" ↓ fields of {plural(len(bodies), 'message')}: {told}", "muted")
+            self._show()
 
     @on(Input.Submitted)
     def _count_by(self, event: Input.Submitted) -> None:

@@ -1,10 +1,12 @@
 """The dashboard's widgets. Each paints lines, and only the cells that changed are sent again.
 
+body_lines   bodies as lines of JSON, text or hex; the search in a body
+body_view    a body of any size: decoded, folded, searched
 charts       panels of charts, bars and sparklines
 controls     dialogs, and their buttons, check boxes, inputs and text areas; the inputs of filters
 lines        the lines of every screen: status, text, key hints, progress of a change
 painted      the base: compares painted lines with those on the screen
 pane         the pane beside or below a table, which shows what the cursor is on
 row_table    a table of any number of rows that paints only the visible ones
-text_view    scrollable text, and message bodies as lines
+text_view    scrollable text
 """

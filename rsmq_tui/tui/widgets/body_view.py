@@ -1,0 +1,459 @@
+"""A body of any size: set out, decoded, folded and searched piece by piece, while the user interface goes on."""
+
+import asyncio
+import time
+from collections.abc import Generator, Iterator
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from rich.cells import cell_len, chop_cells
+from textual import events, on
+from textual.content import Content
+from textual.strip import Strip
+from textual.widgets import Input
+from textual.worker import Worker
+
+from rsmq_tui.decoding import Decoded, decoding
+from rsmq_tui.monitor.text import count, plural, printable, size
+from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.text_view import LineView
+
+T = TypeVar("T")
+
+_VIEWS = tuple(View)
+_NOT_ASCII = bytes(range(0x80, 0x100))
+# After this time, the user interface has its turn.
+_TURN_S = 0.01
+
+
+class BodyView(LineView):
+    """Shows a body in one of the views, decoded if it is encoded, and the reason if there is none.
+
+    JSON has a cursor, and what it is on can be folded. Lines are numbered as if nothing was folded or wrapped. Without
+    ``has_keys`` there is no cursor, and the border names no keys.
+    """
+
+    def __init__(self, *, id: str | None = None, has_keys: bool = True) -> None:
+        super().__init__(id=id)
+        self.can_focus = self._has_keys = has_keys
+        self.body: bytes | None = None
+        self.view = View.PRETTY
+        self.is_decoded = True
+        self._note = self._problem = ""
+        self._decoded: Decoded | None = None
+        self._document: BodyLines | None = None
+        # The first line on the screen, and which of its rows is the first.
+        self._first = (0, 0)
+        self._cursor = 0
+        # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
+        self._is_all_folded = False
+        self._exceptions: set[int] = set()
+        self._wanted: Wanted | None = None
+        self._found: int | None = None
+        self._search = ""
+        self._shown: list[int] = []
+        self._wrapped: dict[int, list[list[Piece]]] = {}
+
+    def show_body(self, body: bytes, note: str = "", *, problem: str = "", is_start: bool = False) -> None:
+        """Show a body from its first line, or where it was if it is the same.
+
+        ``note`` and ``problem`` are for the border. If it ``is_start``, only the start of a body, it is not decoded.
+        """
+        self._note, self._problem = note, problem
+        if body is not self.body and body != self.body:
+            self.body, self._decoded, self.is_decoded = body, None, True
+            self._search, self._wanted, self._found = "", None, None
+            # The start of a body may end within a character.
+            self._begin(body, first_view(body.rstrip(_NOT_ASCII) if is_start else body))
+            self.workers.cancel_group(self, "body-lines")
+            work = self._read_lines if is_start else partial(self._read, body)
+            _: Worker[None] = self.run_worker(work, group="body", exclusive=True)
+        self._tell()
+
+    def show_none(self, why: str) -> None:
+        """Show no body, and why."""
+        self.workers.cancel_node(self)
+        self.body = self._document = self._decoded = None
+        self.border_title, self.border_subtitle = Content(why), ""
+        self.repaint()
+
+    @property
+    def content(self) -> bytes:
+        """What is shown: the decoded body, or the body as it is stored."""
+        return self._decoded.data if self._decoded is not None and self.is_decoded else self.body or b""
+
+    def turn(self, step: int) -> None:
+        """Show the body in the next or previous view."""
+        if self._document is not None:
+            view = _VIEWS[(_VIEWS.index(self.view) + step) % len(_VIEWS)]
+            self._begin(self._document.body, view)
+            _: Worker[None] = self.run_worker(self._read_lines, group="body-lines", exclusive=True)
+
+    def toggle_decoded(self) -> None:
+        """Show the body as it is stored, or decoded again."""
+        if self.is_encoded:
+            self.is_decoded = not self.is_decoded
+            self._begin(self.content, first_view(self.content))
+            _: Worker[None] = self.run_worker(self._read_lines, group="body-lines", exclusive=True)
+
+    def fold(self) -> None:
+        """Fold the object or array under the cursor, or the one around it; or unfold it."""
+        lines = self._document
+        if not isinstance(lines, JsonLines) or not len(lines):
+            return
+        number = self._cursor
+        if lines.line(number).bracket not in ("{", "["):
+            number = next(lines.openers(number), number)
+        if lines.line(number).bracket in ("{", "["):
+            self._exceptions ^= {number}
+            self._wrapped.clear()
+            self._move_to(number)
+
+    def fold_all(self) -> None:
+        """Fold every object and array but the outermost; or unfold all."""
+        lines = self._document
+        if isinstance(lines, JsonLines) and len(lines):
+            around = list(lines.openers(self._cursor))
+            self._is_all_folded = not self._is_all_folded
+            self._exceptions.clear()
+            self._wrapped.clear()
+            self._move_to(around[-2] if len(around) > 1 and self._is_all_folded else self._cursor)
+
+    def find(self, text: str) -> None:
+        """Go to the next place where a text is, from the cursor or the first line on the screen; empty ends it."""
+        self._wanted, self._found, self._search = Wanted(text) if text else None, None, ""
+        self._wrapped.clear()
+        self.find_next(1)
+        self._tell()
+        self.repaint()
+
+    def find_next(self, step: int) -> bool:
+        """Go to the next or previous match; False if no text is looked for."""
+        if self._wanted is not None and self._document is not None and len(self._document):
+            _: Worker[None] = self.run_worker(partial(self._find, self._wanted, step), group="find", exclusive=True)
+        return self._wanted is not None
+
+    @property
+    def shown_layers(self) -> tuple[str, ...]:
+        """The names of the layers that were decoded of what is shown; none if it is shown as it is stored."""
+        return self._decoded.layers if self._decoded is not None and self.is_decoded else ()
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the body can be shown decoded."""
+        return self._decoded is not None and bool(self._decoded.layers)
+
+    @property
+    def can_fold(self) -> bool:
+        """Whether what is shown has objects and arrays."""
+        return isinstance(self._document, JsonLines)
+
+    def action_scroll_lines(self, step: int) -> None:
+        """Move the cursor by lines; without one, scroll."""
+        if isinstance(self._document, JsonLines):
+            self._move_to(self._at(self._cursor, step))
+        else:
+            self._scroll(step)
+
+    def action_scroll_pages(self, step: int) -> None:
+        """Scroll by screens, and move the cursor as far."""
+        rows = step * max(1, self.size.height - 1)
+        before = self._first
+        self._scroll(rows)
+        if isinstance(self._document, JsonLines):
+            is_end = before == self._first
+            self._cursor = self._at(self._cursor, rows) if is_end or self._cursor not in self._shown else self._cursor
+            self._move_to(self._cursor)
+
+    def action_scroll_to_end(self, step: int) -> None:
+        """Go to the first line (-1) or to the last one that is known (1)."""
+        if self._document is not None and len(self._document):
+            self._first = (0, 0)
+            self._move_to(0 if step < 0 else self._visible(len(self._document) - 1))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to a line; on the line under the cursor, fold or unfold."""
+        y = event.get_content_offset_capture(self).y
+        if isinstance(self._document, JsonLines) and 0 <= y < len(self._shown):
+            if self._shown[y] == self._cursor:
+                self.fold()
+            else:
+                self._move_to(self._shown[y])
+
+    def on_resize(self) -> None:
+        """Wrap the lines again."""
+        self._wrapped.clear()
+        if self._document is not None:
+            self._scroll(0)
+
+    def paint(self) -> list[Strip]:
+        """Paint the visible lines."""
+        self._shown = []
+        if self._document is None or not len(self._document):
+            return []
+        strips: list[Strip] = []
+        for number, row in self._rows_from(*self._first, 1):
+            if len(strips) == self.size.height:
+                break
+            pieces = self._rows(number)[row]
+            is_current = self._has_keys and number == self._cursor and isinstance(self._document, JsonLines)
+            room = self.size.width - sum(cell_len(text) for text, _ in pieces)
+            padded = [*pieces, (" " * room, "")] if is_current else pieces
+            strips.append(self.line(padded, "cursor" if is_current else ""))
+            self._shown.append(number)
+        return strips
+
+    def _begin(self, body: bytes, view: View) -> None:
+        """Show what is known of the lines of a body in a view, from the first one."""
+        self.view = view
+        self._document = lines_of(body, view)
+        self._first, self._cursor, self._found = (0, 0), 0, None
+        self._is_all_folded = False
+        self._exceptions.clear()
+        self._wrapped.clear()
+        self._scroll(0)
+
+    async def _read(self, body: bytes) -> None:
+        """Decode a body, then find its lines; those on the screen are there already."""
+        decoded = await _in_turns(decoding(body))
+        self._decoded = decoded
+        if decoded.layers:
+            self._begin(decoded.data, first_view(decoded.data))
+        self._tell()
+        await self._read_lines()
+
+    async def _read_lines(self) -> None:
+        lines = self._document
+        if lines is None:
+            return
+        until_s, told = time.monotonic() + _TURN_S, 0.0
+        while not lines.is_read:
+            lines.read_on()
+            if time.monotonic() > until_s:
+                if lines.share > told + 0.02:
+                    told = lines.share
+                    self._scroll(0)
+                await asyncio.sleep(0)
+                until_s = time.monotonic() + _TURN_S
+        self._wrapped.clear()
+        self._scroll(0)
+
+    async def _find(self, wanted: Wanted, step: int) -> None:
+        lines = self._document
+        if lines is None:
+            return
+        line = lines.line(self._cursor if isinstance(lines, JsonLines) else self._first[0])
+        start = line.start if self._found is None else self._found + (step > 0)
+        self._search = f"looking for {printable(wanted.text, 40)} …"
+        self._tell()
+        found = await _in_turns(wanted.next_in(lines.body, start, step))
+        number = None if found is None else lines.number_at(found)
+        while found is not None and number is None:
+            # The lines before it are not read yet.
+            lines.read_on()
+            await asyncio.sleep(0)
+            number = lines.number_at(found)
+        if number is None:
+            self._search = f"{printable(wanted.text, 40)} is not here"
+        else:
+            self._found = found
+            self._search = f"{printable(wanted.text, 40)} in line {count(number + 1)}"
+            self._unfold_to(number)
+            self._move_to(number)
+        self._tell()
+
+    def _unfold_to(self, number: int) -> None:
+        if isinstance(self._document, JsonLines) and (self._exceptions or self._is_all_folded):
+            for opener in self._document.openers(number):
+                if self._is_folded(opener):
+                    self._exceptions ^= {opener}
+            self._wrapped.clear()
+
+    def _is_folded(self, number: int) -> bool:
+        lines = self._document
+        if not isinstance(lines, JsonLines) or not (self._exceptions or self._is_all_folded):
+            return False
+        line = lines.line(number)
+        return line.bracket in ("{", "[") and (number in self._exceptions) != (self._is_all_folded and line.depth > 0)
+
+    def _next(self, number: int, step: int) -> int | None:
+        """Return the next or previous line that is not folded away; None if there is none, or none is known."""
+        lines = self._document
+        if lines is None:
+            return None
+        if step > 0:
+            last = lines.end_of(number) if isinstance(lines, JsonLines) and self._is_folded(number) else number
+            return None if last is None or last + 1 >= len(lines) else last + 1
+        return None if number == 0 else self._visible(number - 1)
+
+    def _visible(self, number: int) -> int:
+        """Return a line, or the outermost one that is folded around it."""
+        if isinstance(self._document, JsonLines) and (self._exceptions or self._is_all_folded):
+            return min((opener for opener in self._document.openers(number) if self._is_folded(opener)), default=number)
+        return number
+
+    def _at(self, number: int, step: int) -> int:
+        """Return the line that many lines further, or the last one there is."""
+        for _ in range(abs(step)):
+            following = self._next(number, step)
+            if following is None:
+                break
+            number = following
+        return number
+
+    def _rows_from(self, number: int, row: int, step: int) -> Iterator[tuple[int, int]]:
+        """Yield rows from one on, upwards or downwards: the line, and which of its rows."""
+        following: int | None = number
+        while following is not None:
+            number = following
+            rows = len(self._rows(number))
+            yield from ((number, at) for at in (range(row, rows) if step > 0 else range(min(row, rows - 1), -1, -1)))
+            row = 0 if step > 0 else 1 << 30
+            following = self._next(number, step)
+
+    def _scroll(self, rows: int) -> None:
+        """Scroll by rows, as far as there are any."""
+        lines = self._document
+        if lines is None or not len(lines) or not self.size:
+            return
+        step = 1 if rows > 0 else -1
+        number, row = self._first
+        number = self._visible(min(number, len(lines) - 1))
+        first = (number, min(row, len(self._rows(number)) - 1))
+        *_, first = islice(self._rows_from(*first, step), abs(rows) + 1)
+        self._first = min(first, self._first_for(self._visible(len(lines) - 1)))
+        self._wrapped = {number: self._wrapped[number] for number in list(self._wrapped)[-200:]}
+        self.repaint()
+        self._tell()
+
+    def _first_for(self, last: int) -> tuple[int, int]:
+        """Return the first row of the screen whose last line is ``last``."""
+        *_, first = islice(self._rows_from(last, 1 << 30, -1), max(1, self.size.height))
+        return first
+
+    def _move_to(self, number: int) -> None:
+        """Move the cursor to a line, and scroll as far as it needs to be seen."""
+        self._cursor = number
+        if self.size and number < self._first[0]:
+            self._first = (number, 0)
+        elif self.size:
+            self._first = max(self._first, min((number, 0), self._first_for(number)))
+        self._scroll(0)
+
+    def _rows(self, number: int) -> list[list[Piece]]:
+        rows = self._wrapped.get(number)
+        if rows is None and self._document is not None:
+            pieces = self._document.pieces(number)
+            if isinstance(self._document, JsonLines) and self._is_folded(number):
+                end = self._document.end_of(number)
+                closing = [] if end is None else self._document.pieces(end)[1:]
+                hidden = "…" if end is None else f"… {plural(end - number - 1, 'line')} …"
+                pieces += [(hidden, "muted strong"), *closing]
+            if self._wanted is not None:
+                pieces = found_in(pieces, self._wanted.shown)
+            # Hex has rows of its own length.
+            rows = [pieces] if self.view is View.HEX else wrapped(pieces, max(1, self.size.width))
+            self._wrapped[number] = rows
+        return rows or [[]]
+
+    def _tell(self) -> None:
+        """Show the views, what was decoded, the position and the search in the border."""
+        lines = self._document
+        if lines is None:
+            return
+        tabs = " · ".join(f"[{view}]" if view is self.view else view.value for view in _VIEWS)
+        told = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
+        self.border_title = Content(" · ".join(filter(None, told)))
+        *_, (last, _) = [(0, 0), *islice(self._rows_from(*self._first, 1), self.size.height if len(lines) else 0)]
+        known = f"{count(len(lines))}{'' if lines.is_read else '+'} lines"
+        place = [f"{count(self._first[0] + 1)}–{count(last + 1)} of {known}"]
+        if not lines.is_read:
+            place.append(f"read {lines.share:.0%}")
+        self.border_subtitle = Content(" · ".join(filter(None, (*place, lines.problem, self._search))))
+
+    @property
+    def _decoded_words(self) -> str:
+        decoded = self._decoded
+        if decoded is None:
+            return ""
+        if not decoded.layers:
+            return decoded.problem
+        names = ", ".join(decoded.layers)
+        if not self.is_decoded:
+            return f"as stored; d decodes {names}"
+        became = f"{names}: {size(len(decoded.data))} from {size(len(self.body or b''))}"
+        return "; ".join(filter(None, (became, decoded.problem)))
+
+
+class FindInput(Input):
+    """Finds a text in a body while it is typed; hidden until it is opened."""
+
+    def __init__(self, body: BodyView) -> None:
+        super().__init__(placeholder="text in the body", id="filter", compact=True)
+        self._body = body
+
+    def open(self) -> None:
+        """Show and focus the input at once: what is typed next must not reach the body."""
+        self.display = True
+        self.screen.set_focus(self)
+
+    def close(self) -> bool:
+        """End the search, and return whether it was open."""
+        was_open = bool(self.display)
+        if was_open:
+            with self.prevent(Input.Changed):
+                self.value = ""
+            self._body.find("")
+            self.display = False
+            self.screen.set_focus(self._body)
+        return was_open
+
+    @on(Input.Changed)
+    def _find(self, event: Input.Changed) -> None:
+        event.stop()
+        self._body.find(self.value)
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self.value:
+            self.screen.set_focus(self._body)
+        else:
+            self.close()
+
+
+async def _in_turns(steps: Generator[None, None, T]) -> T:
+    """Return the result of a generator whose steps do the work; the user interface has its turns between them."""
+    until_s = time.monotonic() + _TURN_S
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if time.monotonic() > until_s:
+            await asyncio.sleep(0)
+            until_s = time.monotonic() + _TURN_S
+
+
+def wrapped(line: list[Piece], width: int) -> list[list[Piece]]:
+    """Break a line into rows of at most that many cells."""
+    text = "".join(text for text, _ in line)
+    if cell_len(text) <= width:
+        return [line]
+    rows: list[list[Piece]] = []
+    pieces = iter(line)
+    piece, token = next(pieces)
+    start = 0
+    for row in chop_cells(text, width):
+        room = len(row)
+        rows.append([])
+        while room:
+            if start == len(piece):
+                (piece, token), start = next(pieces), 0
+            taken = piece[start : start + room]
+            rows[-1].append((taken, token))
+            start, room = start + len(taken), room - len(taken)
+    return rows

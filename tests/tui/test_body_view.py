@@ -1,0 +1,211 @@
+"""A body looked through: folded, searched, decoded, saved, and opened or edited in another program."""
+
+import base64
+import gzip
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.outside import BrokenScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.body_view import BodyView
+from rsmq_tui.tui.widgets.controls import BodyArea
+from rsmq_tui.tui.widgets.lines import KeyHints
+from tests.tui.driving import (
+    app_of,
+    lines_of,
+    opened,
+    play_orders,
+    press,
+    press_for_screen,
+    settled,
+    text_of,
+    type_at_once,
+    until,
+    wait_for_screen,
+)
+from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
+
+DOCUMENT = {"id": 4711, "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}], "note": "Alpha", "end": "alpha"}
+
+
+async def _open(pilot: Pilot[None], source: ScriptedSource, body: bytes) -> BodyView:
+    (id,) = await play_orders(pilot, source, [b"x"])
+    source.bodies[id] = body
+    await press(pilot, "enter", "enter")
+    assert isinstance(pilot.app.screen, MessageScreen)
+    return pilot.app.screen.body_view
+
+
+def _shown(pilot: Pilot[None]) -> list[str]:
+    rows = (line.rstrip() for line in lines_of(pilot.app.screen.query_one(BodyView)))
+    return [row for row in rows if row]
+
+
+def _told(pilot: Pilot[None]) -> str:
+    return " ".join(notification.message for notification in pilot.app._notifications)
+
+
+async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        view = await _open(pilot, source, json.dumps(DOCUMENT).encode())
+        whole = json.dumps(DOCUMENT, indent=2).splitlines()
+        assert _shown(pilot) == whole
+        # Within an object, it is the object that is folded; the cursor goes to where it begins.
+        await press(pilot, "j", "j", "j", "j", "space")
+        assert _shown(pilot)[2:5] == ['  "lines": [', "    {… 2 lines …},", "    {"]
+        await press(pilot, "k", "enter")
+        assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
+        assert "1–15 of 15 lines" in text_of(app_of(pilot))
+        # What is found in it unfolds it; case counts only if the text has a capital.
+        await press(pilot, "g", "slash")
+        type_at_once(pilot, '"sku": "b"')
+        await until(pilot, lambda: "in line 9" in text_of(app_of(pilot)), "it is found while it is typed")
+        assert '      "sku": "b",' in _shown(pilot)
+        await press(pilot, "enter", "escape")
+        assert not pilot.app.screen.query_one("#filter", Input).display
+        await press(pilot, "g", "slash")
+        type_at_once(pilot, "alpha\r")
+        await until(pilot, lambda: "alpha in line 13 " in text_of(app_of(pilot)), "the first is found")
+        for key, line in (("n", 14), ("n", 13), ("N", 14)):
+            await press(pilot, key)
+            assert f"alpha in line {line} " in text_of(app_of(pilot)), key
+        await press(pilot, "slash", "ctrl+u")
+        type_at_once(pilot, "Beta\r")
+        await until(pilot, lambda: "Beta is not here" in text_of(app_of(pilot)), "it is told")
+        await press(pilot, "escape", "f")
+        assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
+        await press(pilot, "g", "j", "j", "space")
+        assert _shown(pilot)[2:6] == ['  "lines": [', "    {… 2 lines …},", "    {… 2 lines …}", "  ],"]
+        await pilot.click(view, offset=(3, 4))
+        await pilot.click(view, offset=(3, 4))
+        await settled(pilot)
+        assert '      "sku": "a",' in _shown(pilot)
+        await press(pilot, "f", "f")
+        assert len(_shown(pilot)) in (6, 15)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, QueueScreen)
+
+
+async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) -> None:
+    rows = [{"id": number, "tags": ["a", {"deep": number}]} for number in range(40_000)]
+    body = json.dumps(rows).encode()
+    assert len(body) > 1_500_000
+    async with opened(source) as pilot:
+        view = await _open(pilot, source, b"[]")
+        view.show_body(body)
+        view.repaint()
+        assert _shown(pilot)[:3] == ["[", "  {", '    "id": 0,']
+        assert "+ lines" in str(view.border_subtitle)
+        view.find('"id": 39999')
+        await until(pilot, lambda: "in line 359,994" in text_of(app_of(pilot)), "it is found")
+        await settled(pilot)
+        assert "of 360,002 lines" in text_of(app_of(pilot))
+        assert '    "id": 39999,' in _shown(pilot)
+        await press(pilot, "f", "G", "k")
+        assert _shown(pilot)[-2:] == ["  {… 7 lines …}", "]"]
+        await press(pilot, "space")
+        assert _shown(pilot)[-2:] == ["  {", '    "id": 39999,']
+        # Cut in the middle, it is no JSON, and is shown all the same.
+        view.show_body(body[:-9])
+        await until(pilot, lambda: "not JSON" in text_of(app_of(pilot)), "it is told")
+        assert _shown(pilot)[:2] == ["[", "  {"]
+
+
+async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Path) -> None:
+    inner = json.dumps(DOCUMENT).encode()
+    stored = base64.b64encode(gzip.compress(inner * 1, mtime=0))
+    async with opened(source, notifications=True, size=(140, 36)) as pilot:
+        await _open(pilot, source, stored)
+        words = "base64, gzip, JSON"
+        assert f"[pretty] · raw · hex · {words}: {len(inner)} B from {len(stored)} B" in text_of(app_of(pilot))
+        assert _shown(pilot) == json.dumps(DOCUMENT, indent=2).splitlines()
+        assert " d decode " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        for name, content in (("decoded", inner), ("stored", stored)):
+            await press_for_screen(pilot, "s", FormScreen)
+            await settled(pilot)
+            about = str(pilot.app.screen.query_one("#about", Static).content)
+            assert ("decoded from base64" in about) is (name == "decoded")
+            file = pilot.app.screen.query_one("#file", Input)
+            assert file.value.endswith(".json" if name == "decoded" else ".txt")
+            path = tmp_path / name
+            path.write_text("mine")
+            file.value = str(path)
+            await press(pilot, "enter")
+            assert "already exists" in text_of(app_of(pilot))
+            path.unlink()
+            await pilot.press("enter")
+            await until(pilot, lambda: f"saved {len(content)} B" in _told(pilot), "it is saved")  # noqa: B023
+            assert path.read_bytes() == content
+            assert path.stat().st_mode & 0o777 == 0o600
+            await press(pilot, "d")
+        assert f"{words}: " in text_of(app_of(pilot))
+        await press(pilot, "d")
+        assert f"[raw] · hex · as stored; d decodes {words}" in text_of(app_of(pilot))
+        assert _shown(pilot) == [stored.decode()]
+
+
+EDITOR = """
+import os, pathlib, stat, sys
+path, steps = pathlib.Path(sys.argv[-1]), pathlib.Path(sys.argv[1])
+script = steps.read_text().splitlines()
+steps.write_text(os.linesep.join(script[1:]))
+log = steps.with_suffix(".log")
+with log.open("a") as out:
+    print(path, oct(stat.S_IMODE(path.stat().st_mode)), path.read_text(), sep="|", file=out)
+if script and script[0] == "fail":
+    sys.exit(3)
+if script and script[0]:
+    path.write_text(script[0] + "\\n")
+"""
+
+
+async def test_a_body_is_edited_elsewhere_and_sent(
+    source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
+    editor.write_text(EDITOR)
+    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
+    monkeypatch.setenv("PAGER", f"'{sys.executable}' {editor} '{steps}'")
+    triage = ScriptedTriage()
+    async with opened(source, triage=triage, notifications=True, size=(140, 36)) as pilot:
+        await _open(pilot, source, b'{"a":"\x7f"}')
+        # Pilot's terminal cannot be left.
+        await press(pilot, "V")
+        assert "cannot be opened from this terminal" in _told(pilot)
+        monkeypatch.setattr(pilot.app, "suspend", nullcontext)
+        for step, words in (("", "nothing was changed"), ("fail", "ended with status 3")):
+            steps.write_text(step)
+            await press(pilot, "V")
+            await until(pilot, lambda: words in _told(pilot), words)  # noqa: B023
+        steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
+        screen = await press_for_screen(pilot, "V", BrokenScreen)
+        await until(pilot, lambda: "line 1 column 9" in text_of(app_of(pilot)), "it says where")
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen is not screen, "it is edited again")
+        screen = await wait_for_screen(pilot, BrokenScreen)
+        await pilot.press("enter")
+        await wait_for_screen(pilot, FormScreen)
+        await settled(pilot)
+        assert pilot.app.screen.query_one(BodyArea).body == b'{"a": 3}'
+        await press(pilot, "escape")
+        # A pager gets what is shown, and neither it nor an editor may write to its copy.
+        steps.write_text("")
+        await press(pilot, "o", "O")
+        await press(pilot, "escape")
+        steps.write_text("changed")
+        await press_for_screen(pilot, "V", BrokenScreen)
+        await press(pilot, "escape")
+    logged = [line.split("|") for line in steps.with_suffix(".log").read_text().split("\n/")]
+    assert logged[-3][1:] == ["0o400", '{\n  "a": "␡"\n}\n']
+    assert logged[-2][1:] == ["0o400", '{"a":"\x7f"}']
+    assert {mode for _, mode, _ in logged[:-3]} == {"0o600"}
+    assert not any(Path("/", path.removeprefix("/")).parent.exists() for path, *_ in logged)
