@@ -1,11 +1,14 @@
 """One folder, accessed as files, by the store of the history, and by Spark's URL."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
+from rsmq_tui.history.analysis.schema import SCHEMAS
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import FolderStore, Store, open_store
 
@@ -119,6 +122,15 @@ class Folder:
             ours, theirs = self.path.resolve(), other.path.resolve()
             return ours == theirs or theirs in ours.parents
         return (self.url + "/").startswith(other.url + "/")
+
+
+def rows_in(out: Folder, table: str, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the rows in some files of a small table of an analysis; a column that a file does not have is null."""
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        with out.open(name) as opened:
+            rows += pq.read_table(opened, schema=SCHEMAS[table]).to_pylist()
+    return rows
 
 
 def as_uri(name: str) -> str:

@@ -21,20 +21,22 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui import __version__
 from rsmq_tui.files import FileLock, parse_json
 from rsmq_tui.history.analysis.schema import (
+    ANOMALIES,
     BY_DAY,
     COLUMNS,
+    EPISODES,
     FILES,
+    INCIDENTS,
     MANIFEST_FILE,
     PLACES,
+    ROLLUP_1H,
     RUNS,
-    SCHEMAS,
     SOURCES,
     VERSION,
     WHOLE,
@@ -47,18 +49,20 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import open_store
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
-from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.increment import (
     WorkPlan,
     first_day_of,
     is_stored,
+    midnight_ms,
     parts_to_read,
+    shifted,
     source_of,
     to_do,
     with_whole_days,
 )
 from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in
-from rsmq_tui.pipeline.spark import SparkEngine, why
+from rsmq_tui.pipeline.spark import SparkEngine, compile_queries, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
 from rsmq_tui.pipeline.tables import (
     OLD_FILES,
@@ -74,7 +78,9 @@ from rsmq_tui.pipeline.tables import (
     write_rows,
     write_table,
 )
+from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
 from rsmq_tui.pipeline.transforms.columns import DAY
+from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.inventories import message_tables
 from rsmq_tui.pipeline.transforms.places import place_rollup
 from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
@@ -84,10 +90,12 @@ STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.
 _WEIGHTS = {SAMPLES: 20.0, MESSAGES: 6.0}
 _RUNS_MAX = 10_000
+# With fewer new rows, and a smaller roll-up by hour, most of the time is not spent on rows.
+_SMALL_ROWS, _SMALL_BYTES = 250_000, 32_000_000
+# Queries over fewer new rows of a table take less time if they are not compiled.
+_FEW_ROWS = 40_000
 # A run every few days still joins the files of each.
 _JOINED_DAYS = 7
-# With fewer new rows, most of the time is not spent on rows.
-_SMALL_ROWS = 500_000
 
 
 class Made(NamedTuple):
@@ -99,7 +107,11 @@ class Made(NamedTuple):
 
 
 class BatchJob:
-    """Computes tables from a history, in folders of the run; ``begin`` is called with each step and its weight."""
+    """Computes tables from a history, in folders of the run; ``begin`` is called with each step and its weight.
+
+    ``new_rows`` are the numbers of new rows by table of the history; ``is_small`` says whether these are few, and the
+    tables over all days small.
+    """
 
     def __init__(
         self,
@@ -110,8 +122,12 @@ class BatchJob:
         settings: Settings,
         progress: Progress,
         begin: Callable[[str, float], None],
+        new_rows: Mapping[str, int],
+        *,
+        is_small: bool,
     ) -> None:
         self._spark, self._history, self._out, self._run = spark, history, out, run
+        self._new_rows, self._is_small = new_rows, is_small
         self._settings, self._progress, self._begin = settings, progress, begin
 
     def by_day(self, sources: Sources, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
@@ -136,12 +152,36 @@ class BatchJob:
                     raise
                 damaged |= found
 
-    def over_all(self, manifest: Manifest) -> dict[str, Written]:
+    def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
         """Write the tables over all days, from all tables by day that a manifest names."""
+        compile_queries(self._spark, wanted=not self._is_small)
         stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in WHOLE_SOURCES}
-        return {
-            table: self._write(table, rows, "all days") for table, rows in whole_tables(stored, self._settings).items()
-        }
+        tables = whole_tables(stored, self._settings)
+        is_same = before is not None and before.schema == VERSION and before.settings == manifest.settings
+        if before is not None and is_same and manifest.files(ROLLUP_1H) and ANOMALIES in tables:
+            tables[ANOMALIES] = self.anomalies_since(before, manifest)
+        written = {table: self._write(table, rows, "all days") for table, rows in tables.items()}
+        if EPISODES in written:
+            self._begin(f"{INCIDENTS} of all days", 1.0)
+            episodes = rows_in(self._out, EPISODES, written[EPISODES].files[WHOLE_KEY])
+            rows = incidents(episodes, self._settings)
+            name = write_rows(self._out, self._run, INCIDENTS, rows)
+            written[INCIDENTS] = Written({WHOLE_KEY: (name,)}, len(rows))
+        return written
+
+    def anomalies_since(self, before: Manifest, manifest: Manifest) -> DataFrame:
+        """Return the table ``anomalies``: from the first day whose hours have changed computed, before it as it was.
+
+        An hour is judged by the weeks before it, and not by what came later.
+        """
+        then, now = before.tables.get(ROLLUP_1H, {}), manifest.tables.get(ROLLUP_1H, {})
+        days = sorted(then.keys() | now.keys())
+        first = next((day for day in days if then.get(day) != now.get(day)), days[-1])
+        from_ms, bucket_ms = midnight_ms(first), sf.col("bucket_ms")
+        recent = manifest.files(ROLLUP_1H, shifted(first, -JUDGED_BY_DAYS), days[-1])
+        made = anomalies(stored_rows(self._spark, self._out, ROLLUP_1H, recent), self._settings)
+        kept = stored_rows(self._spark, self._out, ANOMALIES, before.files(ANOMALIES)).drop(DAY)
+        return kept.where(bucket_ms < from_ms).unionByName(made.where(bucket_ms >= from_ms))
 
     def _write_days(
         self, sources: Sources, todo: WorkPlan, standing: IncrementalMerge, left_out: Collection[str]
@@ -150,6 +190,8 @@ class BatchJob:
         for source in HISTORY_TABLES:
             if not todo.days[source]:
                 continue
+            compile_queries(self._spark, wanted=self._new_rows[source] >= _FEW_ROWS)
+            self._begin(f"{source} of {todo.amount(source)}", _WEIGHTS[source] / 10)
             out = [name for name in left_out if name.startswith(f"{source}/")]
             parts = parts_to_read(sources, todo, source, out)
             rows = history_rows(self._spark, self._history, source, parts, out)
@@ -159,10 +201,10 @@ class BatchJob:
                 tables = self._tables_of(source, rows, todo, kept)
                 for table, made in tables.items():
                     # The first one computes the rows that the others share.
-                    weight = _WEIGHTS[source] / 2 if not found else _WEIGHTS[source] / 2 / max(1, len(tables) - 1)
+                    share = 0.5 if not found else 0.4 / max(1, len(tables) - 1)
                     first = first_day_of(table, sources.newest)
                     kept_rows = made.where(sf.col(DAY) >= first) if first else made
-                    found[table] = self._write(table, kept_rows, todo.amount(source), weight)
+                    found[table] = self._write(table, kept_rows, todo.amount(source), _WEIGHTS[source] * share)
                 rollups = {
                     table: stored_rows(self._spark, self._out, table, names)
                     for table in WIDTHS_MS
@@ -454,10 +496,8 @@ class PipelineRun:
         self._progress.expect(_WEIGHTS[SAMPLES])
         self._begin("starting Spark")
         news = sources.look(name for names in plan.new.values() for name in names)
-        self.engine = self._open_engine(out.label, sum(source.rows or 0 for source in news.values()) < _SMALL_ROWS)
-        self._progress.watch(self.engine.tasks)
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-        working = BatchJob(self.engine.spark, history, out, run, self._job.settings, self._progress, self._begin)
+        working = self._open(run, plan, news)
         damaged = {name: source.why for name, source in news.items() if source.why is not None}
         try:
             made = working.by_day(sources, plan.todo, {*plan.left_out, *damaged}, before)
@@ -488,7 +528,7 @@ class PipelineRun:
                 },
                 left_out,
             )
-            whole = working.over_all(manifest)
+            whole = working.over_all(manifest, before)
             self._step("written")
         except Exception:
             # The next run removes what tasks still write.
@@ -545,6 +585,17 @@ class PipelineRun:
             return [f"the files of the history were not joined: {error}"]
         return []
 
+    def _open(self, run: str, plan: "_Plan", news: Mapping[str, Source]) -> BatchJob:
+        """Start Spark for the files ``news``."""
+        before, out = plan.before, self._out
+        rows = {table: sum(news[name].rows or 0 for name in names if name in news) for table, names in plan.new.items()}
+        stored_bytes = 0 if before is None else sum(map(out.size, before.files(ROLLUP_1H)))
+        is_small = sum(rows.values()) < _SMALL_ROWS and stored_bytes < _SMALL_BYTES
+        self.engine = self._open_engine(out.label, is_small)
+        self._progress.watch(self.engine.tasks)
+        spark, settings = self.engine.spark, self._job.settings
+        return BatchJob(spark, self._history, out, run, settings, self._progress, self._begin, rows, is_small=is_small)
+
     def _sources(
         self, run: str, plan: "_Plan", gone: Mapping[str, Collection[str]], left_out: Collection[str]
     ) -> dict[str, tuple[str, ...]]:
@@ -575,10 +626,7 @@ class PipelineRun:
     ) -> str:
         """Write the table ``runs`` with a row for this run; return the name of its file."""
         assert self.engine is not None
-        earlier: list[dict[str, object]] = []
-        for name in () if plan.before is None else plan.before.files(RUNS):
-            with self._out.open(name) as opened:
-                earlier += pq.read_table(opened, schema=SCHEMAS[RUNS]).to_pylist()
+        earlier = rows_in(self._out, RUNS, () if plan.before is None else plan.before.files(RUNS))
         read = [source for source in news.values() if source.why is None]
         places = made.written[PLACES].files.values() if PLACES in made.written else ()
         covered = coverage(self._out, (name for names in places for name in names), made.done.hours)

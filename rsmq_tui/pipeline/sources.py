@@ -14,14 +14,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.reading import replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import Store, is_day
-from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.state import PipelineError
 
 HISTORY_TABLES = (SAMPLES, MESSAGES)
@@ -100,14 +99,11 @@ class Sources:
     def known(self, day: str) -> dict[str, Source]:
         """Return the files of a day that earlier runs have read, by name."""
         if day not in self._known:
-            found = {}
-            for file in () if self._before is None else self._before.files(SOURCES, day, day):
-                with self._out.open(file) as opened:
-                    for row in pq.read_table(opened, schema=TABLES[SOURCES]).to_pylist():
-                        found[row["name"]] = Source(
-                            row["name"], row["first_ms"], row["last_ms"], row["rows"], row["run"] or ""
-                        )
-            self._known[day] = found
+            files = () if self._before is None else self._before.files(SOURCES, day, day)
+            self._known[day] = {
+                row["name"]: Source(row["name"], row["first_ms"], row["last_ms"], row["rows"], row["run"] or "")
+                for row in rows_in(self._out, SOURCES, files)
+            }
         return self._known[day]
 
     def new(self, table: str, *, is_anew: bool) -> set[str]:

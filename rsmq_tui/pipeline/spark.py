@@ -299,8 +299,9 @@ _LOOPBACK = "127.0.0.1"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 # Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
-# Without the compiler that optimizes: a run over few rows ends before it is worth its time.
-_JAVA_SMALL = f"{_JAVA} -XX:TieredStopAtLevel=1"
+# Without the compiler that optimizes: a run over few rows ends before it is worth its time. The default room for
+# compiled code is then a fifth of the usual one, which Spark fills: Java would search it for old code all the time.
+_JAVA_SMALL = f"{_JAVA} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # Variables that would select another Spark than the installed one.
 _OTHERS = (
     "SPARK_REMOTE",
@@ -316,6 +317,8 @@ SQL = {
     # An overflow makes a value null, and does not stop the run.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
+    # Rows that are in order are grouped as they come.
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
     # Partition values (days) are text.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Listing a few hundred files is faster than starting jobs for it.
@@ -334,7 +337,7 @@ class SparkOptions:
     settings: tuple[tuple[str, str], ...] = ()
     shows_log: bool = False
     is_small: bool = False
-    """Whether a run has so few rows that compiling its code costs more than it saves."""
+    """Whether a run has so few rows that most of its time is not spent on rows."""
 
 
 def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine":
@@ -359,6 +362,12 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine"
         engine.close()
         raise
     return engine
+
+
+def compile_queries(spark: Any, *, wanted: bool) -> None:
+    """Let Spark compile the queries that follow, or interpret them: compiling one takes longer than a few rows."""
+    spark.conf.set("spark.sql.codegen.wholeStage", str(wanted).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if wanted else "NO_CODEGEN")
 
 
 def check_installed() -> None:
@@ -476,9 +485,12 @@ class Started:
 
     def fitting(self, *, is_small: bool) -> dict[str, str]:
         """Return the settings that depend on the number of cores, and on the amount of work."""
+        if is_small:
+            # What is in one partition is shuffled once. There is nothing to adapt, and no plan that is made twice.
+            return {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         cores = int(self.spark.sparkContext.defaultParallelism)
         # Adaptive execution merges small partitions; many are needed if one would not fit into memory.
-        return {"spark.sql.shuffle.partitions": str(cores if is_small else max(32, 3 * cores))}
+        return {"spark.sql.shuffle.partitions": str(max(32, 3 * cores))}
 
     def tasks(self) -> tuple[int, int]:
         """Return the numbers of done and of all tasks in the active stages; 0, 0 if nothing runs."""

@@ -277,10 +277,10 @@ def if_unchanged(scope: Scope) -> Scope:
 class Preview:
     """A change before it is made; ``selection`` has its messages, and ``close`` frees it.
 
-    ``count`` is how many messages (or queues) the change applies to. ``elsewhere`` is how many are left out because
-    they have changed since they were marked, or were named and do not exist; ``unsearched`` is how many could not be
-    matched because their bodies are too long. ``notes`` are sentences for the user. ``fields`` are the queue's
-    attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
+    ``scope`` is what it was asked for, and ``count`` how many messages (or queues) it applies to. ``elsewhere`` is how
+    many are left out because they have changed since they were marked, or were named and do not exist; ``unsearched``
+    is how many could not be matched because their bodies are too long. ``notes`` are sentences for the user. ``fields``
+    are the queue's attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
     which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
     scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
@@ -306,6 +306,7 @@ class Preview:
     changed: int = 0
     wider: Marked | None = None
     bodies: tuple[bytes, ...] = ()
+    scope: Scope | None = None
 
     @property
     def title(self) -> str:

@@ -130,7 +130,8 @@ class ChangeService:
             journal = await self._open()
             await self._recover(journal)
             what = printable(what_of(action, scope))
-            base = Preview(action, what, self.server, self.ns, self.profile, 0, 1, keep_days=journal.keep_days)
+            server, ns, keep_days = self.server, self.ns, journal.keep_days
+            base = Preview(action, what, server, ns, self.profile, 0, 1, keep_days=keep_days, scope=scope)
             return await self._backend.preview(base, journal, scope, on_progress)
         except EXPECTED as error:
             raise TriageError(words(error)) from error

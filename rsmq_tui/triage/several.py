@@ -16,14 +16,14 @@ from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.jsonl import write_named
-from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope
+from rsmq_tui.triage.scope import BODIES_SHOWN, Preview, ScanCallback, ScanProgress, Scope
 from rsmq_tui.triage.service import ChangeService
 
 # How many queues a preview and a report name.
 QUEUES_NAMED = 20
 _NAME_MAX = 60
 # The labels of the lines of a preview that name its queue, and of those that are about its messages alone.
-_FROM, _OF_EACH = "from", ("in", "from", "body", "now")
+_FROM, _OF_EACH = "from", ("in", "from", "body", "bodies", "", "now")
 
 
 class PreviewRequest(NamedTuple):
@@ -61,7 +61,7 @@ class SeveralPreview(Preview):
             rows.append((_FROM, f"{plural(len(previews) - QUEUES_NAMED, 'more queue')}: {rest:,}"))
         common = set(previews[0].rows).intersection(*(each.rows for each in previews)) if previews else set()
         rows += [row for row in previews[0].rows if row in common and row[0] not in _OF_EACH] if previews else []
-        return tuple(rows)
+        return (*rows, *self._bodies())
 
     def close(self) -> None:
         """Free the selections."""
@@ -99,7 +99,9 @@ async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCall
             try:
                 found.append((look.service, await look.ask(add)))
             except TriageError as error:
-                refusals.append(TriageError(f"{printable(look.queue, _NAME_MAX)}: {error}"))
+                refusal = TriageError(f"{printable(look.queue, _NAME_MAX)}: {error}")
+                refusal.__cause__ = error.__cause__
+                refusals.append(refusal)
             before = last
     except BaseException:
         for _, each in found:
@@ -131,6 +133,7 @@ def _as_one(found: Sequence[tuple[ChangeService, Preview]], refusals: Iterable[T
         unsearched=sum(each.unsearched for each in previews),
         keep_days=first.keep_days,
         notes=(*notes, *(f"Left out: {words}." for words in refused[:QUEUES_NAMED])),
+        bodies=tuple(each.bodies[0] for _, each in parts if each.bodies)[:BODIES_SHOWN],
         parts=parts,
         refused=refused,
     )

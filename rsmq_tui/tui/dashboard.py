@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 # The longest window of the charts in a replay.
 _REPLAY_WINDOW_MS = 600_000
-# Terminals that support OSC 52 do not accept more than this.
-_CLIPBOARD_BYTES_MAX = 74_000
 
 
 _SCREENS = {
@@ -209,15 +207,6 @@ class Dashboard:
         self._live = snapshot
         if self._behind is None:
             self._take(snapshot)
-
-    def copy_text(self, text: str, what: str) -> None:
-        """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
-        encoded = text.encode("utf-8", "replace")
-        if len(encoded) > _CLIPBOARD_BYTES_MAX:
-            self._app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
-            return
-        self._app.copy_to_clipboard(encoded.decode())
-        self._app.notify(f"copied {what}", timeout=2, markup=False)
 
     def open_replay(
         self, history: str, at_ms: int, queue: str | None = None, otherwise: Callable[[], None] | None = None

@@ -20,7 +20,7 @@ from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
-from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText
+from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText, copy_text
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 from rsmq_tui.tui.widgets.text_view import LineView
@@ -323,7 +323,7 @@ class PageScreen(Dialog[None]):
     async def _follow(self, event: Markdown.LinkClicked) -> None:
         topic = event.href.removesuffix(".md")
         if topic not in topics():
-            dashboard_of(self.app).copy_text(event.href, "the link")
+            copy_text(self.app, event.href, "the link")
             return
         view = self.query_one(ScrolledText)
         view.border_title = f"Help: {topic}"

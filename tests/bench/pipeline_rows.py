@@ -1,6 +1,8 @@
-"""The pipeline: what a run after one more hour takes on top of much and of little, and what a row of many takes."""
+"""The pipeline: what a run takes over little, after one more hour on top of much and of little, and a row of many."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ _DAY_MS = 24 * _HOUR_MS
 # A midnight.
 _T_MS = 20_600 * _DAY_MS
 _MASTER, _MEMORY = "local[2]", "2g"
+_RUN = ("rsmq_tui", "pipeline", "run")
 _MANY_ROWS, _FEW_ROWS = 20_000_000, 5_000_000
 
 
@@ -105,6 +108,42 @@ def _one_more_hour(run: Run) -> Measured:
         f"runs, {_MASTER}; processor time {cpu_s['long']:.1f} s and {cpu_s['short']:.1f} s"
     )
     return Measured(measured.ours, measured.other, note)
+
+
+def _spent_s(module: str, *arguments: str | Path) -> float:
+    """Run a module in a process of its own; return the processor time of it and of all that it started, in seconds."""
+    before = os.times()
+    subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)], cwd=_ROOT, check=True, stdout=subprocess.DEVNULL
+    )
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+def _small(run: Run, *, is_fresh: bool) -> Measured:
+    """Run over a day of 10 queues, or over one more hour on top of it, in a Java of its own."""
+    day = run.size(24, 2) / 24
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        history, out, other = folder / "history", folder / "out", folder / "other"
+        rows = _history(run, history, day, _T_MS, 10, 10_000)
+        hours = 0
+
+        def ours() -> Sample:
+            nonlocal hours
+            if is_fresh:
+                shutil.rmtree(out, ignore_errors=True)
+            else:
+                if not hours:
+                    _spent_s(*_RUN, "--history", history, "--out", out)
+                hours += 1
+                _history(run, history, day + hours / 24, _T_MS + hours * _HOUR_MS, 10, 10_000)
+            return lambda: _spent_s(*_RUN, "--history", history, "--out", out)
+
+        measured = interleave(
+            run, ours, lambda: lambda: _spent_s("tests.bench.peers.spark_alone", history, other), pairs=3, warm_up=0
+        )
+    return Measured(measured.ours, measured.other, f"{rows:,} rows of samples; all processes together")
 
 
 def _per_row(run: Run) -> Measured:
@@ -192,6 +231,22 @@ ROWS = (
         Sense.TIMES_LESS,
         0.85,
         _precision,
+    ),
+    Row(
+        "pipeline over one day of 10 queues, processor time",
+        "Spark that reads and writes the samples",
+        "s",
+        Sense.AT_MOST,
+        3.0,
+        lambda run: _small(run, is_fresh=True),
+    ),
+    Row(
+        "pipeline after one more hour of 10 queues, processor time",
+        "Spark that reads and writes the samples",
+        "s",
+        Sense.AT_MOST,
+        2.5,
+        lambda run: _small(run, is_fresh=False),
     ),
     Row(
         "pipeline after one more hour, on top of 30 days",

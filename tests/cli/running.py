@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import click
 
 from rsmq_tui.cli import commands, parsing
 from rsmq_tui.cli.main import main
+from rsmq_tui.listserver import ListServer
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 100
@@ -89,6 +91,20 @@ def check_closed_pipe(beginning: str, *arguments: str) -> None:
         process.stdout.close()
         assert line_of(process.stderr) == ""
         assert process.wait(SECONDS_MAX) == 141
+
+
+def check_ctrl_c(server: ListServer, *arguments: str, env: Mapping[str, str]) -> str:
+    """Press Ctrl+C while a command waits for a server that says nothing: it ends at once; returns what it printed."""
+    with (
+        server.fault("stall") as fault,
+        started(*PROGRAM, "-r", server.url, *arguments, env=environment(**env)) as process,
+    ):
+        while not fault.happened:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, err) == (130, "")
+    return out
 
 
 class _StopError(Exception):

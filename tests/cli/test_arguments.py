@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -67,6 +68,8 @@ def test_an_option_before_the_command_is_not_forgotten_behind_it() -> None:
         (["journal", "--limit", "5", "list", "--limit", "6"], "limit", 6),
         (["--read-only", "queues", "list"], "read_only", True),
         (["queues", "list"], "read_only", False),
+        (["demo", "--tz", "Europe/Berlin"], "tz", ZoneInfo("Europe/Berlin")),
+        (["replay", "h"], "tz", None),
     ],
     ids=str,
 )
@@ -81,6 +84,7 @@ def test_which_value_an_option_has(given: list[str], name: str, value: object) -
         (["messages", "move", "q", "--to", "--all", "--yes"], "Option '--to' requires an argument."),
         (["messages", "delete", "q", "--id", "--yes"], "Option '--id' requires an argument."),
         (["-r", "--ns", "x"], "Option '-r' requires an argument."),
+        (["--tz", "Nowhere/There"], "'Nowhere/There' is not a time zone that is known here, such as Europe/Berlin"),
         (["messages", "delete", "q"], "One of --filter, --id, --all is required."),
         (["messages", "delete", "q", "--all", "--id", "a"], "--id and --all cannot be combined."),
         (["undo", "--yes", "--dry-run"], "--yes and --dry-run cannot be combined."),

@@ -1,10 +1,6 @@
 """`rsmq-tui check`: a plugin's first line, a line for each problem, performance data, exit statuses, JSON."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +10,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import environment
+from tests.cli.running import check_ctrl_c
 
 SECRET = "hunter2"
 # 'label'=value[UOM];[warn];[crit];[min], each but the first may be empty.
@@ -186,20 +182,7 @@ def test_namespaces(command: Command, client: Redis) -> None:
 
 
 def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
-    with (
-        list_server.fault("stall") as fault,
-        subprocess.Popen(
-            [sys.executable, "-m", "rsmq_tui", "-r", list_server.url, "check"],
-            env=environment(HOME=str(state)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process,
-    ):
-        while not fault.happened:
-            assert process.poll() is None
-        os.kill(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=100)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    assert check_ctrl_c(list_server, "check", env={"HOME": str(state)}) == ""
 
 
 def test_help_explains_severities_and_the_clock(command: Command) -> None:

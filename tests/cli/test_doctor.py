@@ -1,9 +1,5 @@
 """`rsmq-tui doctor`: where settings came from, what is wrong, what to do, exit statuses, and never a secret."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command, Done
-from tests.cli.running import environment
+from tests.cli.running import check_ctrl_c
 from tests.protocol.responder import Responder
 
 SECRET = "Tr0ub4dor"
@@ -181,20 +177,7 @@ def test_usage_errors(anywhere: Command, arguments: list[str]) -> None:
 
 
 def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
-    with (
-        list_server.fault("stall") as fault,
-        subprocess.Popen(
-            [sys.executable, "-m", "rsmq_tui", "-r", list_server.url, "doctor", "--timeout", "60"],
-            env=environment(HOME=str(state)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process,
-    ):
-        while not fault.happened:
-            assert process.poll() is None
-        os.kill(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=100)
-    assert (process.returncode, err) == (130, b"")
+    check_ctrl_c(list_server, "doctor", "--timeout", "60", env={"HOME": str(state)})
 
 
 def test_lists_have_a_section_of_their_own(command: Command, orders: Rsmq, client: Redis, redis_url: str) -> None:

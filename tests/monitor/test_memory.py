@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import zlib
 from array import array
 from collections.abc import Callable
 from contextlib import aclosing, closing
@@ -21,7 +22,7 @@ from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
 from rsmq_tui.monitor.tracking.series import Moment, Sums
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Flight, QueueReader, Rsmq
 from tests.killing import ROOT
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.rows import START_MS, Flow, Scripted
@@ -209,6 +210,45 @@ class TestSeries:
         watched.run(flow, seconds=2, sent=1)
 
         assert [point.ready for point in watched.sampler.trend.totals] == [*range(1, 31), None, 31, 32]
+
+    async def test_times_of_messages_in_flight_go_on(self, folder: Path) -> None:
+        def poll() -> None:
+            watched.poll({name: flow.row() for name in "ab"}, after_s=10)
+
+        def sample(*names: str) -> list[int]:
+            at_ms = watched.at_ms
+            flights = [(Flight(b"", b"", b"1", b"%d" % (at_ms - 3_000)),) for _ in names]
+            watched.sampler.take_flights(names, flights)
+            return [at_ms] * len(names)
+
+        watched, flow = Scripted(), Flow(sent=10, received=5)
+        now = await began(folder, watched)
+        sampled: list[int] = []
+        for _ in range(30):
+            poll()
+            # As in a poll, where messages are sampled after the moment that is kept.
+            await kept(now, watched)
+            sampled += sample("a")
+        for _ in range(2):
+            now, watched = await restarted(folder, now, watched, after_s=40)
+            poll()
+            sampled += sample("a", "b")[:1]
+        flights = watched.sampler.trend.flights("a")
+
+        assert [times.at_ms for times in flights] == sampled
+        assert {times.work_p95_ms for times in flights} == {3_000}
+        assert [times.at_ms for times in watched.sampler.trend.flights("b")] == sampled[-2:]
+        await now.aclose(watched.sampler)
+        with closing(sqlite3.connect(now.path)) as db:
+            # No sample is kept twice.
+            packed = db.execute("SELECT samples FROM flights").fetchall()
+            samples = [json.loads(zlib.decompress(each)) for (each,) in packed]
+            assert sum(len(each.get("a", ())) for each in samples) == len(sampled)
+            # As in a file that an earlier version began.
+            db.execute("DROP TABLE flights")
+        past = now.load()
+        assert past is not None
+        assert past.last.flights == {}
 
     async def test_queues_that_come_and_go_stay_aligned(self, folder: Path) -> None:
         watched = Scripted()
@@ -578,6 +618,11 @@ print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
             (lambda path: run(path, "UPDATE bucket SET counters = x'00'"), "it was damaged, and is started anew", True),
             (lambda path: run(path, "UPDATE state SET more = 'x'"), "it was damaged, and is started anew", True),
             (lambda path: run(path, "DELETE FROM names"), "it was damaged, and is started anew", True),
+            (
+                lambda path: run(path, "INSERT INTO flights VALUES (0, 'x')"),
+                "it was damaged, and is started anew",
+                True,
+            ),
             (lambda path: (path.unlink(), path.mkdir()), "unable to open database file", False),
         ],
     )

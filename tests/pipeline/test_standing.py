@@ -1,16 +1,28 @@
 """Hours that are worked by themselves, and what stays of the others: together they are one run over everything."""
 
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from rsmq_tui.history.analysis.schema import ROLLUP_1H
+from rsmq_tui.history.analysis.schema import ANOMALIES, ROLLUP_1H
+from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.pipeline.folder import Folder
+from rsmq_tui.pipeline.increment import days_of, midnight_ms, shifted
+from rsmq_tui.pipeline.run import BatchJob
+from rsmq_tui.pipeline.state import Progress, Settings
+from rsmq_tui.pipeline.tables import write_rows
+from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, Desk
+from tests.pipeline.transforms.made_hours import Chances, arrow, weekly_hours
 
 
 def test_of_a_day_only_the_hours_are_worked_that_have_something_new(desk: Desk) -> None:
@@ -78,3 +90,44 @@ def test_rows_that_lie_in_the_folder_of_another_day_count_for_no_run(desk: Desk,
 
     assert desk.samples_by_hour()[NOON_MS] == (1, 1)
     assert desk.tables(tmp_path / "full") == desk.tables()
+
+
+def test_unusual_hours_are_computed_from_the_first_day_that_has_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """What the last run found before that day is kept, and all together is what one run over everything finds."""
+    out, by_day = Folder(str(tmp_path / "out"), tmp_path), defaultdict(list)
+    for row in weekly_hours(Chances(3)):
+        by_day[days_of([row["bucket_ms"] // HOUR_MS])[0]].append(row)
+    files: dict[str, tuple[str, ...]] = {
+        day: (_stored(out, ROLLUP_1H, arrow(rows), day),) for day, rows in by_day.items()
+    }
+    changed = sorted(files)[-5]
+
+    def manifest(days: dict[str, tuple[str, ...]], **whole: tuple[str, ...]) -> Manifest:
+        return Manifest(
+            "run", 0, "history", tables={ROLLUP_1H: days} | {name: {WHOLE_KEY: at} for name, at in whole.items()}
+        )
+
+    def unusual(before: Manifest, now: Manifest) -> pa.Table:
+        job = BatchJob(spark, out, out, "run", Settings(), Progress(), lambda *_: None, {}, is_small=True)
+        found = job.anomalies_since(before, now).toArrow()
+        return found.sort_by([(name, "ascending") for name in ("bucket_ms", "queue", "metric")])
+
+    at_once = unusual(Manifest("none", 0, "history"), manifest(files))
+    assert {row["bucket_ms"] < midnight_ms(changed) for row in at_once.to_pylist()} == {True, False}
+    earlier = {day: names for day, names in files.items() if day < changed}
+    first = unusual(Manifest("none", 0, "history"), manifest(earlier))
+    # Nothing before that day is computed: a mark is still there.
+    mark = first.slice(0, 1).set_column(1, "profile", pa.array(["mark"]))
+    stored = _stored(out, ANOMALIES, pa.concat_tables([first, mark]))
+    then = unusual(manifest(earlier, **{ANOMALIES: (stored,)}), manifest(files))
+
+    assert then.filter(pc.field("profile") == "mark").num_rows == 1
+    assert then.filter(pc.field("profile") != "mark") == at_once
+    # The oldest rows are not read: they are too old to be compared with.
+    assert min(files) < shifted(changed, -JUDGED_BY_DAYS)
+    (tmp_path / "out" / files[min(files)][0]).unlink()
+    assert unusual(manifest(earlier, **{ANOMALIES: (stored,)}), manifest(files)) == then
+
+
+def _stored(out: Folder, table: str, rows: pa.Table, day: str = "") -> str:
+    return write_rows(out, "run", table, rows.to_pylist(), day)

@@ -264,6 +264,28 @@ async def test_a_row_makes_sense_although_the_queue_changed_between_two_commands
     assert not head or 0 <= head[2] <= depth
 
 
+@pytest.mark.parametrize("when", range(6))
+async def test_a_message_in_flight_has_the_counts_of_its_score(client: redis.Redis, redis_url: str, when: int) -> None:
+    id, steps = "a" * 32, iter(range(100))
+
+    def receive(rc: int) -> None:
+        client.zadd("rsmq:q", {id: NOW_MS + 1_000 * rc})
+        client.hset("rsmq:q:Q", mapping={f"{id}:rc": rc, f"{id}:fr": NOW_MS - 5})
+
+    def between() -> None:
+        if next(steps) == when:
+            receive(2)
+
+    receive(1)
+    async with aclosing(QueueReader(redis_url)) as reader:
+        rows = QueueRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
+        *_, (flights,) = await rows.looks(["q"], (), NOW_MS, 5, 10)
+
+    assert [int(flight.score) - NOW_MS for flight in flights] == [1_000 * int(flight.rc) for flight in flights]
+    # If it is received between the reads of its score, it is left out.
+    assert len(flights) == (when not in (2, 3))
+
+
 async def test_refusal_is_an_error_of_its_own(readers: tuple[QueueReader, QueueReader]) -> None:
     from rsmq_tui.protocol.rsmq import scripts
 

@@ -185,8 +185,7 @@ class TestWhileOthersWork:
         assert len(found) == len(set(found))
         assert set(staying) <= set(found)
 
-    @pytest.mark.parametrize("left", [800, 40, 6, 3])
-    @pytest.mark.parametrize("at", [0.1, 0.55, 0.97])
+    @pytest.mark.parametrize(("left", "at"), [(800, 0.1), (800, 0.97), (40, 0.55), (6, 0.1), (6, 0.97), (3, 0.55)])
     @pytest.mark.parametrize("window", [WINDOW_IDS, 20])
     async def test_a_table_that_shrinks(
         self,

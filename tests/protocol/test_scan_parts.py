@@ -38,7 +38,7 @@ async def ids_of(url: str, part: ScanPart, count: int = 500, *, counts: bool = F
 async def test_together_they_are_the_whole(
     either_server: EmbeddedServer, client: redis.Redis, parts: int, count: int
 ) -> None:
-    ids = fill(client, 20_000)
+    ids = fill(client, 8_000)
     found = [await ids_of(either_server.url, ScanPart(index, parts), count) for index in range(parts)]
 
     assert sorted(chain(*found)) == sorted(ids)

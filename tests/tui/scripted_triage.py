@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from rsmq_tui.monitor import MessageState
@@ -65,7 +65,7 @@ class ScriptedTriage:
         self, action: Action, scope: Scope | None = None, on_progress: Callable[[ScanProgress], None] = lambda _: None
     ) -> Preview:
         self.asked.append((action, scope))
-        return await self._preview(action, self.what, on_progress)
+        return replace(await self._preview(action, self.what, on_progress), scope=scope)
 
     async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
         self.asked.append((None, queue))

@@ -45,8 +45,8 @@ OF_LISTS: list[tuple[Action, Scope | None]] = [
 ]
 
 
-def preview_of(action: Action, ns: str = "rsmq", profile: str = "") -> Preview:
-    return Preview(action, "what", "redis://localhost:1/0", ns, profile, 0, 1)
+def preview_of(action: Action, ns: str = "rsmq", profile: str = "", scope: Scope | None = None) -> Preview:
+    return Preview(action, "what", "redis://localhost:1/0", ns, profile, 0, 1, scope=scope)
 
 
 @pytest.mark.parametrize(
@@ -63,29 +63,28 @@ def test_the_command_line_understands_it(
         return 0
 
     monkeypatch.setattr(changes, "make_change", take)
-    assert main(shlex.split(command_of(preview_of(action, ns), {action.queue: scope}))[1:]) == 0
+    command = command_of(preview_of(action, ns, scope=scope))
+    assert main(shlex.split(command)[1:]) == 0
     ((given, wanted),) = taken
     is_first = isinstance(action, actions.Push)
     assert type(given) is type(action) or is_first
     assert given == action
-    selects = isinstance(action, actions.MessageAction) and "messages" in command_of(
-        preview_of(action, ns), {action.queue: scope}
-    )
+    selects = isinstance(action, actions.MessageAction) and "messages" in command
     if selects and not isinstance(action, actions.Pop | actions.Trim):
         assert wanted == (scope or Everything())
 
 
 def test_a_marked_message_is_named_by_its_id() -> None:
     marked = Marked((Shown("a", "1", 0), Shown("b", "2", 1)))
-    command = command_of(preview_of(actions.Delete(queue="orders"), profile="prod eu"), {"orders": marked})
+    command = command_of(preview_of(actions.Delete(queue="orders"), profile="prod eu", scope=marked))
     assert command == "rsmq-tui messages delete orders --id a b --profile 'prod eu' --ns rsmq"
 
 
 def test_undo_and_fix_have_a_command() -> None:
     undo = actions.Undo(queue="orders", change=12, summary="", unsettled=True)
-    assert command_of(preview_of(undo, "jobs"), {}) == "rsmq-tui undo 12 --unsettled -r redis://localhost:1/0 --ns jobs"
+    assert command_of(preview_of(undo, "jobs")) == "rsmq-tui undo 12 --unsettled -r redis://localhost:1/0 --ns jobs"
     fix = actions.Fix(queue="orders", findings=())
-    assert command_of(preview_of(fix), {}).startswith("rsmq-tui audit --fix --queue orders -r ")
+    assert command_of(preview_of(fix)).startswith("rsmq-tui audit --fix --queue orders -r ")
 
 
 @pytest.mark.parametrize(
@@ -100,4 +99,4 @@ def test_undo_and_fix_have_a_command() -> None:
 )
 def test_what_no_command_can_do_is_said(action: Action, scope: Scope | None, why: str) -> None:
     with pytest.raises(NoCommandError, match=why):
-        command_of(preview_of(action), {action.queue: scope})
+        command_of(preview_of(action, scope=scope))

@@ -22,6 +22,7 @@ from tests.screenshots.history import order_messages, play_history
 from tests.tui.changing import Orders, in_queue, on_queue
 from tests.tui.driving import (
     app_of,
+    names_in,
     opened,
     play,
     press,
@@ -65,11 +66,23 @@ def toasts_of(pilot: Pilot[None]) -> list[str]:
     return [toast.message for toast in app_of(pilot)._toasts]
 
 
-async def rested(pilot: Pilot[None]) -> None:
-    """Let the cursor rest, and wait until the pane shows everything."""
-    source_of(pilot).clock.now_s += 1
-    await until(pilot, lambda: not pane_of(pilot).is_waiting, "the pane shows everything")
+async def complete(pilot: Pilot[None]) -> str:
+    """Wait until the pane of the screen in front has its size and shows everything, and return what it shows.
+
+    A look at the screen before that would make Textual forget to tell new widgets their size.
+    """
+    await until(pilot, lambda: pilot.app.screen.query(Pane), "there is a pane")
+    pane = pane_of(pilot)
+    await until(pilot, lambda: any(part.size for part in pane.query(".parts > *")), "the parts have their size")
+    await until(pilot, lambda: not pane.is_waiting, "the pane shows everything")
     await settled(pilot)
+    return shown_in(pilot)
+
+
+async def rested(pilot: Pilot[None]) -> str:
+    """Let the cursor rest, wait until the pane shows everything, and return that."""
+    source_of(pilot).clock.now_s += 1
+    return await complete(pilot)
 
 
 def with_messages(source: ScriptedSource, names: list[str]) -> None:
@@ -130,8 +143,7 @@ async def test_the_overview_shows_the_charts_and_first_messages_of_the_queue_und
         await press(pilot, "j")
         # What the snapshot has is there at once, also while the cursor moves.
         assert "▲ growing orders: arrivals have exceeded deletes" in shown_in(pilot)
-        await rested(pilot)
-        shown = shown_in(pilot)
+        shown = await rested(pilot)
         assert "100k" in shown
         assert "arrivals" in shown
         assert "First 20 of 91,074 messages" in shown
@@ -155,7 +167,7 @@ async def test_the_overview_shows_the_charts_and_first_messages_of_the_queue_und
         # Without a server, what was read last stays, dimmed and with its time.
         source.peek_error = "connection refused"
         source.play_failure(Failure("refused", "connection refused", "is it running?"))
-        await until(pilot, lambda: "of 91,074 messages as of" in shown_in(pilot), "it says as of when")
+        await until(pilot, lambda: "of 91,074 messages as of" in text_of(app_of(pilot)), "it says as of when")
         assert '{"type": "refund"' in shown_in(pilot)
         assert pilot.app.screen.query_one("#first").styles.opacity < 1
         # Enter opens the queue, as without the pane.
@@ -188,8 +200,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         assert "a body of" not in shown_in(pilot)
         assert len(source.requests) <= 2
         assert 10 <= len(drawn) <= 22
-        await rested(pilot)
-        assert "a body of q060" in shown_in(pilot)
+        assert "a body of q060" in await rested(pilot)
         assert drawn[-1] == "q060"
         # The reply of a slow server to an earlier request is not shown.
         asked = len(source.requests)
@@ -201,7 +212,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         await pilot.pause()
         assert len(source.requests) == asked + 1
         source.hold.set()
-        await until(pilot, lambda: "a body of q063" in shown_in(pilot), "the last queue is shown")
+        await until(pilot, lambda: "a body of q063" in text_of(app_of(pilot)), "the last queue is shown")
         assert [request.queue for request in source.requests[asked:]] == ["q061", "q063"]
         # Leaving the screen ends what is under way.
         source.hold = asyncio.Event()
@@ -212,7 +223,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         await until(pilot, lambda: not pane.is_waiting, "nothing is read")
         source.hold.set()
         await press(pilot, "escape")
-        await until(pilot, lambda: "a body of q064" in shown_in(pilot), "it is read again")
+        await until(pilot, lambda: "a body of q064" in text_of(app_of(pilot)), "it is read again")
 
 
 async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: ScriptedSource) -> None:
@@ -224,18 +235,16 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
     async with opened(source, size=(160, 50)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(bodies))]))
         await press(pilot, "enter")
-        await until(pilot, lambda: '"order": 0' in shown_in(pilot), "the first body is shown")
+        assert '│  "order": 0' in await complete(pilot)
         assert "pretty" in shown_in(pilot)
         assert "visible for 1m" in shown_in(pilot)
         assert ids[0] in shown_in(pilot)
         # The start is there before the rest is read.
         await press(pilot, "j")
         assert "the first 240 B of" in shown_in(pilot)
-        await rested(pilot)
-        assert '  "last": "\\u001b[31m[bold]evil[/bold]\\u202e"' in shown_in(pilot)
+        assert '  "last": "\\u001b[31m[bold]evil[/bold]\\u202e"' in await rested(pilot)
         await press(pilot, "j")
-        await rested(pilot)
-        assert "raw · the first 240 B of 68.4 KiB" in shown_in(pilot)
+        assert "raw · the first 240 B of 68.4 KiB" in await rested(pilot)
         await press(pilot, "j")
         assert "it has no body" in shown_in(pilot)
         await press(pilot, "j")
@@ -246,12 +255,10 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
         # A message that leaves meanwhile keeps its start; an error is shown, and tried again by the next poll.
         source.read_error = "the server does not answer"
         await press(pilot, "g", "j")
-        await rested(pilot)
-        assert "the server does not answer" in shown_in(pilot)
+        assert "the server does not answer" in await rested(pilot)
         source.read_error = None
         await play(pilot, source, replace(source.last, at_ms=START_MS + 1000, link=Link(fresh_at_s=0)))
-        await rested(pilot)
-        assert '  "order": 1' in shown_in(pilot)
+        assert '  "order": 1' in await rested(pilot)
         await press(pilot, "enter")
         screen = await wait_for_screen(pilot, MessageScreen)
         assert screen.message_id == ids[1]
@@ -264,24 +271,27 @@ async def test_the_pane_of_a_real_server_changes_nothing_in_it(orders: Orders) -
     before = orders.everything()
     async with orders.dashboard(size=(160, 50)) as pilot:
         await on_queue(pilot, "orders")
-        await until(pilot, lambda: "First 5 of 5 messages" in shown_in(pilot), "the messages are shown")
-        assert '{"order": 3}' in shown_in(pilot)
+        shown = await complete(pilot)
+        assert "First 5 of 5 messages" in shown
+        assert '{"order": 3}' in shown
         await in_queue(pilot, "orders-dlq", 3)
-        await until(pilot, lambda: "dead 0" in shown_in(pilot), "the body is shown")
-        await pilot.press("G")
-        await until(pilot, lambda: "dead 2" in shown_in(pilot), "the last body is shown")
+        for key, body in (("g", "dead 0"), ("G", "dead 2")):
+            await pilot.press(key)
+            assert f"│{body}" in await complete(pilot)
     assert orders.everything() == before
 
 
 async def test_a_replay_shows_the_messages_that_were_recorded(tmp_path: Path) -> None:
     async with replayed(taped(tmp_path / "history").out, NOON_MS + 120_000, size=(160, 50)) as pilot:
-        await until(pilot, lambda: "First 20 of 40 messages as of 12:01:00" in shown_in(pilot), "the messages")
-        assert '{"n":0}' in shown_in(pilot)
+        shown = await complete(pilot)
+        assert "First 20 of 40 messages as of 12:01:00" in shown
+        assert '{"n":0}' in shown
         await press(pilot, "j")
         app_of(pilot).dashboard.clock.now_s += 1  # type: ignore[attr-defined]
-        await until(pilot, lambda: "no messages were recorded here" in shown_in(pilot), "why there are none")
+        assert "no messages were recorded here" in await complete(pilot)
         await press(pilot, "g", "enter")
-        await until(pilot, lambda: '"n": 0' in shown_in(pilot), "the body is shown")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen) and names_in(pilot), "the queue opens")
+        assert '"n": 0' in await complete(pilot)
 
 
 async def test_the_history_shows_all_values_of_a_row_and_the_incidents_of_its_queue(analysis_folder: Path) -> None:

@@ -24,7 +24,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.monitor.tracking.sampler import Sampler
-from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, MARK_MS, MARKS, Moment, Past, TotalsPoint
+from rsmq_tui.monitor.tracking.series import (
+    BUCKETS_MS,
+    COARSE_MS,
+    MARK_MS,
+    MARKS,
+    FlightTimes,
+    Moment,
+    Past,
+    TotalsPoint,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,7 +57,8 @@ _SUFFIX = ".sqlite"
 
 # names: the queues of a bucket, in the order of its counters; id: their digest. bucket: one for each slot of
 # ``EVERY_MS``; counters: depth, ready, totalsent and totalrecv of each queue. state: one row of what trackers know;
-# more: a JSON array of the sums, and of what is no number.
+# more: a JSON array of the sums, and of what is no number. flights: the samples of messages in flight between two
+# moments, a JSON object of arrays by queue.
 _SCHEMA = """
 CREATE TABLE names (id TEXT PRIMARY KEY, names BLOB NOT NULL);
 CREATE TABLE bucket (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, counters BLOB NOT NULL);
@@ -56,6 +66,8 @@ CREATE TABLE state (
     id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, numbers BLOB NOT NULL, more BLOB NOT NULL
 );
 """
+# Files that were begun by an earlier version do not have it.
+_FLIGHTS = "CREATE TABLE IF NOT EXISTS flights (at_ms INTEGER NOT NULL, samples BLOB NOT NULL)"
 
 
 class _UnfitError(Exception):
@@ -170,6 +182,7 @@ class Memory:
                     raise _UnfitError("it is of another program")
                 elif version != VERSION:
                     raise _UnfitError("it is of another version of this program")
+                db.execute(_FLIGHTS)
         except BaseException:
             db.close()
             raise
@@ -225,6 +238,10 @@ def _write(db: "sqlite3.Connection", moment: Moment, *, only_if_newest: bool) ->
         db.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (digest, zlib.compress(names, 1)))
         db.execute("INSERT OR REPLACE INTO bucket VALUES (?, ?, ?, ?)", (at_ms // EVERY_MS, at_ms, digest, counters))
         db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", (at_ms, digest, numbers, more))
+        if moment.flights:
+            samples = zlib.compress(json.dumps(moment.flights).encode(), 1)
+            db.execute("INSERT INTO flights VALUES (?, ?)", (at_ms, samples))
+        db.execute("DELETE FROM flights WHERE at_ms > ? OR at_ms < ?", (at_ms, at_ms - KEPT_MS))
         # Later than now are those of a clock that was set back. One a minute is kept for an hour, then one a half hour.
         first = "(SELECT min(slot) FROM bucket GROUP BY at_ms / ?)"
         db.execute(
@@ -241,6 +258,7 @@ def _read(db: "sqlite3.Connection") -> Past | None:
         state = db.execute("SELECT at_ms, names, numbers, more FROM state").fetchone()
         named = dict(db.execute("SELECT id, names FROM names").fetchall())
         buckets = db.execute("SELECT at_ms, names, counters FROM bucket ORDER BY at_ms").fetchall()
+        sampled = db.execute("SELECT samples FROM flights ORDER BY at_ms").fetchall()
     if state is None:
         return None
     at_ms, latest, packed_numbers, packed_more = state
@@ -271,7 +289,19 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     totals, more = json.loads(_inflated(packed_more))
     points = [TotalsPoint(*point) for point in totals]
     known = _unshuffled("q", _inflated(packed_numbers))
-    return Past(Moment(at_ms, lists[latest], [], points, known, dict(more)), times_ms, names, columns, marked)
+    flights: dict[str, list[FlightTimes]] = {}
+    for (packed,) in sampled:
+        for name, samples in dict(json.loads(_inflated(packed))).items():
+            flights.setdefault(name, []).extend(map(_flight_times, samples))
+    last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights)
+    return Past(last, times_ms, names, columns, marked)
+
+
+def _flight_times(kept: list[Any]) -> FlightTimes:
+    at_ms, sampled, *times_ms = kept
+    if not isinstance(at_ms, int) or not all(value is None or isinstance(value, int) for value in times_ms):
+        raise ValueError("not a sample of messages in flight")
+    return FlightTimes(at_ms, int(sampled), *times_ms)
 
 
 def _names(packed: bytes) -> list[str]:

@@ -176,6 +176,8 @@ class Sampler:
         # What the sums have of queues whose rates are unknown because of such a change: their last rates.
         self._counted: dict[str, QueueState] = {}
         self._memory_limit: Limit | None = None
+        # The time of the last moment that was kept.
+        self._remembered_ms = 0
 
     def note_own_change(self, names: Iterable[str]) -> None:
         """Note that this program changes these queues: what the running poll and the next one see may be its work."""
@@ -273,7 +275,14 @@ class Sampler:
                 numbers.extend(array("q", [UNKNOWN]) * tracker.NUMBERS)
             if rest := tracker.remember_more():
                 more[name] = rest
-        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more)
+        # A moment within a poll is before the samples of that poll.
+        from_ms, self._remembered_ms = self._remembered_ms, self._at_ms
+        flights = {
+            name: [times for times in series.flights if times.at_ms >= from_ms]
+            for name, series in self.trend.series.items()
+            if series.flights and series.flights[-1].at_ms >= from_ms
+        }
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -282,10 +291,13 @@ class Sampler:
         starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
         self.trend.times_ms += past.times_ms
         self.trend.totals.extend(last.totals)
+        self._remembered_ms = last.at_ms + 1
         with _uncollected():
             for index, name in enumerate(past.names):
                 tracker = self._new_tracker(name, self.trend, self._thresholds, self._place)
                 tracker.series.fill(column[index::count] for column in past.columns)
+                for times in last.flights.get(name, ()):
+                    tracker.series.add_flights(times)
                 start = starts.get(name)
                 if start is not None and width == tracker.NUMBERS:
                     # If it is not valid, only its charts go on.

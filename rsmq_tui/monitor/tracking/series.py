@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from math import isnan
 from operator import sub
@@ -134,8 +134,8 @@ class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
     __slots__ = (
-        "changed_ms", "depth", "flights", "hidden_peaks", "marks", "ready", "ready_peaks", "times_ms", "totalrecv",
-        "totalsent",
+        "changed_ms", "depth", "flights", "hidden_peaks", "marked_ms", "marks", "ready", "ready_peaks", "times_ms",
+        "totalrecv", "totalsent",
     )  # fmt: skip
     sample: ClassVar[type[Sample]] = Sample
 
@@ -151,8 +151,10 @@ class QueueSeries:
         self.hidden_peaks = array("d", [_NAN]) * (missed - BUCKETS)
         # The last polls that a change of this program may have affected: no rate spans them. None for most queues.
         self.changed_ms: deque[int] | None = None
-        # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist.
+        # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist. ``marked_ms`` is the last
+        # of these times.
         self.marks = array("d")
+        self.marked_ms = 0.0
         # None until the queue was sampled: most queues of many are rarely.
         self.flights: deque[FlightTimes] | None = None
 
@@ -163,7 +165,8 @@ class QueueSeries:
         self.ready.append(ready)
         self.totalsent.append(totalsent)
         self.totalrecv.append(totalrecv)
-        if sample is not None and (not self.marks or at_ms - self.marks[-3] >= MARK_MS):
+        if at_ms - self.marked_ms >= MARK_MS:
+            self.marked_ms = at_ms
             self.marks.extend((at_ms, totalsent, totalrecv))
             del self.marks[: -3 * MARKS]
 
@@ -297,7 +300,8 @@ class Moment:
 
     ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
     tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
-    are flat arrays, because thousands of small objects would start the garbage collector.
+    are flat arrays, because thousands of small objects would start the garbage collector. ``flights`` are the samples
+    of messages in flight since the moment before, by queue.
     """
 
     at_ms: int
@@ -306,6 +310,7 @@ class Moment:
     totals: list[TotalsPoint]
     numbers: "array[int]"
     more: dict[str, Any]
+    flights: dict[str, list[FlightTimes]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +318,8 @@ class Past:
     """What was kept until the moment ``last``: counters of ``names`` in each bucket, one column for each counter.
 
     The last bucket is just after ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
-    time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one.
+    time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are
+    all samples of the hour, oldest first.
     """
 
     last: Moment
@@ -459,7 +465,8 @@ class Trend:
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Add a new queue and return its series."""
         series = self.series[name] = kind(self.times_ms)
-        series.marks = self.marks.pop(name, series.marks)
+        if marks := self.marks.pop(name, None):
+            series.marks, series.marked_ms = marks, marks[-3]
         return series
 
     def remove_queue(self, name: str) -> None:

@@ -29,6 +29,9 @@ FLOORS = {"depth": 1.0, "oldest_ready_age_ms": 5_000.0, "arrivals_s": 0.01, "del
 """The minimum deviation of each metric, besides that share of the median. Otherwise a queue that is the same each week
 would be unusual as soon as it changes by one message."""
 
+JUDGED_BY_DAYS = 30
+"""The hours of so many days before a day decide which of its hours are unusual: four weeks, and changes of clocks."""
+
 _HOUR_OF_WEEK, _LOCAL_HOUR, _ZONE = "hour_of_week", "local_hour", "zone"
 _WEEK, _WEEKS, _NEAR = 168, 4, 1
 # 1970 began on a Thursday.
@@ -38,9 +41,8 @@ _FIRST_HOUR_OF_WEEK = 72
 def baseline(hours: DataFrame, settings: Settings) -> DataFrame:
     """Return the table ``baseline``, from ``rollup_1h`` of all days: what is usual at the end of each queue's hours."""
     last = sf.max(_LOCAL_HOUR).over(Window.partitionBy(*QUEUE))
-    recent = (
-        _spread(_known(hours, settings)).withColumn("last", last).where(sf.col(_LOCAL_HOUR) > sf.col("last") - _reach())
-    )
+    known = _known(hours, settings).withColumn("last", last)
+    recent = _spread(known.where(sf.col(_LOCAL_HOUR) > sf.col("last") - _reach()))
     values = {f"{metric}_usual": sf.collect_list(metric) for metric in FLOORS}
     usual = recent.groupBy(*QUEUE, _HOUR_OF_WEEK, _ZONE).agg(*(column.alias(name) for name, column in values.items()))
     return conform(_by_metric(usual, _HOUR_OF_WEEK, _ZONE).where(sf.col("hours") > 0), BASELINE)

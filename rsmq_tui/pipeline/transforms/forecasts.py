@@ -63,6 +63,7 @@ def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:
     """Return the hourly means of each metric with a limit, and aggregates over all hours of a queue."""
     of_queue = Window.partitionBy(*QUEUE)
     queues = hours.where(sf.col("queue").isNotNull())
+    # A row for each place, of which a history has thousands at most.
     newest = queues.groupBy(*PLACE).agg(sf.max("bucket_ms").alias("newest_ms"))
     bucket = sf.col("bucket_ms")
 

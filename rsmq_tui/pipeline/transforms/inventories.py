@@ -127,7 +127,9 @@ def sightings(rows: DataFrame, found: DataFrame, days: Sequence[str]) -> DataFra
     ``rows`` and ``found`` are what ``observed`` and ``inventories`` return. ``seen_ms`` is when it was last seen, in
     the inventory ``inventory_ms``; ``goes_on`` says whether the inventory that follows the day contains it too.
     """
-    # Nearly all inventories are complete, and only one follows a day: the exceptions are few.
+    # Nearly all inventories are complete, and only one follows a day: the exceptions are few. There are never more than
+    # inventories, about 100 bytes each, while an inventory has a row for each message. Without the hint, Spark would
+    # shuffle all messages before it knows that.
     special = found.where(sf.col("end_ms").isNull() | sf.col("is_after")).select(
         *INVENTORY, "is_after", sf.col("end_ms").isNull().alias("is_cut")
     )
@@ -276,6 +278,7 @@ def poison_days(rows: DataFrame, found: DataFrame, days: Sequence[str], poison_r
     ``rows`` and ``found`` are the results of ``observed`` and ``inventories``. Values are as of the last inventory in
     which the message was poison.
     """
+    # As few as in ``sightings``.
     cut = found.where(sf.col("end_ms").isNull()).select(*INVENTORY)
     is_meant = (
         sf.col("id").isNotNull() & (sf.col("rc") >= poison_rc) & sf.col(DAY_NO).isin(day_numbers(days))

@@ -4,8 +4,8 @@ Several recorders may poll one place. In each minute one of them counts: the one
 counters are the server's, so what happened between two samples that count is the difference of their counters,
 whichever recorders took them.
 
-The samples are shuffled once, by queue. All tables of samples are computed from that and grouped by queue, so no second
-shuffle is needed.
+The samples are shuffled and sorted once, by queue and time. All tables of samples are computed from that, so that no
+second shuffle or sort is needed.
 """
 
 from collections.abc import Callable, Collection
@@ -63,11 +63,12 @@ def persisted(rows: DataFrame) -> DataFrame:
 def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = persisted) -> DataFrame:
     """Return the samples of some hours: distinct, of one recorder at a time, with rates and continuity.
 
-    Adds the columns of ``_counted``. ``verdict`` is ``down`` if a poll failed, and null in other rows without a queue;
-    ``told`` is why it failed or why the queue was broken; ``continues`` says whether nothing is unknown between a
-    sample and the one before of its queue, and ``is_start`` whether a run of one verdict begins with it: where the
-    verdict changes, after a gap, and on the hour. The result for an hour depends only on it and on the hour before, so
-    any hour can be computed separately.
+    Adds the columns of ``_counted``, and the starts of its buckets, by the names of the roll-ups. ``verdict`` is
+    ``down`` if a poll failed, and null in other rows without a queue; ``continues`` says whether nothing is unknown
+    between a sample and the one before of its queue. A run of one verdict begins where the verdict changes, after a
+    gap, and on the hour. ``run_ms``, ``run_kind`` and ``told``, why the poll failed or the queue was broken, are of the
+    first sample of the run. The result for an hour depends only on it and on the hour before, so any hour can be
+    computed separately.
 
     A sample continues if its recorder polled without a break since the sample before, or if that is at most a minute
     older and no poll failed in between. A failed poll continues only another failed poll.
@@ -128,7 +129,7 @@ def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
 def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     """Return the rows of these hours, each once, with how it continues the one before of its queue."""
     at_ms, before_ms = sf.col("at_ms"), sf.col("before_ms")
-    by_time = Window.partitionBy(*QUEUE).orderBy("at_ms")
+    by_time = _by_time()
     apart_ms = at_ms - before_ms
     follows = (sf.col("interval_ms") <= INTERVAL_MAX_MS) & (sf.col("interval_ms") >= apart_ms)
     is_near = (apart_ms <= GAP_MS) & ~sf.coalesce(sf.col("failed_ms") > before_ms, sf.lit(False))
@@ -136,14 +137,27 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
         sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
+    start = sf.struct(at_ms.alias("run_ms"), sf.col("kind").alias("run_kind"), "told")
     earlier = {f"{name}_before": sf.lag(name).over(by_time) for name in ("verdict", *_COUNTERS)}
     continued = (
-        rows.withColumns({"before_ms": sf.lag("at_ms").over(by_time), **earlier})
+        rows.withColumns({table: at_ms - at_ms % WIDTHS_MS[table] for table in _BUCKETS})
+        .withColumns({"before_ms": sf.lag("at_ms").over(by_time), **earlier})
         .where(~at_ms.eqNullSafe(before_ms))
         .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
-        .withColumn("is_start", ~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))))
+        .withColumn("run", sf.when(~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))), start))
     )
-    return _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
+    counted = _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
+    # They are in this order already. Saying so lets Spark group the cached rows as they come, without sorting them.
+    return counted.sortWithinPartitions(*QUEUE, *_BUCKETS, "at_ms")
+
+
+# Each bucket of one is within one bucket of the table before it.
+_BUCKETS = (ROLLUP_1H, ROLLUP_1M, ROLLUP_10S)
+
+
+def _by_time() -> WindowSpec:
+    """Return the rows of a queue by time, and so also by the buckets that they are in."""
+    return Window.partitionBy(*QUEUE).orderBy(*_BUCKETS, "at_ms")
 
 
 def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
@@ -152,7 +166,7 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     ``arrivals``, ``deletes``, ``receives`` and ``redeliveries`` are messages since then, and the columns with ``_s``
     messages per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes
     are arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
-    which arrivals are known.
+    which arrivals are known. ``run_ms``, ``run_kind`` and ``told`` are those of the last row with a ``run``.
     """
     is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
     is_counted = sf.col("continues") & ~sf.coalesce(is_anew, sf.lit(False))
@@ -164,11 +178,18 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     apart_ms = sf.col("at_ms") - sf.col("before_ms")
     return (
         rows.withColumn("expiries", sf.when(is_counted & (sf.abs(expiries) <= _MESSAGES_MAX), expiries))
-        .withColumn("expiries_sum", sf.sum(sf.coalesce("expiries", sf.lit(0))).over(until_now))
+        .withColumns(
+            {
+                "expiries_sum": sf.sum(sf.coalesce("expiries", sf.lit(0))).over(until_now),
+                # In the same pass.
+                "run": sf.last("run", ignorenulls=True).over(until_now),
+            }
+        )
+        .withColumns({name: sf.col("run")[name] for name in ("run_ms", "run_kind", "told")})
         .withColumns({name: sf.when(is_counted, count) for name, count in counts.items()})
         .withColumns({f"{name}_s": sf.col(name) / (apart_ms / 1000) for name in RATES})
         .withColumn("covered_ms", sf.when(sf.col("arrivals").isNotNull(), apart_ms))
-        .drop("expiries", "expiries_sum")
+        .drop("expiries", "expiries_sum", "run")
     )
 
 
@@ -237,7 +258,7 @@ def rollup(told: DataFrame, table: str) -> DataFrame:
         more |= {f"{metric}_known": sf.count(metric) for metric in METRICS}
     buckets = (
         told.where(sf.col("queue").isNotNull())
-        .groupBy(*QUEUE, _bucket(sf.col("at_ms"), table))
+        .groupBy(*QUEUE, *_BUCKETS[: _BUCKETS.index(table) + 1])
         .agg(
             sf.max_by("kind", "at_ms").alias("kind"),
             sf.count(sf.lit(1)).alias("samples"),
@@ -253,11 +274,11 @@ def rollup(told: DataFrame, table: str) -> DataFrame:
     if table == ROLLUP_1H:
         picked |= {f"{metric}_quantiles": summary(f"{metric}_values") for metric in METRICS}
         picked |= {name: sf.col("last")[name] for name in ("vt_s", "maxsize", "last_ms", "last_depth")}
-    return conform(buckets.withColumns({**picked, "day": day_of(sf.col("bucket_ms"))}), table)
+    return conform(buckets.withColumns({**picked, "bucket_ms": sf.col(table), "day": day_of(sf.col(table))}), table)
 
 
-def _bucket(at_ms: Column, table: str) -> Column:
-    return (at_ms - at_ms % WIDTHS_MS[table]).alias("bucket_ms")
+# More than the milliseconds of an hour.
+_HOUR_STEP = 1 << 22
 
 
 def verdict_runs(told: DataFrame) -> DataFrame:
@@ -266,37 +287,40 @@ def verdict_runs(told: DataFrame) -> DataFrame:
     A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of failed polls
     of a place.
     """
-    by_time = Window.partitionBy(*QUEUE).orderBy("at_ms").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    first = sf.when(sf.col("is_start"), sf.struct("continues", "depth", "told"))
-    at_peak = sf.when(sf.col("depth").isNotNull(), sf.struct("depth", -sf.col("at_ms")))
+    at_ms, depth = sf.col("at_ms"), sf.col("depth")
+    is_first = at_ms == sf.col("run_ms")
+    # The greatest depth, and of its samples the first, as one number: Spark aggregates numbers by hashing, but texts
+    # and structs by sorting. A run is within an hour.
+    counted = sf.least(sf.greatest(depth, sf.lit(-_MESSAGES_MAX)), sf.lit(_MESSAGES_MAX))
+    peak = sf.when(depth.isNotNull(), (counted + 1) * _HOUR_STEP - 1 - sf.pmod(at_ms, sf.lit(HOUR_MS)))
     runs = (
-        told.withColumn("run", sf.sum(sf.col("is_start").cast("int")).over(by_time))
-        .where(sf.col("verdict").isNotNull())
-        .groupBy(*QUEUE, "run", "verdict")
+        told.where(sf.col("verdict").isNotNull())
+        .groupBy(*QUEUE, "run_ms", "run_kind", "told", "verdict")
         .agg(
-            sf.min("at_ms").alias("first_ms"),
-            sf.max("at_ms").alias("last_ms"),
+            sf.max(at_ms).alias("last_ms"),
             sf.min("since_ms").alias("since_ms"),
-            sf.max(first).alias("first"),
+            sf.max(sf.when(is_first, sf.col("continues"))).alias("continues"),
+            sf.max(sf.when(is_first, depth)).alias("first_depth"),
             sf.count(sf.lit(1)).alias("samples"),
-            sf.max_by("depth", "at_ms").alias("last_depth"),
-            sf.max("depth").alias("peak_depth"),
+            sf.max_by(depth, at_ms).alias("last_depth"),
+            sf.max(depth).alias("peak_depth"),
             sf.max("ready").alias("peak_ready"),
-            sf.max_by("at_ms", at_peak).alias("peak_ms"),
+            sf.max(peak).alias("peak"),
             sf.max("oldest_ready_age_ms").alias("peak_age_ms"),
             *(sf.try_sum(name).alias(name) for name in ("arrivals", "deletes", "receives")),
             sf.max("poison").alias("poison"),
             sf.max("highest_rc").alias("highest_rc"),
-            sf.max("kind").alias("kind"),
             sf.max("expired").alias("expired"),
         )
     )
+    first_ms = sf.col("run_ms")
+    peak_ms = _HOUR_STEP - 1 - sf.col("peak").bitwiseAND(sf.lit(_HOUR_STEP - 1).cast("bigint"))
     named = runs.withColumns(
         {
-            "day": day_of(sf.col("first_ms")),
-            "continues": sf.col("first.continues"),
-            "first_depth": sf.col("first.depth"),
-            "told": sf.col("first.told"),
+            "day": day_of(first_ms),
+            "first_ms": first_ms,
+            "kind": sf.col("run_kind"),
+            "peak_ms": first_ms - sf.pmod(first_ms, sf.lit(HOUR_MS)) + peak_ms,
         }
     )
     return conform(named, VERDICT_RUNS)

@@ -11,7 +11,6 @@ from rsmq_tui.history.analysis.schema import (
     BASELINE,
     EPISODES,
     FORECAST,
-    INCIDENTS,
     LIFECYCLE,
     POISON,
     POISON_DAYS,
@@ -19,14 +18,12 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     VERDICT_RUNS,
 )
-from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.advice import advice
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.forecasts import forecast
-from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.inventories import poison
 from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
 
@@ -35,14 +32,14 @@ WHOLE_SOURCES = (ROLLUP_1H, VERDICT_RUNS, LIFECYCLE, POISON_DAYS)
 
 
 def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
-    """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days."""
+    """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days.
+
+    ``incidents`` is computed from the rows of ``episodes`` once they are written.
+    """
     hours, lifecycle = tables[ROLLUP_1H], tables[LIFECYCLE]
-    expected = {profile: Expected.of_lists(*lists) for profile, lists in settings.expected.items()}
-    episodes = episodes_of(tables[VERDICT_RUNS])
     return {
         QUEUES: queues(hours),
-        EPISODES: episodes,
-        INCIDENTS: incidents(episodes, expected),
+        EPISODES: episodes_of(tables[VERDICT_RUNS]),
         BASELINE: baseline(hours, settings),
         ANOMALIES: anomalies(hours, settings),
         FORECAST: forecast(hours, settings),

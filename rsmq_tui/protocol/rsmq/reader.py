@@ -265,11 +265,17 @@ class QueueRows(IncrementalPoll):
         if not found:
             return ()
         names = [id + suffix for id, _ in found for suffix in (b":rc", b":fr")]
-        (fields,) = await self._runner.commands(("HMGET", attributes, *names))
+        again = [("ZSCORE", zset, id) for id, _ in found]
+        fields, *scores = await self._runner.commands(("HMGET", attributes, *names), *again)
         if isinstance(fields, Exception):
             return ()
-        known = zip(found, fields[::2], fields[1::2], strict=True)
-        return tuple(Flight(id, score, rc, fr) for (id, score), rc, fr in known if rc is not None and fr is not None)
+        # A receive changes the score, rc and fr: they belong together if the score is the same before and after.
+        known = zip(found, fields[::2], fields[1::2], scores, strict=True)
+        return tuple(
+            Flight(id, score, rc, fr)
+            for (id, score), rc, fr, now in known
+            if rc is not None and fr is not None and now == score
+        )
 
 
 def _page_look(

@@ -1,7 +1,6 @@
 """The command line that previews the same change as a dialog."""
 
 import shlex
-from collections.abc import Mapping
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import kind_of
@@ -24,21 +23,21 @@ class NoCommandError(ValueError):
     """There is no command for this change; its text says why, or what to do instead."""
 
 
-def command_of(preview: Preview, scopes: Mapping[str, Scope | None]) -> str:
+def command_of(preview: Preview) -> str:
     """Return the command, quoted for a POSIX shell, without ``--yes``; raises ``NoCommandError``.
 
-    ``scopes`` are what the change applies to, by queue; for several queues there is a line for each. A marked message
-    is named by its id: the command previews it in whatever state it is then.
+    For several queues there is a line for each. A marked message is named by its id: the command previews it in
+    whatever state it is then.
     """
     previews = [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
-    return "\n".join(_line_of(each, scopes.get(each.action.queue)) for each in previews)
+    return "\n".join(map(_line_of, previews))
 
 
-def _line_of(preview: Preview, scope: Scope | None) -> str:
+def _line_of(preview: Preview) -> str:
     action = preview.action
     words, options = ["rsmq-tui", *_command_of(action)], _options_of(action, preview.ns)
     if isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS):
-        options += _scope_words(scope)
+        options += _scope_words(preview.scope)
     options += _server_words(preview)
     named = [] if isinstance(action, actions.Undo | actions.Fix) else [reference(action.queue, preview.ns)]
     named += _last_words(action)

@@ -1,7 +1,7 @@
 """The preview of a change: exact numbers, and the button that starts it."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,9 +19,8 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
-from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, copy_text, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -46,8 +45,7 @@ class ConfirmScreen(Dialog["Preview"]):
     ``look`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or purge
     a queue, the user must also type its name. ``colour`` marks the server. ``look_wider`` previews the same change with
     another scope: if marked messages have changed since they were shown, a button includes them. ``look_creating``
-    previews it with its target created: if there is no such queue, a button does that. ``scopes`` are what the
-    change applies to in each queue, for the equivalent command.
+    previews it with its target created: if there is no such queue, a button does that.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines"), *bindings_of("confirm")]
@@ -59,14 +57,12 @@ class ConfirmScreen(Dialog["Preview"]):
         colour: str | None = None,
         look_wider: LookWider | None = None,
         look_creating: Look | None = None,
-        scopes: "Mapping[str, Scope | None] | None" = None,
     ) -> None:
         super().__init__()
         self._verb = verb
         self._look = look
         self._look_wider = look_wider
         self._look_creating = look_creating
-        self._scopes = scopes or {}
         self._colour = colour
         self._preview: Preview | None = None
         self._told_s = 0.0
@@ -224,11 +220,11 @@ class ConfirmScreen(Dialog["Preview"]):
             self.notify("wait for the preview", severity="warning", markup=False)
             return
         try:
-            command = command_of(preview, self._scopes)
+            command = command_of(preview)
         except NoCommandError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        dashboard_of(self.app).copy_text(command, "the command, which only previews: --yes applies the change")
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
 
     def _see(self) -> None:
         self._is_seen = True

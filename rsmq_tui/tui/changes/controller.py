@@ -432,6 +432,9 @@ class ChangeController:
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
         def look(action: "Action") -> "Look":
+            if len(aims) == 1:
+                # Its queue may be another than that of the aim: one to create has its name from the form.
+                return partial(aims[0].site.triage.preview, action, aims[0].scope)
             asked = [
                 PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
                 for site, queue, scope in aims
@@ -455,8 +458,7 @@ class ChangeController:
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        scopes = {aim.queue: aim.scope for aim in aims}
-        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating, scopes)
+        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating)
         self._app.push_screen(screen, partial(self._begin, aims, behind))
 
     def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:

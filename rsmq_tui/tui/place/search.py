@@ -20,7 +20,7 @@ from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.search import Hits, Stage
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
-from rsmq_tui.tui.widgets.controls import FilterLine
+from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -279,7 +279,7 @@ class SearchScreen(DashboardScreen):
         """Copy the id of the message under the cursor."""
         line = self.table.cursor_row
         if line is not None and line.row is not None:
-            self.dashboard.copy_text(line.row.id, "the id")
+            copy_text(self.app, line.row.id, "the id")
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None] | None:

@@ -12,6 +12,7 @@ from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.controls import copy_text
 
 
 class Marks:
@@ -253,7 +254,7 @@ class ActingScreen(DashboardScreen):
     def action_copy_id(self) -> None:
         """Copy the id of the chosen message."""
         if self.chosen_id is not None:
-            self.dashboard.copy_text(self.chosen_id, "the id")
+            copy_text(self.app, self.chosen_id, "the id")
 
     @work(group="edit", exclusive=True)
     async def _edit(self, id: str) -> None:

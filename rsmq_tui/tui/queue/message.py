@@ -22,6 +22,7 @@ from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.body_view import BodyView, FindInput
+from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.pane import Pane
@@ -172,7 +173,7 @@ class MessageScreen(ActingScreen):
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            self.dashboard.copy_text(self._body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, self._body.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
         """Edit a copy of the message, with the body that is shown."""

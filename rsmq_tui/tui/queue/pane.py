@@ -33,25 +33,24 @@ class QueuePane(Pane[Page]):
         self._messages.can_focus, self._messages.disabled = False, True
         self._queue: QueueState | None = None
         self._part: Snapshot | None = None
+        self._is_filled = False
         self._page: Page | None = None
         self._problem = self._title = ""
 
     def compose(self) -> ComposeResult:
-        """The reason, the charts, the first messages."""
+        """The reason."""
         yield self._why
-        with Vertical(classes="parts"):
-            yield self._charts.sparks
-            yield self._charts.depth
-            yield self._charts.rates
-            yield self._charts.flights
-            yield self._messages
 
     def follow(self, queue: QueueState | None, part: Snapshot) -> None:
         """Show this queue, None if there is none, from the snapshot of its server."""
-        if self.position == "closed":
-            return
         dashboard, before = dashboard_of(self.app), self._part
         self._queue, self._part = queue, part
+        if self.position == "closed":
+            return
+        if not self._is_filled:
+            # The first paint does not wait for the pane.
+            self.call_after_refresh(self._fill)
+            return
         self.set_class(part.link.failure is not None, "-stale")
         drawn = (part.at_ms // CHART_STEP_MS, dashboard.window_ms)
         # A recording may have other messages for the same counts.
@@ -60,6 +59,13 @@ class QueuePane(Pane[Page]):
         self._charts.tell(queue)
         if part is not before:
             self._show_messages()
+
+    def _fill(self) -> None:
+        if not self._is_filled and self._part is not None:
+            self._is_filled, charts = True, self._charts
+            panels = (charts.sparks, charts.depth, charts.rates, charts.flights, self._messages)
+            self.mount(Vertical(*panels, classes="parts"))
+            self.follow(self._queue, self._part)
 
     def draw(self) -> None:
         """Draw the charts."""

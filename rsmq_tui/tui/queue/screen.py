@@ -60,7 +60,7 @@ from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
-from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, FilterLine
+from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, FilterLine, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -362,7 +362,7 @@ class QueueScreen(ActingScreen):
     async def _copy_body(self, id: str) -> None:
         body = await self.body_of(id)
         if body is not None:
-            self.dashboard.copy_text(body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, body.decode("utf-8", "replace"), "the body")
 
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:

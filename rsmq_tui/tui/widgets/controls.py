@@ -26,6 +26,18 @@ from rsmq_tui.tui.widgets.painted import Painted, token_style
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 T = TypeVar("T")
+# Terminals that support OSC 52 do not accept more than this.
+_CLIPBOARD_BYTES_MAX = 74_000
+
+
+def copy_text(app: App[Any], text: str, what: str) -> None:
+    """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) > _CLIPBOARD_BYTES_MAX:
+        app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
+        return
+    app.copy_to_clipboard(encoded.decode())
+    app.notify(f"copied {what}", timeout=2, markup=False)
 
 
 class Dialog(ModalScreen[T | None]):

@@ -33,9 +33,9 @@ def fitting(size: Size) -> tuple[Position, ...]:
 class Pane(Vertical, Generic[T]):
     """Shows what the cursor of a table is on, and never has the focus.
 
-    ``draw`` shows what is known without a read. ``read`` reads the rest, at most five times a second: at once after a
-    move of a cursor that rested, otherwise when it rests again. ``take`` gets what was read, unless the cursor has
-    moved on meanwhile.
+    Of its widgets, those in a container of the class ``parts`` are hidden while it is closed. ``draw`` shows what is
+    known without a read. ``read`` reads the rest, at most five times a second: at once after a move of a cursor that
+    rested, otherwise when it rests again. ``take`` gets what was read, unless the cursor has moved on meanwhile.
     """
 
     DEFAULT_CSS = """

@@ -24,7 +24,7 @@ class FastForward:
     def __init__(self, reader: QueueReader, channel: Channel) -> None:
         self._poller = LivePoller(reader)
         self.thresholds = self._poller.thresholds
-        self.aclose = self._poller.aclose
+        self.aclose, self.peek = self._poller.aclose, self._poller.peek
         self._channel = channel
         self._read_index = reader.rows.index
         self._at_ms = 0

@@ -78,12 +78,12 @@ blocks as (
 -- Four changes within ten minutes: two of them are the end of one block and the start of the next.
 flapping as (
     select *, case when
-        (recovered_ms is not null or lead(block) over w is not null)
-            and end_ms - lag(start_ms) over w <= 600000
-        or lead(start_ms) over w - lag(end_ms) over w <= 600000
-        or start_ms - lag(end_ms, 2) over w <= 600000
+        (recovered_ms is not null or lead(block) over by_block is not null)
+            and end_ms - lag(start_ms) over by_block <= 600000
+        or lead(start_ms) over by_block - lag(end_ms) over by_block <= 600000
+        or start_ms - lag(end_ms, 2) over by_block <= 600000
         then 0 else 1 end as is_first
-    from blocks window w as (partition by profile, server, whose, queue order by block)
+    from blocks window by_block as (partition by profile, server, whose, queue order by block)
 ),
 grouped as (
     select *, sum(is_first) over (partition by profile, server, whose, queue order by block) as number from flapping

@@ -110,7 +110,8 @@ _RUNS = f"""
         min(at_ms) filter (depth = top) as peak_ms, max(oldest_ready_age_ms) as peak_age_ms,
         sum(arrivals)::bigint as arrivals, sum(deletes)::bigint as deletes, sum(receives)::bigint as receives,
         max(poison) as poison, max(highest_rc) as highest_rc,
-        first(coalesce(broken, failure) order by at_ms) as told, max(kind) as kind, max(expired) as expired,
+        first(coalesce(broken, failure) order by at_ms) as told,
+        first(kind order by at_ms) as kind, max(expired) as expired,
     from (select *, max(depth) over (partition by profile, server, ns, queue, run) as top from numbered)
     where state is not null
     group by profile, server, ns, queue, run

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import EPISODES, INCIDENTS, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.pipeline.transforms.columns import columns_of
+from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.samples import sample_tables
@@ -26,19 +26,18 @@ def episode(queue: str | None, verdict: str, start_ms: int, **more: Any) -> dict
     }  # fmt: skip
 
 
-def test_the_table_is_what_the_rule_makes_of_the_episodes(spark: SparkSession) -> None:
+def test_the_table_is_what_the_rule_makes_of_the_episodes() -> None:
     rows = [
         episode("a\\\\b\\xff", "growing", 0, affected=4, peak_depth=9),
         episode("a\\\\b\\xff", "stalled", MINUTE, affected=3, recovered_ms=None, ended="open"),
         episode(None, "down", 30 * MINUTE),
         episode("dead", "aged", 0),
     ]
-    table = incidents(
-        spark.createDataFrame(pa.Table.from_pylist(rows, SCHEMAS[EPISODES])), {"prod": Expected(("dead",))}
-    )
+    table = incidents(rows, Settings(expected={"prod": Expected(("dead",)).as_lists()}))
 
-    assert dict(table.dtypes) == columns_of(INCIDENTS)
-    one, head = sorted(rows_of(table), key=lambda row: int(row["start_ms"]))
+    one, head = sorted(
+        pa.Table.from_pylist(table, SCHEMAS[INCIDENTS]).to_pylist(), key=lambda row: int(row["start_ms"])
+    )
     assert len(one.pop("id")) == len(head.pop("id")) == 16
     assert one == {
         "profile": "prod", "server": "db1", "ns": "caf\\xe9", "queue": "a\\\\b\\xff", "head_id": None, "start_ms": 0,
@@ -55,7 +54,7 @@ def test_another_engine_finds_the_same_incidents_in_the_runs(spark: SparkSession
     runs = sample_tables(frame(spark, rows), HOURS, keep=lambda rows: rows)[VERDICT_RUNS]
     stored = spark.createDataFrame(runs.toArrow())
 
-    found = comparable(rows_of(incidents(episodes_of(stored), {})))
+    found = comparable(incidents(rows_of(episodes_of(stored)), Settings()))
 
     assert sorted(found, key=_order) == sorted(incidents_by_sql(stored.toArrow()), key=_order)
     assert {row["queue"] is None for row in found} == {True, False}
