@@ -1,5 +1,6 @@
 """The search over queues: one filter for all queues of the servers, or those that a pattern names."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -29,6 +30,8 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 OF_QUEUE_MAX = 100
 LISTED_MAX = 5_000
 _SHOWN_EVERY_S = 0.1
+# How many queues are searched at the same time: a search of a short queue mostly waits for the network.
+_AT_ONCE = 4
 # Actions that mean the same for both kinds of queues.
 _FOR_ALL_KINDS = ("delete",)
 
@@ -143,7 +146,7 @@ _COLUMNS: tuple[Column[Line, _Context], ...] = (
 class SearchScreen(DashboardScreen):
     """Shows the messages that match a filter in many queues, grouped by queue; its keys change what is marked.
 
-    The queues are searched one after the other; those that were empty in the last poll are passed over. The results
+    A few queues are searched at a time; those that were empty in the last poll are passed over. The results
     stay as of their search; a change searches its queues again, and ``rest`` all of them.
     """
 
@@ -370,30 +373,43 @@ class SearchScreen(DashboardScreen):
     async def _search(
         self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks]
     ) -> None:
-        stage = Stage.STOPPED
-        try:
-            for site, queue in queues:
-                await self._search_one(site, queue, marks.get(_key(site, queue)) or Marks())
+        stage, left = Stage.STOPPED, iter(queues)
+
+        async def search_some() -> None:
+            for site, queue in left:
+                await self._search_one(started, site, queue, marks.get(_key(site, queue)) or Marks())
                 # Queues that are searched again after a change were counted before.
                 self._done = min(self._done + 1, self._queues)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(_AT_ONCE):
+                    tasks.create_task(search_some())
             stage = Stage.DONE
         finally:
             # A cancelled search may end after the next one has started.
             if started == self._searches:
                 self._stage, self._is_changed = stage, True
 
-    async def _search_one(self, site: WatchedServer, queue: str, marks: Marks) -> None:
+    async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
         found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks)
         hits = found.hits
         before = self._found.get(found.key)
         self._listed -= 0 if before is None else len(before.hits.rows)
         try:
             async with aclosing(site.source.search(queue, hits.wanted)) as parts:
-                read, is_counted = self._read, self._done < self._queues
+                read, is_counted = 0, self._done < self._queues
                 async for progress in parts:
+                    if started != self._searches:
+                        # It was cancelled, and its results would be among those of the next search.
+                        return
                     is_first = not hits.matched
                     hits.add(progress if self._listed < LISTED_MAX else replace(progress, messages=()))
-                    self._read = read + progress.scanned * is_counted
+                    self._listed -= len(hits.rows)
+                    hits.arrange()
+                    self._listed += len(hits.rows)
+                    self._read += (progress.scanned - read) * is_counted
+                    read = progress.scanned
                     if hits.matched and is_first:
                         self._found[found.key] = found
                     self._is_changed = True
@@ -401,8 +417,6 @@ class SearchScreen(DashboardScreen):
         except PeekError as error:
             hits.end(Stage.FAILED, str(error))
             self._found[found.key] = found
-        hits.arrange()
-        self._listed += len(hits.rows)
         if not hits.matched and not hits.error:
             self._found.pop(found.key, None)
         elif before is not None:
@@ -424,7 +438,7 @@ class SearchScreen(DashboardScreen):
             self.table.repaint()
 
     def _lines(self) -> Iterator[Line]:
-        for found in self._found.values():
+        for _, found in sorted(self._found.items()):
             found.hits.arrange()
             yield Line(found, None)
             for row in found.hits.rows:
