@@ -1,5 +1,7 @@
 """The pictures: which screen, which size, which theme, and how one gets there."""
 
+import base64
+import json
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -130,6 +132,7 @@ SCENES = (
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("body", keys=("slash", *"invoices", "enter", "enter", "G", "enter", *"jjjj", "space", "slash", *"sku")),
     Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("journal", keys=("J", "j"), size=(132, 20)),
@@ -217,10 +220,18 @@ class _KnownServer(ScriptedSource):
         return (ServerStatus("", NOW_MS, _INFO, None, _SLOW, ()),)
 
 
+def _envelope() -> bytes:
+    """Make a body as some services send it: JSON in a string, in base64."""
+    lines = [{"sku": f"A-{number}", "count": number % 4 + 1, "price": 4.5 * number} for number in range(1, 9)]
+    detail = json.dumps({"customer": {"id": 4711, "vip": True, "country": "DE"}, "currency": "EUR", "lines": lines})
+    return base64.b64encode(json.dumps({"type": "invoice.paid", "version": 3, "detail": detail}).encode())
+
+
 def _one_site(clock: FakeClock) -> WatchedServer:
     source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
     source.messages["invoices"] = order_messages(24)
+    source.bodies[source.messages["invoices"][-1].id] = _envelope()
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return WatchedServer(source, triage=_triage())
