@@ -26,8 +26,8 @@ from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history

@@ -13,8 +13,8 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Marked, Shown
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.dialogs.palette import commands_of
 from rsmq_tui.tui.keys import Usable, keys_of
-from rsmq_tui.tui.palette import commands_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine

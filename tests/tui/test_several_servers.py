@@ -15,8 +15,8 @@ from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
