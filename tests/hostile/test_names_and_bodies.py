@@ -40,7 +40,8 @@ def hostile_names(client: Redis) -> Redis:
 
 async def test_the_overview_shows_every_name(redis_url: str, hostile_names: Redis) -> None:
     with untouched(hostile_names):
-        async with dashboard(redis_url) as pilot:
+        # Beside the pane, the table is only this wide on a wide terminal.
+        async with dashboard(redis_url, size=(240, 48)) as pilot:
             text = await until(pilot, "● live", f"{len(NAMES)} queues")
 
             for shown in ("␛[2J␛[1;1H␛[31mPWNED", "[@click=app.quit]x[/]", "[/foo]", r"\u202egnp.exe", "nnnnnnnn…"):
