@@ -124,8 +124,8 @@ def _changes() -> list[Change]:
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
-    Scene("overview"),
-    Scene("overview-light", theme="rsmq-light"),
+    Scene("overview", keys=("j",), size=(164, 40)),
+    Scene("overview-light", keys=("j",), size=(164, 40), theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
     Scene("pane", keys=("j",), size=(160, 44)),
     Scene("queue", keys=("j", "enter")),
