@@ -119,3 +119,12 @@ async def test_a_queue_that_cannot_be_changed_is_left_out_and_an_early_end_is_to
     assert run.report is not None
     assert (run.report.sentence, run.report.undoable) == ("deleted 0, skipped 0, failed 0; cancelled", False)
     assert client.zcard("rsmq:a") == 3
+
+
+async def test_previews_keep_only_the_start_of_each_body(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
+    queues.create_queue("long", maxsize=-1)
+    queues.send_messages("long", ["order" * 10_000] * 2)
+    preview = await preview_several(looks(triage, ["long"]), lambda _: None)
+    assert [len(body) for body in preview.bodies] == [240, 240]
+    assert ("bodies", f"{('order' * 12)[:59]}…") in preview.rows
+    preview.close()

@@ -64,6 +64,7 @@ from rsmq_tui.triage.scope import (
     Scope,
     check_room,
     preview_of_sending,
+    starts_of,
     what_of,
 )
 from rsmq_tui.triage.service import Backend
@@ -153,7 +154,7 @@ class ListBackend(Backend):
             elsewhere=found.elsewhere,
             unsearched=found.unsearched,
             notes=tuple(notes),
-            bodies=tuple(item.body for item in some if item.body is not None),
+            bodies=starts_of(item.body for item in some),
         )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
