@@ -10,7 +10,6 @@ The connection of a server is flapping with as many changes within ``FLAP_SPAN_M
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
@@ -39,7 +38,6 @@ _SEVERITIES = {
     Verdict.POISONED: Severity.WARNING,
     Verdict.AGED: Severity.WARNING,
 }
-_lasting = itemgetter(*map(QueueState._fields.index, ("name", "verdict", "vt_s", "delay_s", "maxsize", "created_ms")))
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
 # Makes an event from its time, kind, severity and text.
@@ -174,7 +172,9 @@ class QueueDetector:
             pairs = [
                 (before, after)
                 for before, after in zip(*changed, strict=True)
-                if _lasting(before) != _lasting(after) or (not before.depth) is not (not after.depth)
+                if before.verdict is not after.verdict
+                or before[_ATTRIBUTES] != after[_ATTRIBUTES]
+                or (not before.depth) is not (not after.depth)
             ]
         for before, after in pairs:
             if before is not after:
