@@ -12,7 +12,7 @@ from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Looked, flight_times
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import NO_SAMPLE, UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
@@ -295,7 +295,13 @@ class Sampler:
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
-        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights)
+        oldest_ms = self._at_ms - TREND_MS
+        changes = {
+            name: [at_ms for at_ms in series.changed_ms if at_ms >= oldest_ms]
+            for name, series in self.trend.series.items()
+            if series.changed_ms and series.changed_ms[-1] >= oldest_ms
+        }
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights, changes)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -311,6 +317,8 @@ class Sampler:
                 tracker.series.fill(column[index::count] for column in past.columns)
                 for times in last.flights.get(name, ()):
                     tracker.series.add_flights(times)
+                for changed_ms in last.changes.get(name, ()):
+                    tracker.series.note_change(changed_ms)
                 start = starts.get(name)
                 if start is not None and width == tracker.NUMBERS:
                     # If it is not valid, only its charts go on.
