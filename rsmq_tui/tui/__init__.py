@@ -5,18 +5,15 @@ app.tcss     the style sheet
 changes      from a key to a change: forms, preview, progress
 columns      the columns of the tables of queues and of messages, their order, and sorting
 dashboard    what all screens share: servers or a replay, the last snapshot, navigation, changes
-dialogs      dialogs of all screens: help, pages for users, choice of a namespace, columns, a saved filter
-groups       groups of queues whose names have a prefix in common
+dialogs      dialogs that any screen can open: help, pages for users, choices, the commands by name
 history      the history screen: the tables of an analysis
 keys         every key: bindings, hints, help and commands come from this table
-overview     the overview: all queues
-palette      the commands: every action, queue, page and saved filter by name
+overview     the overview: all queues, and groups of them
 place        what is about a server: audit, events, known troubles, its status
 preferences  what the user chose and finds again at the next start: one file, shared by versions
 queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change
-servers      the servers that the dashboard watches
 theme        themes, and the signs, words and colours of verdicts and states
 widgets      widgets that send only the cells that changed
 """

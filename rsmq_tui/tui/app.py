@@ -37,9 +37,9 @@ from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_i
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.controls import FilterInput
@@ -354,14 +354,14 @@ class RsmqApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Find a command or a queue by name."""
-        from rsmq_tui.tui.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
+        from rsmq_tui.tui.dialogs.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
 
         if not isinstance(self.screen, ModalScreen):
             self.push_screen(PaletteScreen(self.screen), partial(run_command, self.dashboard))
 
     def action_help(self) -> None:
         """Show the keys of this screen."""
-        from rsmq_tui.tui.palette import keys_on  # noqa: PLC0415 - as above
+        from rsmq_tui.tui.dialogs.palette import keys_on  # noqa: PLC0415 - as above
 
         where, usable = keys_on(self.screen)
         self.dashboard.navigation.open("help", (*where, "filter") if self.screen.query(FilterInput) else where, usable)

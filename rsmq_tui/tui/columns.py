@@ -11,7 +11,7 @@ from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Ver
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import RSMQ, Kind
-from rsmq_tui.tui.groups import QueueGroup, judged
+from rsmq_tui.tui.overview.groups import QueueGroup, judged
 from rsmq_tui.tui.place.known import known_verdict
 from rsmq_tui.tui.theme import MESSAGE_TOKENS, verdict_words
 from rsmq_tui.tui.widgets.painted import Piece

@@ -16,8 +16,8 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
-from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -32,7 +32,7 @@ _REPLAY_WINDOW_MS = 600_000
 
 
 _SCREENS = {
-    "overview": "overview:OverviewScreen",
+    "overview": "overview.screen:OverviewScreen",
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
     "audit": "place.audit:AuditScreen",
@@ -43,12 +43,12 @@ _SCREENS = {
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
-    "help": "dialogs:HelpScreen",
-    "namespaces": "dialogs:NamespaceScreen",
-    "columns": "dialogs:ColumnsScreen",
-    "filters": "dialogs:SavedFiltersScreen",
-    "filter name": "dialogs:filter_name_screen",
-    "page": "dialogs:PageScreen",
+    "help": "dialogs.screens:HelpScreen",
+    "namespaces": "dialogs.screens:NamespaceScreen",
+    "columns": "dialogs.screens:ColumnsScreen",
+    "filters": "dialogs.screens:SavedFiltersScreen",
+    "filter name": "dialogs.screens:filter_name_screen",
+    "page": "dialogs.screens:PageScreen",
 }
 
 

@@ -287,6 +287,9 @@ KEYS = (
     _change("message.copy_to", "C", "change('copy')", "Copy the message to a queue", "copy"),
     Key("message.next_view", "l,right", "view(1)", "Next view: pretty, raw, hex", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous view: pretty, raw, hex"),
+    Key("message.decoded", "d", "decoded", "Show the body as it is stored, or decoded", "decode"),
+    # Priority, so that what is typed right after it reaches the search.
+    Key("message.find", "/", "find", "Find a text in the body", "find", priority=True),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down"),
     Key("lines.up", "k,up", "scroll_lines(-1)", "One line up"),
     Key("lines.page_down", "pagedown", "scroll_pages(1)", "One screen down"),
@@ -296,9 +299,6 @@ KEYS = (
     Key("message.copy_body", "y", "copy_body", "Copy the body", "copy body"),
     Key("message.copy_id", "Y", "copy_id", "Copy the id", "copy id"),
     Key("message.back", "escape", "clear", "End the search in the body, then back to the queue", "back"),
-    Key("message.decoded", "d", "decoded", "Show the body as it is stored, or decoded", "decode"),
-    # Priority, so that what is typed right after it reaches the search.
-    Key("message.find", "/", "find", "Find a text in the body", "find", priority=True),
     Key("message.find_next", "n", "find_next(1)", "Next place in the body where the text is"),
     Key("message.find_previous", "N", "find_next(-1)", "Previous place in the body where the text is"),
     Key("message.fold", "space,enter", "fold", "Fold or unfold the object or array under the cursor", "fold"),

@@ -12,8 +12,8 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import FilterInput
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted

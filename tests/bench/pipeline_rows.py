@@ -237,7 +237,7 @@ ROWS = (
         "Spark that reads and writes the samples",
         "s",
         Sense.AT_MOST,
-        3.0,
+        3.2,
         lambda run: _small(run, is_fresh=True),
     ),
     Row(
@@ -245,7 +245,7 @@ ROWS = (
         "Spark that reads and writes the samples",
         "s",
         Sense.AT_MOST,
-        2.5,
+        2.7,
         lambda run: _small(run, is_fresh=False),
     ),
     Row(

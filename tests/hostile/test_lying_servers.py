@@ -18,7 +18,7 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.place.servers import WatchedServer
 from tests.exporter.scraping import exporting
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy

@@ -5,10 +5,10 @@ from redis import Redis
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.command import CommandList
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import (
     ALL_LINES,
@@ -40,7 +40,8 @@ def hostile_names(client: Redis) -> Redis:
 
 async def test_the_overview_shows_every_name(redis_url: str, hostile_names: Redis) -> None:
     with untouched(hostile_names):
-        async with dashboard(redis_url) as pilot:
+        # Beside the pane, the table is only this wide on a wide terminal.
+        async with dashboard(redis_url, size=(240, 48)) as pilot:
             text = await until(pilot, "● live", f"{len(NAMES)} queues")
 
             for shown in ("␛[2J␛[1;1H␛[31mPWNED", "[@click=app.quit]x[/]", "[/foo]", r"\u202egnp.exe", "nnnnnnnn…"):
@@ -115,11 +116,11 @@ async def test_the_palette_finds_hostile_names(redis_url: str, hostile_names: Re
         async with dashboard(redis_url) as pilot:
             await until(pilot, "● live")
             await press(pilot, ":")
-            await until(pilot, lambda: pilot.app.screen.query(CommandList))
-            for words, shown in (("queue pwned", "queue ␛]0;PWNED-title␇"), ("foo", "queue [/foo]")):
+            await until(pilot, lambda: isinstance(pilot.app.screen, PaletteScreen))
+            for words, shown in (("pwned", "␛]0;PWNED-title␇"), ("[/foo]", "[/foo]  ")):
                 pilot.app.screen.query_one(Input).value = words
                 await until(pilot, shown)
-            await press(pilot, "down", "enter")
+            await press(pilot, "enter")
             await until(pilot, "◀ [/foo]")
 
 

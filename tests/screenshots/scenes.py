@@ -1,5 +1,7 @@
 """The pictures: which screen, which size, which theme, and how one gets there."""
 
+import base64
+import json
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -24,8 +26,8 @@ from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
@@ -122,14 +124,15 @@ def _changes() -> list[Change]:
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
-    Scene("overview"),
-    Scene("overview-light", theme="rsmq-light"),
+    Scene("overview", keys=("j",), size=(164, 40)),
+    Scene("overview-light", keys=("j",), size=(164, 40), theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
     Scene("pane", keys=("j",), size=(160, 44)),
     Scene("queue", keys=("j", "enter")),
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("body", keys=("slash", *"invoices", "enter", "enter", "G", "enter", *"jjjj", "space", "slash", *"sku")),
     Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("journal", keys=("J", "j"), size=(132, 20)),
@@ -217,10 +220,18 @@ class _KnownServer(ScriptedSource):
         return (ServerStatus("", NOW_MS, _INFO, None, _SLOW, ()),)
 
 
+def _envelope() -> bytes:
+    """Make a body as some services send it: JSON in a string, in base64."""
+    lines = [{"sku": f"A-{number}", "count": number % 4 + 1, "price": 4.5 * number} for number in range(1, 9)]
+    detail = json.dumps({"customer": {"id": 4711, "vip": True, "country": "DE"}, "currency": "EUR", "lines": lines})
+    return base64.b64encode(json.dumps({"type": "invoice.paid", "version": 3, "detail": detail}).encode())
+
+
 def _one_site(clock: FakeClock) -> WatchedServer:
     source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
     source.messages["invoices"] = order_messages(24)
+    source.bodies[source.messages["invoices"][-1].id] = _envelope()
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return WatchedServer(source, triage=_triage())

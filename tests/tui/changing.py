@@ -14,7 +14,7 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.triage.keyspace import kept
 from tests.tui.driving import names_in, until
 

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
 from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.controls import BodyArea
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource

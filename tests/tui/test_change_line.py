@@ -12,8 +12,8 @@ from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui.changes import controller
 from rsmq_tui.tui.changes.controller import Aim
-from rsmq_tui.tui.dialogs import HelpScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.dialogs.screens import HelpScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.driving import (

@@ -11,7 +11,7 @@ from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview, ScanProgress
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, settled, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage

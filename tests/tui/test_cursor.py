@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.tui.overview import REST_S
+from rsmq_tui.tui.overview.screen import REST_S
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.changing import fill

@@ -16,9 +16,9 @@ from rsmq_tui.monitor import LivePoller, Verdict
 from rsmq_tui.protocol import Failure, QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.place.events import EventsScreen
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
-from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, play, press, resized, settled, text_of, until, wait_for_screen

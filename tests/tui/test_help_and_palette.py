@@ -13,10 +13,10 @@ from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.dialogs import HelpScreen, PageScreen
+from rsmq_tui.tui.dialogs.palette import PaletteScreen, commands_of, rank
+from rsmq_tui.tui.dialogs.screens import HelpScreen, PageScreen
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
-from rsmq_tui.tui.overview import OverviewScreen
-from rsmq_tui.tui.palette import PaletteScreen, commands_of, rank
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS

@@ -20,7 +20,7 @@ from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
 from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.history.analysis.made import (

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from rsmq_tui.tui.changes.journal import JournalScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from tests.cli.running import run

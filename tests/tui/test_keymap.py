@@ -14,11 +14,11 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.changes.journal import JournalScreen
-from rsmq_tui.tui.dialogs import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
+from rsmq_tui.tui.dialogs.palette import PaletteScreen
+from rsmq_tui.tui.dialogs.screens import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
-from rsmq_tui.tui.overview import OverviewScreen
-from rsmq_tui.tui.palette import PaletteScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.place.audit import AuditScreen
 from rsmq_tui.tui.place.events import EventsScreen
 from rsmq_tui.tui.place.search import SearchScreen

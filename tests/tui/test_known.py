@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.events.known import KnownStore
 from rsmq_tui.monitor import QueueState, Verdict
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, play, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource

@@ -17,7 +17,7 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints

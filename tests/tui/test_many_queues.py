@@ -72,7 +72,7 @@ async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypat
     async with opened(source, size=(100, 30)) as pilot:
         await play(pilot, source, poll_of(source, QUEUES))
         sorts = []
-        monkeypatch.setattr("rsmq_tui.tui.overview.sort_queues", lambda *_: sorts.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.overview.screen.sort_queues", lambda *_: sorts.append(1))
         await play(pilot, source, poll_of(source, QUEUES, START_MS + 1000))
         assert sorts == []
 

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Shown
 from rsmq_tui.tui.changes.controller import ChangeTold
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import (

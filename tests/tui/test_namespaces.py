@@ -4,8 +4,8 @@ import pytest
 from textual.widgets import OptionList
 
 from rsmq_tui.protocol import Namespaces
-from rsmq_tui.tui.dialogs import NamespaceScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.dialogs.screens import NamespaceScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.driving import app_of, opened, play, press, settled, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of

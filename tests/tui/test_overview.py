@@ -5,7 +5,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
-from rsmq_tui.tui.overview import NowPanel
+from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of

@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel

@@ -15,7 +15,7 @@ from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.tui.keys import KEYS, Where, keys_of
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.triage.keyspace import kept

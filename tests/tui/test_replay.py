@@ -16,10 +16,10 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.protocol import RawMessage, make_id
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
-from rsmq_tui.tui.dialogs import HelpScreen
+from rsmq_tui.tui.dialogs.palette import commands_of
+from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
-from rsmq_tui.tui.overview import OverviewScreen
-from rsmq_tui.tui.palette import commands_of
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen

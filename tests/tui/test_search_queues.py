@@ -19,12 +19,12 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.place import search
 from rsmq_tui.tui.place.search import SearchScreen
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.servers import WatchedServer
 from tests.triage.list_doing import list_changes
 from tests.tui.changing import fill
 from tests.tui.driving import (

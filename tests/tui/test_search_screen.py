@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Link, MessageState
 from rsmq_tui.protocol import Failure
-from rsmq_tui.tui.overview import OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import ROWS_MAX
 from rsmq_tui.tui.widgets.controls import FilterProblem

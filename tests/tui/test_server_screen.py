@@ -15,7 +15,7 @@ from rsmq_tui.protocol import Failure, QueueReader
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.place.server import ServerScreen
-from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.place.servers import WatchedServer
 from tests.tui.driving import app_of, opened, play, poll_again, press_for_screen, resized, settled, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource
 from tests.tui.states import poll_of, queue_of

@@ -15,9 +15,10 @@ from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
+from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
@@ -299,7 +300,8 @@ async def test_the_palette_finds_queues_by_server() -> None:
     servers = _Servers()
     async with servers.opened() as pilot:
         await press(pilot, "colon", *"orders on prod")
-        await until(pilot, lambda: "queue orders on prod" in text_of(app_of(pilot)), "it is found")
+        rows = pilot.app.screen.query_one(RowTable).rows
+        assert [(command.name, command.key) for command in rows] == [("orders", "prod")]
 
 
 async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.kinds import KINDS
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.servers import WatchedServer
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
 from tests.tui.driving import app_of, made, names_in, press, say_yes, table_of, text_of, until
 

@@ -16,7 +16,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
-from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import WordFilter, label_table
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece

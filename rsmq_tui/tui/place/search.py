@@ -17,10 +17,10 @@ from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
 from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.search import Hits, Stage
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece

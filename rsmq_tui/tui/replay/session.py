@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.tracking.series import Trend
-from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.place.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place

@@ -150,7 +150,7 @@ class FilterInput(Input):
 
     def __init__(self, kind: str, placeholder: str, *, select_on_focus: bool = True) -> None:
         super().__init__(
-            placeholder=f"{placeholder} · ↓ saved filters",
+            placeholder=f"{placeholder} · ↓ saved filters, ctrl+s saves",
             id="filter",
             compact=True,
             select_on_focus=select_on_focus,

@@ -86,7 +86,7 @@ def _of_app(app: App[Any]) -> Iterator[Command]:
 def _of_queues(dashboard: Dashboard) -> list[Command]:
     show = dashboard.navigation.open_queue
     return [
-        Command(f"queue.{each.key}", each.name, each.place or "queue", partial(show, each.name, each.place), "queue")
+        Command(f"queue.{each.key}", each.name, each.place or "queue", partial(show, each.name, each.place), "queue on")
         for each in (dashboard.snapshot.queues if dashboard.snapshot else ())
     ]
 

@@ -1,0 +1,5 @@
+"""Dialogs that any screen can open.
+
+palette  the commands: every action, queue, page and saved filter by name
+screens  help, pages for users, choice of a namespace, columns, a saved filter
+"""
