@@ -188,6 +188,11 @@ class MessageScreen(ActingScreen):
         return self.body_view.content if self._body is not None else await super().editable_body(id)
 
     @property
+    def edits_decoded(self) -> bool:
+        """Whether the body is shown decoded."""
+        return self._body is not None and self.body_view.content != self._body
+
+    @property
     def scope(self) -> Scope | None:
         """The message, in the state that is shown."""
         row = self._row
