@@ -268,6 +268,8 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
 
 
 async def test_the_pane_of_a_real_server_changes_nothing_in_it(orders: Orders) -> None:
+    orders.queues.create_queue("large", maxsize=-1)
+    orders.queues.send_message("large", "start of a long body " + "x" * 6_000_000)
     before = orders.everything()
     async with orders.dashboard(size=(160, 50)) as pilot:
         await on_queue(pilot, "orders")
@@ -278,6 +280,10 @@ async def test_the_pane_of_a_real_server_changes_nothing_in_it(orders: Orders) -
         for key, body in (("g", "dead 0"), ("G", "dead 2")):
             await pilot.press(key)
             assert f"│{body}" in await complete(pilot)
+        await press(pilot, "escape")
+        await in_queue(pilot, "large", 1)
+        assert "raw · the first 240 B of 5.7 MiB" in await complete(pilot)
+        assert "│start of a long body" in shown_in(pilot)
     assert orders.everything() == before
 
 

@@ -10,10 +10,11 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.worker import Worker
 
-from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
+from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
 from rsmq_tui.monitor.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
+from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import dashboard_of
@@ -375,11 +376,21 @@ class MessagePane(Pane[MessageView | None]):
         self._show_body()
 
     async def read(self) -> MessageView | None:
-        """Read the body, unless all of it is shown, or it is too long to be formatted while the cursor moves."""
-        row = self._row
-        if row is None or not self._is_cut or row.size > _READ_BYTES_MAX:
+        """Read the body, unless all of it is shown, or it is too long to be formatted while the cursor moves.
+
+        Of a body that is too long for a page, the start is read.
+        """
+        row, source = self._row, dashboard_of(self.app).site(self._place).source
+        if row is None or not self._is_cut:
             return None
-        return await dashboard_of(self.app).site(self._place).source.read(self._queue, row.id)
+        if row.size > _READ_BYTES_MAX:
+            if row.preview != b"":
+                return None
+            alone = PageRequest(self._queue, where="at", anchor=row.anchor, count=1, longest_bytes=START_OF_BYTES)
+            page = await source.peek(alone)
+            again = next((each for each in page.rows if each.id == row.id), None)
+            return MessageView(page.at_ms, row.id, again, again.preview, again.size) if again else None
+        return await source.read(self._queue, row.id)
 
     def take(self, found: MessageView | None) -> None:
         """Show the body, or that the message is gone."""
@@ -405,6 +416,8 @@ class MessagePane(Pane[MessageView | None]):
         if body is None:
             told = [] if row is None else ["not recorded" if row.size else "it has no body"]
             self._view.show_none(" · ".join([*filter(None, [problem]), *told]))
+        elif not body and row is not None and row.size:
+            self._view.show_none(" · ".join(filter(None, [problem, f"the start of its {size(row.size)} is not read"])))
         else:
             start = f"the first {size(len(body))} of {size(row.size)}" if row is not None and self._is_cut else ""
             self._view.show_body(body, start, problem=problem, is_start=bool(start))
