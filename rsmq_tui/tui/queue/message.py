@@ -18,7 +18,7 @@ from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.keys import Key, Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
@@ -117,8 +117,15 @@ class MessageScreen(ActingScreen):
         self.body_view.turn(step)
         self._hints.repaint()
 
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line; those of ``d`` say what it would show."""
+        words = super().hint_of(key)
+        return "bytes" if words and key.action == "decoded" and self.body_view.shown_layers else words
+
     def action_decoded(self) -> None:
-        """Show the body as it is stored, or decoded again."""
+        """Show the body as it is stored, or decoded again; if it is not encoded, say so."""
+        if self._body is not None and not self.body_view.is_encoded:
+            self.notify("nothing to decode: the body is shown as it is stored", markup=False)
         self.body_view.toggle_decoded()
         self._hints.repaint()
 
