@@ -153,7 +153,7 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
         assert f"[raw] · hex · as stored; d decodes {words}" in text_of(app_of(pilot))
         assert _shown(pilot) == [stored.decode()]
         assert " d decode " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        assert "nothing to decode" not in _told(pilot)
+        assert "as it is stored" not in _told(pilot)
 
 
 async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
@@ -161,7 +161,7 @@ async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
         await _open(pilot, source, b"plain text")
         assert " 1 line " in text_of(app_of(pilot))
         await press(pilot, "d")
-        assert "nothing to decode: the body is shown as it is stored" in _told(pilot)
+        assert "the body is shown as it is stored: it is not encoded" in _told(pilot)
 
 
 EDITOR = """

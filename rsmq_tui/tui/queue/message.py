@@ -123,9 +123,9 @@ class MessageScreen(ActingScreen):
         return "bytes" if words and key.action == "decoded" and self.body_view.shown_layers else words
 
     def action_decoded(self) -> None:
-        """Show the body as it is stored, or decoded again; if it is not encoded, say so."""
-        if self._body is not None and not self.body_view.is_encoded:
-            self.notify("nothing to decode: the body is shown as it is stored", markup=False)
+        """Show the body as it is stored, or decoded again; if it cannot be decoded, say why."""
+        if self._body is not None and (why := self.body_view.why_as_stored):
+            self.notify(f"the body is shown as it is stored: {why}", markup=False)
         self.body_view.toggle_decoded()
         self._hints.repaint()
 

@@ -146,6 +146,13 @@ class BodyView(LineView):
         return self._decoded is not None and bool(self._decoded.layers)
 
     @property
+    def why_as_stored(self) -> str:
+        """Why the body cannot be shown decoded; empty if it can."""
+        if self._decoded is None:
+            return "it is still being read"
+        return "" if self.is_encoded else self._decoded.problem or "it is not encoded"
+
+    @property
     def can_fold(self) -> bool:
         """Whether what is shown has objects and arrays."""
         return isinstance(self._document, JsonLines)
