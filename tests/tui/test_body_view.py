@@ -147,6 +147,8 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
             await until(pilot, lambda: f"saved {len(content)} B" in _told(pilot), "it is saved")  # noqa: B023
             assert path.read_bytes() == content
             assert path.stat().st_mode & 0o777 == 0o600
+            await press(pilot, "y")
+            assert app_of(pilot).clipboard == content.decode()
             await press(pilot, "d")
         assert f"{words}: " in text_of(app_of(pilot))
         await press(pilot, "d")
