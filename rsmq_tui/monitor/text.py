@@ -90,6 +90,17 @@ def seconds(value: float | None) -> str:
     return f"{value:g} s" if value < 600 else duration(value * 1000)
 
 
+def exact_seconds(value: int) -> str:
+    """Format whole seconds without rounding: 45 s, 20m, 1h 1m 40s, 2d."""
+    if value < 60:
+        return f"{value} s"
+    minutes, s = divmod(value, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes, "m"), (s, "s"))
+    return " ".join(f"{number:,}{unit}" for number, unit in parts if number)
+
+
 def size(bytes_: int | None) -> str:
     """Format a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
     if bytes_ is None:
