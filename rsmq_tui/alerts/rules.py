@@ -10,8 +10,7 @@ when the first queue is due.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import compress
-from operator import is_not, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
@@ -32,9 +31,7 @@ _LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
 # Names for which it is kept whether a rule's patterns match.
 _NAMES_MAX = 200_000
 _FOREVER = 1 << 62
-_name, _due_ms, _limit = (
-    itemgetter(QueueState._fields.index(name)) for name in ("name", "oldest_ready_due_ms", "limit")
-)
+_due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
 
 
 class _Check:
@@ -326,7 +323,7 @@ class AlertRules:
         found: list[Telling] = []
         # A failed poll says nothing about queues.
         answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
-        changed = self._changed((profile, snapshot.server, snapshot.ns), snapshot.queues) if answered else None
+        changed = self._changed((profile, snapshot.server, snapshot.ns), snapshot) if answered else None
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
@@ -336,15 +333,11 @@ class AlertRules:
                 found += self._take_queues(rule, snapshot, changed, thresholds, profile, now, muted)
         return found
 
-    def _changed(self, place: tuple[str, ...], queues: Sequence[QueueState]) -> Sequence[QueueState] | None:
+    def _changed(self, place: tuple[str, ...], snapshot: Snapshot) -> Sequence[QueueState] | None:
         """Return the queues that changed since the last poll of a place, None if some came or went."""
-        last, self._last[place] = self._last.get(place, ()), queues
-        if len(last) != len(queues):
-            return None
-        # Without an object for each queue, of which thousands would start the garbage collector.
-        are_new = list(map(is_not, last, queues))
-        news = list(compress(queues, are_new))
-        return news if list(map(_name, compress(last, are_new))) == list(map(_name, news)) else None
+        last, self._last[place] = self._last.get(place, ()), snapshot.queues
+        changed = snapshot.changed_since(last)
+        return None if changed is None else changed[1]
 
     def _take_queues(
         self,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -376,7 +377,8 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
     """Give the queue that a command is about, or those with messages that its pattern names; close their places.
 
     A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It names queues of all namespaces and lists of the
-    profile, with a prefix those of one kind. Raises ``UsageError`` if there are none, or they cannot be read.
+    profile, with a prefix those of one kind. Raises ``UsageError`` if there are none, or they cannot be read, or if the
+    text is a name too, of a queue that it does not match.
     """
     text: str = options.queue
     places: list[Place] = []
@@ -391,7 +393,9 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
             places += places_of(profile)
         else:
             is_listed = found.kind.has_namespaces or (found.queue == "*" and profile.lists)
-            watched = profile if is_listed else replace(profile, lists=(found.queue,))
+            # A pattern with brackets does not match the key of the same text.
+            keys = (found.queue, escape(found.queue)) if "[" in found.queue else (found.queue,)
+            watched = profile if is_listed else replace(profile, lists=keys)
             places.append(place_of(watched, found.ns, found.kind))
         pattern, queues = text if found is None else found.queue, list[QueueArgument]()
         for place in places:
@@ -399,6 +403,9 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
                 states = await place.queues()
             except EXPECTED as error:
                 raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
+            if any(state.name == pattern and not names_queue(pattern, place.kind, pattern) for state in states):
+                exact = printable(escape(text))
+                raise UsageError(f"{printable(text)} is a queue, and a pattern of others: {exact} names that queue")
             queues += [
                 QueueArgument(state.name, place)
                 for state in states

@@ -1,17 +1,15 @@
 """Finds events by comparing successive snapshots of a place, and what its server says of itself.
 
-Only states that changed are looked at: a quiet queue costs one comparison of identities. A verdict that gets worse is
-told at once, one that gets better when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times within
-``QUEUE_FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for that long; an error is told
-when it has lasted for ``FLAP_SPAN_MS``, and at once if it is none of those between which the verdict changes. The
-connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
+Only states that changed are looked at (``Snapshot.changed_since``): a quiet queue costs nothing. A verdict that gets
+worse is told at once, one that gets better when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times
+within ``QUEUE_FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for that long; an error
+is told when it has lasted for ``FLAP_SPAN_MS``, and at once if it is none of those between which the verdict changes.
+The connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import compress
-from operator import is_not, itemgetter
 from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
@@ -40,7 +38,6 @@ _SEVERITIES = {
     Verdict.POISONED: Severity.WARNING,
     Verdict.AGED: Severity.WARNING,
 }
-_lasting = itemgetter(*map(QueueState._fields.index, ("name", "verdict", "vt_s", "delay_s", "maxsize", "created_ms")))
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
 # Makes an event from its time, kind, severity and text.
@@ -136,7 +133,7 @@ class QueueDetector:
             self._begin_ms = at_ms
             self._begin(queues, at_ms, found)
         elif queues is not last:
-            self._compare(last, queues, at_ms, found)
+            self._compare(last, snapshot, found)
         if self._held:
             self._settle(at_ms, found)
         self._was_lost = False
@@ -161,24 +158,24 @@ class QueueDetector:
             self._verdicts[queue.name] = Hysteresis(None, span_ms=QUEUE_FLAP_SPAN_MS)
             self._follow(queue, at_ms, found)
 
-    def _compare(
-        self, last: Sequence[QueueState], queues: Sequence[QueueState], at_ms: int, found: list[Event]
-    ) -> None:
-        pairs: list[tuple[QueueState, QueueState]] = []
+    def _compare(self, last: Sequence[QueueState], snapshot: Snapshot, found: list[Event]) -> None:
+        at_ms, queues = snapshot.at_ms, snapshot.queues
         created: list[QueueState] = []
         known: dict[str, QueueState] = {}
-        if len(last) == len(queues):
-            changed = compress(zip(last, queues, strict=True), map(is_not, last, queues))
-            # Most of those that changed have other counts only. Depth: whether it is 0.
-            pairs = [
-                (before, after)
-                for before, after in changed
-                if _lasting(before) != _lasting(after) or (not before.depth) is not (not after.depth)
-            ]
-        if len(last) != len(queues) or any(before.name != after.name for before, after in pairs):
+        changed = snapshot.changed_since(last)
+        if changed is None:
             known = {queue.name: queue for queue in last}
             created = [queue for queue in queues if queue.name not in known]
             pairs = [(known.pop(queue.name), queue) for queue in queues if queue.name in known]
+        else:
+            # Most of those that changed have other counts only. Depth: whether it is 0.
+            pairs = [
+                (before, after)
+                for before, after in zip(*changed, strict=True)
+                if before.verdict is not after.verdict
+                or before[_ATTRIBUTES] != after[_ATTRIBUTES]
+                or (not before.depth) is not (not after.depth)
+            ]
         for before, after in pairs:
             if before is not after:
                 self._compare_queue(before, after, at_ms, found)

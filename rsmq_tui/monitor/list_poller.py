@@ -281,8 +281,8 @@ class ListPoller(ReaderPolling[ListReader]):
                 await self._take(self._sampler, names, rows)
         queues, totals = self._finish(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
-        trend = self._sampler.trend
-        return self._answered(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, trend=trend)
+        sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
+        return self._answered(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
 
     async def _begin_search(self) -> None:
         """Start the search beside the polls; the first poll waits for its end, at most ``FIRST_SEARCH_S``."""

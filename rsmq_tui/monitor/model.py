@@ -1,8 +1,10 @@
 """One poll as immutable values: Snapshot, QueueState and Verdict. Screens, commands and recorders read them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import compress
+from operator import is_not
 from typing import NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -198,6 +200,16 @@ class Link:
     retry_at_s: float | None = None
 
 
+class Changes(NamedTuple):
+    """The indexes, in ascending order, of the states that are other objects than in ``before``.
+
+    ``before`` are the states of the same queues, in the same order, after the last poll that succeeded.
+    """
+
+    before: tuple[QueueState, ...]
+    indexes: Sequence[int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """One poll of everything, stamped with the server's TIME.
@@ -210,6 +222,9 @@ class Snapshot:
 
     ``info`` is what the server last said of itself, None if that is not known. ``memory_limit`` is when its memory will
     be full; None if it does not grow towards its limit, or if that is unknown.
+
+    ``changes`` saves ``changed_since`` a comparison of all states. It is None after a poll that found a queue created
+    or deleted, and for a snapshot of a replay or of several servers.
     """
 
     at_ms: int
@@ -228,6 +243,22 @@ class Snapshot:
     parts: tuple["Snapshot", ...] = ()
     info: ServerInfo | None = None
     memory_limit: Limit | None = None
+    changes: Changes | None = None
+
+    def changed_since(self, last: Sequence[QueueState]) -> tuple[Sequence[QueueState], Sequence[QueueState]] | None:
+        """Return the states that are other objects than in ``last``: as they were there, and as they are now.
+
+        ``last`` are the queues of any earlier snapshot of the same place. None if queues were created or deleted since.
+        """
+        queues, changes = self.queues, self.changes
+        if changes is not None and changes.before is last:
+            return [last[index] for index in changes.indexes], [queues[index] for index in changes.indexes]
+        if len(last) != len(queues):
+            return None
+        # Without an object for each queue, of which thousands would start the garbage collector.
+        are_new = list(map(is_not, last, queues))
+        before, after = list(compress(last, are_new)), list(compress(queues, are_new))
+        return (before, after) if [queue.name for queue in before] == [queue.name for queue in after] else None
 
     def part(self, place: str) -> "Snapshot":
         """Return the part of that server, an empty snapshot before its first poll; this snapshot if it has no parts."""

@@ -395,7 +395,8 @@ class LivePoller(ReaderPolling[QueueReader]):
             namespaces = None
         elif namespaces is None:
             namespaces = (await self.reader.namespaces()).names
-        read = {"queues": queues, "totals": totals, "trend": self._sampler.trend, "namespaces": namespaces}
+        sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
+        read = {"queues": queues, "totals": totals, "namespaces": namespaces, **sampled}
         return self._answered(meter, (index.problem, refusal(self.reader.scripts_refused)), at_ms=index.at_ms, **read)
 
     def _is_wanted(self) -> bool:

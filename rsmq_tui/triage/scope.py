@@ -209,8 +209,14 @@ def _condition(term: Term, poison_rc: int) -> Condition:
 
 
 _BODY_SHOWN = 60
-# How many bodies a preview shows of what it removes.
+# How many bodies a preview shows of what it removes, and what it keeps of each: a character has up to 4 bytes.
 BODIES_SHOWN = 3
+_SHOWN_BYTES = 4 * _BODY_SHOWN
+
+
+def starts_of(bodies: Iterable[bytes | None]) -> tuple[bytes, ...]:
+    """Return what a preview keeps of bodies: previews of many queues may be in memory."""
+    return tuple(body[:_SHOWN_BYTES] for body in bodies if body is not None)
 
 
 class Shown(NamedTuple):
@@ -284,7 +290,7 @@ class Preview:
     which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
     scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
-    those of some of the messages that it removes.
+    the starts of those of some messages that it removes.
     """
 
     action: Action
@@ -341,7 +347,7 @@ class Preview:
         bodies = self.bodies
         if not bodies and self.selection is not None and self.count == 1:
             bodies = tuple(message.body for message in self.selection if message.body is not None)
-        rows = [printable(body[: 4 * _BODY_SHOWN].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
+        rows = [printable(body[:_SHOWN_BYTES].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
         if rows and self.count > len(rows):
             rows.append(f"and {plural(self.count - len(rows), 'more message')}")
         labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]
@@ -419,11 +425,17 @@ async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Previe
     return base
 
 
-def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:
-    """Raise ``TriageError`` if a change would exceed the journal's limit; ``bodies`` is the size of the bodies."""
-    wanted = bodies + _OVERHEAD_BYTES * selection.count
+def check_room(limit_bytes: int, action: Action, *selections: Selection) -> None:
+    """Raise ``TriageError`` if a change of these messages would exceed the journal's limit.
+
+    The journal keeps the bodies of messages that the action removes.
+    """
+    takes_away = isinstance(action, MessageAction) and action.takes_away
+    messages = sum(selection.count for selection in selections)
+    bodies = sum(selection.bytes for selection in selections) if takes_away else 0
+    wanted = bodies + _OVERHEAD_BYTES * messages
     if wanted > limit_bytes:
         raise TriageError(
-            f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
+            f"the journal would need {size(wanted)} for {plural(messages, 'message')}, and holds at most "
             f"{size(limit_bytes)}: change fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
         )

@@ -11,12 +11,16 @@ import pytest
 from rsmq_tui.alerts.message import LISTED, Affected, Message, State
 from rsmq_tui.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
 from rsmq_tui.alerts.store import KEPT_MS, AlertStore
-from rsmq_tui.monitor import QueueState, Thresholds, Trend, Verdict
+from rsmq_tui.events.detector import QueueDetector
+from rsmq_tui.events.model import EventKind
+from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.profiles.alerts import Rule, read_condition, read_quiet
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
-from tests.events.made import NOON_MS, polled, state
+from tests.events.made import NOON_MS, SERVER, polled, state
+from tests.monitor.rows import START_MS, Flow
 
 _GROUP_S, _EVERY_S = GROUP_MS // 1000, EVERY_MS // 1000
 _GONE = Failure("refused", "connection refused", "start it")
@@ -361,6 +365,39 @@ def test_what_passes_is_found_without_looking_at_all_queues() -> None:
         followed, expected = (set(each.names) for watched in (quick, slow) for each in watched.rules._followed.values())
         assert followed == expected
     assert said(quick.told) == said(slow.told) != []
+
+
+def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it_is_time() -> None:
+    """The sampler says which states it replaced: events and alerts look at these, and time passes for the others."""
+    names = [f"q{number:05}" for number in range(10_000)]
+    rows = [Flow(sent=5, hidden=5).row() for _ in names]
+    rows[7] = Flow(sent=1).row()
+    sampler, thresholds = Sampler(Thresholds()), Thresholds()
+    events = QueueDetector(SERVER, "rsmq", thresholds)
+    rules = AlertRules([rule("depth > 10"), rule("oldest > 40s", for_ms=5_000)])
+    happened, told = [], []
+    replaced: list[int] = []
+    for second in range(55):
+        at_ms = START_MS + second * 1000
+        if second == 30:
+            rows[5000] = Flow(sent=20, hidden=20).row(vt=b"60")
+        sampler.begin(at_ms)
+        sampler.take(names, rows)
+        snapshot = Snapshot(
+            at_ms, SERVER, "rsmq", sampler.finish()[0], link=Link(fresh_at_s=1.0), changes=sampler.changes
+        )
+        if second >= 30:
+            assert snapshot.changes is not None
+            replaced += snapshot.changes.indexes
+        happened += [(second, event.queue, event.kind) for event in events.take(snapshot)]
+        tellings = rules.take(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
+        told += [(second, message.rule, [queue.queue for queue in message.queues]) for message, _ in tellings]
+    # Its rates change for a while.
+    assert set(replaced) == {5000}
+    assert happened == [(30, "q05000", EventKind.ATTRIBUTES)]
+    assert told == [
+        (30 + _GROUP_S, "depth > 10", ["q05000"]), (46 + _GROUP_S, "oldest > 40s", ["q00007"]),
+    ]  # fmt: skip
 
 
 def restarted(watched: Watched, tmp_path: Path, *, after_s: int = 60) -> Watched:

@@ -147,6 +147,34 @@ def test_a_change_is_previewed_made_and_undone_queue_by_queue(
     assert "1 queue: moved 4" in moved.text
 
 
+def test_a_name_that_is_a_pattern_of_others_is_refused(command: Command, client: Redis) -> None:
+    client.delete("rsmq:wrong")
+    for key in ("queue:a[1]", "queue:a1"):
+        client.lpush(key, "x")
+    for options in ((), LISTS):
+        named = "queue:a[1]" if options else "list:queue:a[1]"
+        done = command("messages", "delete", named, *options, "--all", "--yes")
+        assert done.status == 2
+        assert f"{named.replace('[', '[[]')} names that queue" in done.err
+    assert command("messages", "delete", "list:queue:a[[]1]", "--all", "--yes").status == 0
+    assert (client.llen("queue:a[1]"), client.llen("queue:a1")) == (0, 1)
+
+
+def test_received_messages_are_included_on_request(
+    command: Command, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = ChangeService.run
+
+    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
+        queues.receive_messages(preview.action.queue, 1, vt=100)
+        return honest(self, preview)
+
+    monkeypatch.setattr(ChangeService, "run", received_meanwhile)
+    arguments = ("messages", "delete", "orders-*", "--all", "--yes")
+    assert [(line["done"], line["skipped"]) for line in command(*arguments).lines] == [(5, 1), (3, 1)]
+    assert [line["done"] for line in command(*arguments, "--even-if-received").lines] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -1,6 +1,10 @@
 """A row that did not change costs nothing, and yet no verdict is late because of it."""
 
-from rsmq_tui.monitor import Thresholds, Verdict
+import random
+from dataclasses import replace
+
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.tracking.sampler import Sampler
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
@@ -117,3 +121,40 @@ def test_what_can_be_read_of_a_broken_queue_is_shown() -> None:
     assert state.broken == "its messages key is not a sorted set"
     assert (state.vt_s, state.delay_s, state.maxsize, state.depth) == (30, 15.5, 65536, None)
     assert state.problems == ("delay 15.5 is not whole: the canonical client reads 15",)
+
+
+def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_finds() -> None:
+    """By chance: queues change, come and go, polls fail halfway, and some snapshots are not looked at."""
+    chance = random.Random(7)
+    sampler = Sampler(Thresholds())
+    flows = {f"q{number:03}": Flow(sent=5, hidden=5) for number in range(30)}
+    last: tuple[QueueState, ...] = ()
+    compared, replaced = 0, 0
+    for second in range(600):
+        at_ms = START_MS + second * 1000
+        for name in chance.sample(sorted(flows), chance.choice((0, 0, 1, 2))):
+            flows[name].move(sent=1)
+        if chance.random() < 0.04:
+            del flows[chance.choice(sorted(flows))]
+        if chance.random() < 0.04:
+            flows[f"q{chance.randrange(1000):03}"] = Flow(sent=5, hidden=5)
+        names = sorted(flows)
+        sampler.begin(at_ms)
+        sampler.take(names[:10], [flows[name].row() for name in names[:10]])
+        if chance.random() < 0.1:
+            # After ``resume``, all states are replaced.
+            if chance.random() < 0.2:
+                sampler.resume(at_ms)
+            continue
+        sampler.take(names[10:], [flows[name].row() for name in names[10:]])
+        snapshot = Snapshot(at_ms, "server", "rsmq", sampler.finish()[0], changes=sampler.changes)
+        found, expected = (one.changed_since(last) for one in (snapshot, replace(snapshot, changes=None)))
+        assert [list(map(id, some)) for some in found or ()] == [list(map(id, some)) for some in expected or ()]
+        assert (found is None) is (expected is None)
+        if snapshot.changes is not None and snapshot.changes.before is last:
+            compared += 1
+            replaced += len(snapshot.changes.indexes)
+        if chance.random() < 0.9:
+            last = snapshot.queues
+    assert compared > 300
+    assert replaced > 300

@@ -1,5 +1,6 @@
 """A body looked through: folded, searched, decoded, saved, and opened or edited in another program."""
 
+import asyncio
 import base64
 import gzip
 import json
@@ -146,6 +147,8 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
             await until(pilot, lambda: f"saved {len(content)} B" in _told(pilot), "it is saved")  # noqa: B023
             assert path.read_bytes() == content
             assert path.stat().st_mode & 0o777 == 0o600
+            await press(pilot, "y")
+            assert app_of(pilot).clipboard == content.decode()
             await press(pilot, "d")
         assert f"{words}: " in text_of(app_of(pilot))
         await press(pilot, "d")
@@ -209,3 +212,31 @@ async def test_a_body_is_edited_elsewhere_and_sent(
     assert logged[-2][1:] == ["0o400", '{"a":"\x7f"}']
     assert {mode for _, mode, _ in logged[:-3]} == {"0o600"}
     assert not any(Path("/", path.removeprefix("/")).parent.exists() for path, *_ in logged)
+
+
+async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource) -> None:
+    body = json.dumps([{"id": number} for number in range(100_000)]).encode()
+    async with opened(source) as pilot:
+        view = await _open(pilot, source, b"[]")
+
+        async def look() -> None:
+            view.show_body(body)
+            view.find('"id": 99999')
+            for _ in range(100):
+                await asyncio.sleep(0)
+                if "looking for" in str(view.border_subtitle):
+                    return
+            raise AssertionError("the search has not begun, or is over")
+
+        await look()
+        view.turn(1)
+        await until(pilot, lambda: "in line" in str(view.border_subtitle), "it is found")
+        await settled(pilot)
+        # As text it is in one of the last lines, each of which holds several hundred ids.
+        assert '{"id": 99844}' in "".join(_shown(pilot))
+        view.show_body(b"[]")
+        await look()
+        view.show_body(b"{}")
+        await settled(pilot)
+        assert _shown(pilot) == ["{}"]
+        assert "in line" not in str(view.border_subtitle)

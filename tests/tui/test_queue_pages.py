@@ -147,6 +147,22 @@ async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: Sc
         assert "36 of 70 matches" in text_of(app_of(pilot))
 
 
+async def test_what_is_looked_for_in_one_tab_does_not_appear_in_another(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 24)) as pilot:
+        ids = await _open(pilot, source)
+        source.search_gate = asyncio.Semaphore(0)
+        await pilot.press("number_sign", *ids[-1][:-1], "enter")
+        await until(pilot, lambda: bool(source.searches), "the id is looked for")
+        await pilot.press("l")
+        await until(pilot, lambda: f"1 of {READY}" in _tabs(pilot), "the other tab is shown")
+        for _ in ids:
+            source.search_gate.release()
+        await settled(pilot)
+        assert f"[ ready {READY} ]" in _tabs(pilot)
+        assert f"1 of {READY}" in _tabs(pilot)
+        assert names_in(pilot)[0] == ids[0]
+
+
 async def test_keys_that_are_held_down_lose_no_page() -> None:
     source = Slow()
     async with opened(source, size=(120, 24)) as pilot:

@@ -211,6 +211,13 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         # A queue's line marks all that match there, a message's line that one.
         await press(pilot, "g", "space", *"j" * 102, "space")
         assert "131 marked in 2 queues" in text_of(app_of(pilot))
+        # In another namespace, queues of the same names are other queues.
+        for ns in ("mail", "rsmq"):
+            await play(pilot, source, poll_of(source, states, ns=ns))
+            await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues")
+            assert "marked" not in text_of(app_of(pilot)).split("QUEUE")[0]
+        await press(pilot, "g", "space", *"j" * 102, "space")
+        assert "131 marked in 2 queues" in text_of(app_of(pilot))
         await press(pilot, "g", "space")
         assert "1 marked in 1 queue" in text_of(app_of(pilot))
         await press(pilot, "escape")

@@ -557,7 +557,8 @@ def _scope(options: Options, named: QueueArgument) -> Scope:
             raise UsageError("--limit needs --filter or --all, and cannot be combined with --id")
         return Named(tuple(dict.fromkeys(options.ids)), options.even_if_received)
     if options.filter is None:
-        return Everything() if options.limit is None else Matching(parse_filter(""), options.limit)
+        is_limited = options.limit is not None or options.even_if_received
+        return Matching(parse_filter(""), options.limit, options.even_if_received) if is_limited else Everything()
     wanted = _filter_of(options)
     if wanted.is_empty:
         raise UsageError("the filter is empty and would match every message; use --all to select all messages")

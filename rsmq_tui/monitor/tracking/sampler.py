@@ -8,7 +8,7 @@ from math import inf
 from operator import itemgetter
 from typing import cast
 
-from rsmq_tui.monitor.model import QueueState, Totals, Verdict
+from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Looked, flight_times
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
@@ -150,6 +150,7 @@ def _uncollected() -> Iterator[None]:
 class Sampler:
     """Keeps a tracker for each queue. A poll calls ``begin``, then ``take`` as rows arrive, then ``finish``.
 
+    ``changes`` says which states the last poll replaced, as in ``Snapshot``.
     ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
     """
 
@@ -165,6 +166,11 @@ class Sampler:
         self._order: list[Tracker] = []
         self._states: list[QueueState | None] = []
         self._taken = 0
+        # The states after the last poll that succeeded, None if there are other queues since; and the indexes of those
+        # that were replaced since.
+        self._finished: tuple[QueueState, ...] | None = ()
+        self._changed: set[int] = set()
+        self.changes: Changes | None = None
         self._totals = RunningTotals()
         self._rotation = Rotation()
         self._shown: Sequence[str] = ()
@@ -216,6 +222,8 @@ class Sampler:
             tracker.memory_limit = self._memory_limit
             before = tracker.state
             after = states[index] = tracker.update(row, at_ms, self._references)
+            if after is not before:
+                self._changed.add(index)
             if self._own_changes or self._counted:
                 before, after = self._counted_of(before, after)
             self._totals.replace(before, after)
@@ -229,8 +237,12 @@ class Sampler:
                 state = self._trackers.pop(name).state
                 self._totals.replace(self._counted.pop(name, state), None)
                 self.trend.remove_queue(name)
-        # None of them is None: the row of a new queue is new, so it has been updated.
-        states = cast("tuple[QueueState, ...]", tuple(self._states))
+        before = states = self._finished
+        if states is None or self._changed:
+            # None of them is None: the row of a new queue is new, so it has been updated.
+            states = cast("tuple[QueueState, ...]", tuple(self._states))
+        self.changes = None if before is None else Changes(before, sorted(self._changed))
+        self._finished, self._changed = states, set()
         if self.trend.is_due(self._at_ms):
             self.trend.open_bucket(self._at_ms)
             for tracker in self._trackers.values():
@@ -257,6 +269,7 @@ class Sampler:
         for name in names:
             if name not in self._trackers:
                 self._trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
+        self._finished = None
         self._names = (*self._names[:begin], *names)
         self._order[begin:] = [self._trackers[name] for name in names]
         self._states[begin:] = [tracker.state for tracker in self._order[begin:]]

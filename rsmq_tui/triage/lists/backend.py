@@ -64,6 +64,7 @@ from rsmq_tui.triage.scope import (
     Scope,
     check_room,
     preview_of_sending,
+    starts_of,
     what_of,
 )
 from rsmq_tui.triage.service import Backend
@@ -132,7 +133,7 @@ class ListBackend(Backend):
         selection = ListSelection()
         try:
             found = await select_items(editor, self._search, action.queue, scope, area, selection, on_progress)
-            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            check_room(journal.limit_bytes, action, selection)
         except BaseException:
             selection.close()
             raise
@@ -153,7 +154,7 @@ class ListBackend(Backend):
             elsewhere=found.elsewhere,
             unsearched=found.unsearched,
             notes=tuple(notes),
-            bodies=tuple(item.body for item in some if item.body is not None),
+            bodies=starts_of(item.body for item in some),
         )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:

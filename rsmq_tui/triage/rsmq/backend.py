@@ -46,6 +46,7 @@ from rsmq_tui.triage.scope import (
     Selection,
     Shown,
     check_room,
+    starts_of,
     still_matching,
 )
 from rsmq_tui.triage.service import Backend
@@ -107,7 +108,7 @@ class RsmqBackend(Backend):
                     wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                     found_by = search(self._reader, action.queue, wanted, **_needs(action))
                     unsearched = await select_matching(found_by, selection, on_progress)
-            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            check_room(journal.limit_bytes, action, selection)
             bodies = await self._some_bodies(action, selection)
             if isinstance(action, actions.Redrive):
                 origins = await origin_notes(self._editor, journal, action, selection)
@@ -159,11 +160,11 @@ class RsmqBackend(Backend):
         await self._reader.aclose()
 
     async def _some_bodies(self, action: actions.MessageAction, selection: Selection) -> tuple[bytes, ...]:
-        """Return the bodies of some messages that the action removes; long ones are left out."""
+        """Return the starts of the bodies of some messages that the action removes; long ones are left out."""
         some = list(islice(selection, BODIES_SHOWN)) if action.takes_away else []
         unread = [message.id for message in some if message.body is None and message.size <= _SHOWN_BYTES_MAX]
         _, read = await self._editor.messages(action.queue, unread) if unread else (0, [])
-        return tuple(message.body for message in (*some, *read) if message is not None and message.body is not None)
+        return starts_of(message.body for message in (*some, *read) if message is not None)
 
     async def _notes(self, action: actions.MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
         """Return the queue's fields and notes on the action; raises ``TriageError`` if it is not possible."""

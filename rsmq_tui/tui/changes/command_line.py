@@ -2,6 +2,7 @@
 
 import shlex
 
+from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage import actions
@@ -36,7 +37,8 @@ def command_of(preview: Preview) -> str:
 def _line_of(preview: Preview) -> str:
     action = preview.action
     words, options = ["rsmq-tui", *_command_of(action)], _options_of(action, preview.ns)
-    if isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS):
+    is_scoped = isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS)
+    if is_scoped:
         options += _scope_words(preview.scope)
     options += _server_words(preview)
     named = [] if isinstance(action, actions.Undo | actions.Fix) else [reference(action.queue, preview.ns)]
@@ -46,6 +48,8 @@ def _line_of(preview: Preview) -> str:
     words += [*options, "--", *named] if is_option else [*named, *options]
     if any(printable(word) != word for word in words):
         raise NoCommandError("a name or body here has characters that cannot be typed")
+    if is_scoped and is_pattern(action.queue):
+        raise NoCommandError("a command would take the name of the queue for a pattern of several queues")
     return shlex.join(words)
 
 
@@ -117,6 +121,8 @@ def _scope_words(scope: Scope | None) -> list[str]:
 def _ids(ids: list[str], *, is_any: bool) -> list[str]:
     if len(ids) > _IDS_MAX:
         raise NoCommandError(f"more than {_IDS_MAX} messages are marked: a filter can be copied as a command")
+    if any(id.startswith("-") for id in ids):
+        raise NoCommandError("a command would take the id of a message for an option")
     return ["--id", *ids, *(["--even-if-received"] if is_any else [])]
 
 

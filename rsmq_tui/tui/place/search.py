@@ -186,6 +186,8 @@ class SearchScreen(DashboardScreen):
         """Update the ages; in another namespace, search again."""
         namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
         if self._stage is not None and namespaces != self._namespaces:
+            # A queue of the same name there is another queue: nothing of it is marked.
+            self._found = {}
             self.rest()
         self._show()
 

@@ -169,14 +169,14 @@ class MessageScreen(ActingScreen):
         return f"the body of {self.message_id}" + (f", decoded from {', '.join(layers)}" if layers else "")
 
     def action_copy_body(self) -> None:
-        """Copy the body that is shown."""
+        """Copy what is shown of the body, as stored or decoded."""
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            copy_text(self.app, self._body.decode("utf-8", "replace"), "the body")
+            copy_text(self.app, self.body_view.content.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
-        """Edit a copy of the message, with the body that is shown."""
+        """Edit a copy of the message, with its body as it is stored."""
         if self._body is not None:
             self._edit_body(self.message_id, self._body)
             return
@@ -186,6 +186,11 @@ class MessageScreen(ActingScreen):
     async def editable_body(self, id: str) -> bytes | None:
         """Return what is shown of the body."""
         return self.body_view.content if self._body is not None else await super().editable_body(id)
+
+    @property
+    def edits_decoded(self) -> bool:
+        """Whether the body is shown decoded."""
+        return self._body is not None and self.body_view.content != self._body
 
     @property
     def scope(self) -> Scope | None:

@@ -496,6 +496,8 @@ class MessageList(Vertical):
 
     def _begin(self, back: tuple[PageRequest, _Cursor | None] | None = None) -> None:
         """Load another tab or filter, or go ``back``; individual marks stay, a mark on everything is removed."""
+        # A position that is looked for is one of the tab that was shown.
+        self.workers.cancel_group(self, "find")
         self.marks.end_range()
         if self.marks.is_all:
             self.marks.clear()
@@ -545,6 +547,8 @@ class MessageList(Vertical):
             if self.marks.has_range and self.table.cursor_key is not None:
                 self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
             self.show()
+        if not self.marks.has_range:
+            self._turns_left = 0
         if self._turns_left:
             step = 1 if self._turns_left > 0 else -1
             self._turns_left -= step

@@ -255,6 +255,10 @@ class BodyView(LineView):
             lines.read_on()
             await asyncio.sleep(0)
             number = lines.number_at(found)
+        if lines is not self._document:
+            # Another view or body is shown by now, which has other lines.
+            self.find_next(step)
+            return
         if number is None:
             self._search = f"{printable(wanted.text, 40)} is not here"
         else:
