@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rsmq_tui.files import FileLock
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
-from rsmq_tui.history.reading import replaced_by
+from rsmq_tui.history.reading import is_joined, replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import SealedFile, Store, day_of
 from rsmq_tui.history.writer import Settings, write_sealed
@@ -96,7 +96,9 @@ def _is_worth_it(table: str, files: Sequence[SealedFile]) -> bool:
 def _compact_day(store: Store, table: str, files: Sequence[SealedFile], scratch: Path) -> int:
     """Compact the files of a day of a table; return how many fewer there are."""
     found = [(file.name, _look(store, table, file.name)) for file in files]
-    replaced = {name for _, part in found if part is not None for name in part.replaces}
+    # Only those that readers leave out: they look for replaced files in joined ones.
+    joined = (part for name, part in found if part is not None and is_joined(name))
+    replaced = {name for part in joined for name in part.replaces}
     gone = [name for name, _ in found if name in replaced]
     store.remove(*gone)
     fewer = len(gone)

@@ -128,6 +128,20 @@ def test_files_that_are_large_damaged_or_of_a_newer_version_stay_and_divide_the_
     ]  # fmt: skip
 
 
+def test_no_file_is_removed_that_readers_read(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    sealed_one_by_one(history, 2)
+    sealed = {path: path.read_bytes() for path in history.rglob("*.parquet")}
+    compacted(history)
+    for joined in history.rglob("*.parquet"):
+        joined.rename(joined.with_name("other-000001.parquet"))
+    for path, content in sealed.items():
+        path.write_bytes(content)
+    before = read_by(History(history))
+    compacted(history)
+    assert read_by(History(history)) == before
+
+
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sealed_one_by_one(tmp_path / "history")
 
