@@ -38,6 +38,7 @@ from rsmq_tui.protocol import (
     name_of,
 )
 from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
+from rsmq_tui.protocol.rsmq.pages import PAGE_BODY_BYTES
 
 
 class MessageState(StrEnum):
@@ -129,7 +130,8 @@ def in_words() -> Iterator[None]:
 class PageRequest:
     """Which page to read, relative to ``anchor``: the place of a message, which may be gone.
 
-    It is moved by ``offset`` messages; beyond the end of the part it is the last page.
+    It is moved by ``offset`` messages; beyond the end of the part it is the last page. Longer bodies than
+    ``longest_bytes`` have no preview; for lists they always have one.
     """
 
     queue: str
@@ -138,6 +140,7 @@ class PageRequest:
     anchor: Anchor | None = None
     count: int = PAGE_MESSAGES
     offset: int = 0
+    longest_bytes: int = PAGE_BODY_BYTES // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,7 @@ async def read_page(reader: QueueReader, request: PageRequest) -> Page:
             anchor=request.anchor,
             offset=request.offset,
             count=request.count,
+            longest_bytes=request.longest_bytes,
         )
     rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)

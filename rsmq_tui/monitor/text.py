@@ -90,6 +90,17 @@ def seconds(value: float | None) -> str:
     return f"{value:g} s" if value < 600 else duration(value * 1000)
 
 
+def exact_seconds(value: int) -> str:
+    """Format whole seconds without rounding: 45 s, 20m, 1h 1m 40s, 2d."""
+    if value < 60:
+        return f"{value} s"
+    minutes, s = divmod(value, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = ((days, "d"), (hours, "h"), (minutes, "m"), (s, "s"))
+    return " ".join(f"{number:,}{unit}" for number, unit in parts if number)
+
+
 def size(bytes_: int | None) -> str:
     """Format a number of bytes: 212 B, 4.2 KiB, 12.0 MiB."""
     if bytes_ is None:
@@ -139,6 +150,20 @@ def clock(at_ms: float | None, *, date: bool = False) -> str:
     if moment is None:
         return UNKNOWN
     return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
+
+
+def short_clock(at_ms: float | None, now_ms: float) -> str:
+    """Format a time in at most 11 characters: 19:46:02; of another day, 11-22 06:36; of another year, 2030-11-22.
+
+    Its day and year are compared with those of ``now_ms``. The time zone is that of ``clock``.
+    """
+    moment = None if at_ms is None else _moment(at_ms)
+    if moment is None:
+        return UNKNOWN
+    now = _moment(now_ms) or moment
+    if moment.date() == now.date():
+        return f"{moment:%H:%M:%S}"
+    return f"{moment:%m-%d %H:%M}" if moment.year == now.year else f"{moment:%Y-%m-%d}"
 
 
 def plural(number: float, noun: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, dataclass_transform
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.monitor.text import plural
+from rsmq_tui.monitor.text import exact_seconds, plural
 from rsmq_tui.protocol import kinds
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 
@@ -90,7 +90,7 @@ class Hide(MessageAction, name="hide", past="hidden"):
     @property
     def details(self) -> tuple[tuple[str, str], ...]:
         """The duration."""
-        return (("for", f"{self.seconds:,} s from now"),)
+        return (("for", f"{exact_seconds(self.seconds)} from now"),)
 
 
 class ExtendLease(Hide, verb="Extend", past="extended"):

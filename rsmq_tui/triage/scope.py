@@ -425,11 +425,17 @@ async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Previe
     return base
 
 
-def check_room(limit_bytes: int, selection: Selection, bodies: int) -> None:
-    """Raise ``TriageError`` if a change would exceed the journal's limit; ``bodies`` is the size of the bodies."""
-    wanted = bodies + _OVERHEAD_BYTES * selection.count
+def check_room(limit_bytes: int, action: Action, *selections: Selection) -> None:
+    """Raise ``TriageError`` if a change of these messages would exceed the journal's limit.
+
+    The journal keeps the bodies of messages that the action removes.
+    """
+    takes_away = isinstance(action, MessageAction) and action.takes_away
+    messages = sum(selection.count for selection in selections)
+    bodies = sum(selection.bytes for selection in selections) if takes_away else 0
+    wanted = bodies + _OVERHEAD_BYTES * messages
     if wanted > limit_bytes:
         raise TriageError(
-            f"the journal would need {size(wanted)} for {plural(selection.count, 'message')}, and holds at most "
+            f"the journal would need {size(wanted)} for {plural(messages, 'message')}, and holds at most "
             f"{size(limit_bytes)}: change fewer at a time, or raise RSMQ_TUI_JOURNAL_MB"
         )

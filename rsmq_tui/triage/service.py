@@ -96,7 +96,8 @@ class ChangeService:
         self.read_only = read_only
         self.profile = profile
         self.folder = folder
-        self._keep_days, self._limit_bytes = keep_days, limit_bytes
+        self.limit_bytes = limit_bytes
+        self._keep_days = keep_days
         self._backend: Backend = backend or RSMQ.part("backend")(server, ns, names or ListNames())
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
@@ -275,7 +276,7 @@ class ChangeService:
             # A removed journal stays open until ``aclose``, so that a running change can detect the removal and stop.
             if self._journal is None or not self._journal.file.is_in_place:
                 path = self.folder / "journal.sqlite"
-                opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self._limit_bytes)
+                opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self.limit_bytes)
                 self._journal = await asyncio.to_thread(opening)
                 self._opened.append(self._journal)
             return self._journal

@@ -16,7 +16,7 @@ from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.jsonl import write_named
-from rsmq_tui.triage.scope import BODIES_SHOWN, Preview, ScanCallback, ScanProgress, Scope
+from rsmq_tui.triage.scope import BODIES_SHOWN, Preview, ScanCallback, ScanProgress, Scope, check_room
 from rsmq_tui.triage.service import ChangeService
 
 # How many queues a preview and a report name.
@@ -103,6 +103,7 @@ async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCall
                 refusal.__cause__ = error.__cause__
                 refusals.append(refusal)
             before = last
+        _check_room(found)
     except BaseException:
         for _, each in found:
             each.close()
@@ -110,6 +111,15 @@ async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCall
     if refusals and not found:
         raise refusals[0]
     return _as_one(found, refusals)
+
+
+def _check_room(found: Sequence[tuple[ChangeService, Preview]]) -> None:
+    """Raise ``TriageError`` if a journal has no room for all of its changes: it would drop the first of them."""
+    for folder in {service.folder for service, _ in found}:
+        parts = [(service, each) for service, each in found if service.folder == folder]
+        service, first = parts[0]
+        selections = [each.selection for _, each in parts if each.selection is not None]
+        check_room(service.limit_bytes, first.action, *selections)
 
 
 def _as_one(found: Sequence[tuple[ChangeService, Preview]], refusals: Iterable[TriageError]) -> SeveralPreview:

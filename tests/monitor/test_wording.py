@@ -74,6 +74,13 @@ WORDS: dict[Callable[[Any], str], list[tuple[float, str]]] = {
         (3 * 2**30, "3.0 GiB"),
         (5 * 2**50, "5,120.0 TiB"),
     ],
+    text.exact_seconds: [
+        (0, "0 s"),
+        (59, "59 s"),
+        (1200, "20m"),
+        (3700, "1h 1m 40s"),
+        (9_999_999, "115d 17h 46m 39s"),
+    ],
     text.seconds: [
         (0, "0 s"),
         (30, "30 s"),

@@ -99,6 +99,8 @@ class TestLongBodies:
 
         assert (long.size, long.preview) == (PAGE_BODY_BYTES // 4 + 1, b"")
         assert short.preview == b"y" * 10
+        (alone,) = (await reader.pages.page("q", count=1, longest_bytes=PAGE_BODY_BYTES)).messages
+        assert (alone.id, alone.preview) == (long.id, b"x" * PREVIEW_BYTES)
 
     async def test_one_message_is_read_whole_up_to_a_limit(
         self, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch

@@ -7,12 +7,14 @@ from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Matching, Preview, ScanCallback, if_unchanged
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, run_of
@@ -128,3 +130,18 @@ async def test_previews_keep_only_the_start_of_each_body(triage: ChangeService, 
     assert [len(body) for body in preview.bodies] == [240, 240]
     assert ("bodies", f"{('order' * 12)[:59]}…") in preview.rows
     preview.close()
+
+
+async def test_the_journal_must_have_room_for_the_changes_of_all_queues(
+    client: Redis, queues: Rsmq, redis_url: str, folder: Path
+) -> None:
+    for name in ("a", "b"):
+        queues.create_queue(name, maxsize=-1)
+        queues.send_message(name, "order " + "x" * 600_000)
+    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=1_000_000)
+    async with aclosing(triage):
+        alone = await preview_several(looks(triage, ["a"]), lambda _: None)
+        alone.close()
+        assert alone.count == 1
+        with pytest.raises(TriageError, match=r"would need 1\.1 MiB for 2 messages"):
+            await preview_several(looks(triage, ["a", "b"]), lambda _: None)

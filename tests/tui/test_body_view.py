@@ -129,7 +129,7 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
         words = "base64, gzip, JSON"
         assert f"[pretty] · raw · hex · {words}: {len(inner)} B from {len(stored)} B" in text_of(app_of(pilot))
         assert _shown(pilot) == json.dumps(DOCUMENT, indent=2).splitlines()
-        assert " d decode " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        assert " d bytes " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
         for name, content in (("decoded", inner), ("stored", stored)):
             await press_for_screen(pilot, "s", FormScreen)
             await settled(pilot)
@@ -154,6 +154,16 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
         await press(pilot, "d")
         assert f"[raw] · hex · as stored; d decodes {words}" in text_of(app_of(pilot))
         assert _shown(pilot) == [stored.decode()]
+        assert " d decode " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        assert "as it is stored" not in _told(pilot)
+
+
+async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
+    async with opened(source, notifications=True) as pilot:
+        await _open(pilot, source, b"plain text")
+        assert " 1 line " in text_of(app_of(pilot))
+        await press(pilot, "d")
+        assert "the body is shown as it is stored: it is not encoded" in _told(pilot)
 
 
 EDITOR = """

@@ -128,8 +128,9 @@ async def test_the_hint_of_an_undo_never_names_another_change(orders: Orders, re
 async def test_hiding_is_for_as_long_as_was_said(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("plus")
-        await fill(pilot, seconds="3600")
-        await asked(pilot, "3,600 s from now")
+        assert "how long (30, 10m) 30" in text_of(app_of(pilot))
+        await fill(pilot, seconds="60m")
+        await asked(pilot, "1h from now")
         await say_yes(pilot)
         await made(pilot)
         seconds, _ = orders.client.time()

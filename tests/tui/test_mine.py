@@ -123,13 +123,18 @@ async def test_favourites_columns_and_the_order_are_there_again(tmp_path: Path) 
 
         await press(pilot, "V")
         options = pilot.app.screen.query_one(OptionList)
-        await press(pilot, "space", "down", "down", "J", "shift+down", "enter")
+        await press(pilot, "space", "down", "j", "k", "j", "J", "shift+down", "enter")
         assert [str(option.prompt) for option in options.options][:5] == [
             *("[ ] VERDICT", "[x] QUEUE", "[x] HIDDEN", "[x] DEPTH", "[ ] READY")
         ]
+        # Those for which there is no room are marked.
+        prompts = [str(option.prompt) for option in options.options]
+        missing = [prompt[4:].removesuffix("  no room") for prompt in prompts if prompt.endswith("  no room")]
         await press(pilot, "escape")
         assert lines_of(table)[0].split()[:3] == ["QUEUE", "HIDDEN", "DEPTH"]
         assert "READY" not in lines_of(table)[0]
+        assert [title for title in missing if title in lines_of(table)[0].split()] == []
+        assert "WAIT" in missing
     async with opened(source := ScriptedSource(), choices=choices, size=(140, 30), ascii_only=True) as pilot:
         table = table_of(pilot)
         await play(pilot, source, poll_of(source, QUEUES))

@@ -229,11 +229,13 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
 async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: ScriptedSource) -> None:
     whole = json.dumps({"order": 1, "text": "x" * 300, "last": HOSTILE}).encode()
     bodies = [b'{"order": 0}', whole, b"y" * 70_000, None, HOSTILE.encode(), b"\0\x01"]
-    source.messages["orders"] = messages_of(bodies)
+    *rows, last = messages_of([*bodies, b""])
+    # It is too long even for a request of its start.
+    source.messages["orders"] = [*rows, replace(last, size=20_000_000)]
     ids = [row.id for row in source.messages["orders"]]
     source.bodies[ids[1]] = whole
     async with opened(source, size=(160, 50)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(bodies))]))
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(ids))]))
         await press(pilot, "enter")
         assert '│  "order": 0' in await complete(pilot)
         assert "pretty" in shown_in(pilot)
@@ -252,6 +254,8 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
         assert "\x1b" not in text_of(app_of(pilot))
         await press(pilot, "j")
         assert "hex" in shown_in(pilot)
+        await press(pilot, "j")
+        assert "the start of its 19.1 MiB is not read" in await rested(pilot)
         # A message that leaves meanwhile keeps its start; an error is shown, and tried again by the next poll.
         source.read_error = "the server does not answer"
         await press(pilot, "g", "j")
@@ -268,6 +272,8 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
 
 
 async def test_the_pane_of_a_real_server_changes_nothing_in_it(orders: Orders) -> None:
+    orders.queues.create_queue("large", maxsize=-1)
+    orders.queues.send_message("large", "start of a long body " + "x" * 6_000_000)
     before = orders.everything()
     async with orders.dashboard(size=(160, 50)) as pilot:
         await on_queue(pilot, "orders")
@@ -278,6 +284,10 @@ async def test_the_pane_of_a_real_server_changes_nothing_in_it(orders: Orders) -
         for key, body in (("g", "dead 0"), ("G", "dead 2")):
             await pilot.press(key)
             assert f"│{body}" in await complete(pilot)
+        await press(pilot, "escape")
+        await in_queue(pilot, "large", 1)
+        assert "raw · the first 240 B of 5.7 MiB" in await complete(pilot)
+        assert "│start of a long body" in shown_in(pilot)
     assert orders.everything() == before
 
 

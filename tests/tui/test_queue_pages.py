@@ -7,6 +7,8 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Page, PageRequest
+from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.tui.queue.search import tab_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,
@@ -139,7 +141,7 @@ async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: Sc
         await press(pilot, "number_sign", *"nope", "enter")
         assert is_at(100)
         await press(pilot, "number_sign", *"22:10:99", "enter")
-        assert "22:10:99' is not a time" in text_of(app_of(pilot))
+        assert "'22:10:99' is not a position: write 31, 50%, 22:10," in " ".join(text_of(app_of(pilot)).split())
         await press(pilot, "escape")
         # Among the results of a search, they move the cursor.
         await press(pilot, "slash", *"state:ready", "enter", "number_sign", *"50%", "enter")
@@ -390,3 +392,18 @@ async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: Script
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3, hidden=6, poison=1, highest_rc=9)]))
         await press(pilot, "enter")
         assert _tabs(pilot) == "[ all 9 ] ready 3 in flight 5 delayed 1 poison 2 1 of 9"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, "[ all 306 ] ready 300 in flight 5 delayed 1 poison 33 1 of 306"),
+        (72, "[ all 306 ] ready in flight delayed poison 1 of 306"),
+        (30, "[ all 306 ] 1/5 1 of 306"),
+    ],
+)
+def test_the_position_stays_when_the_numbers_of_other_tabs_do_not_fit(width: int, shown: str) -> None:
+    tabs = kind_named("rsmq").tabs
+    numbers = {"all": "306", "ready": "300", "in flight": "5", "delayed": "1", "poison": "33"}
+    pieces = tab_pieces(tabs, tabs[0], numbers, "", "1 of 306", "", width)
+    assert " ".join("".join(text for text, _ in pieces).split()) == shown

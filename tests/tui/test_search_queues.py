@@ -61,7 +61,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     ]
     app = RsmqApp(sites)
     app.animation_level = "none"
-    async with app.run_test(size=(150, 40)) as pilot:
+    async with app.run_test(size=(150, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")
         await pilot.press("f")
         await wait_for_screen(pilot, SearchScreen)
@@ -145,6 +145,14 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         await shows(pilot, "7 matches in 2 queues")
         await pilot.press("A", "M")
         await fill(pilot, target="mail")
+        # A command for each queue is copied, and can be read where the terminal lets no program copy.
+        await wait_for_screen(pilot, ConfirmScreen)
+        await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
+        await pilot.press("y")
+        await shows(pilot, "copied the command")
+        assert pilot.app.clipboard.count("\n") == 1
+        for name in ("orders", "orders-us"):
+            assert f"rsmq-tui messages move {name} --to mail" in text_of(app_of(pilot))
         assert "Move 7 messages in 2 queues" in await confirmed(pilot)
         await shows(pilot, "moved 7")
         assert client.zcard("rsmq:mail") == 11

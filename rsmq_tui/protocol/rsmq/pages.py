@@ -20,6 +20,8 @@ PREVIEW_BYTES = 240
 # HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.
 PAGE_BODY_BYTES = 4_000_000
 BODY_BYTES_MAX = 64_000_000
+# The longest body that is copied inside the server for the start of one message that is looked at.
+START_OF_BYTES = 16_000_000
 
 Part = Literal["all", "ready", "hidden"]
 Where = Literal["first", "last", "after", "before", "at"]
@@ -97,10 +99,12 @@ class QueuePages:
         anchor: Anchor | None = None,
         offset: int = 0,
         count: int,
+        longest_bytes: int = PAGE_BODY_BYTES // 4,
     ) -> RawPage:
         """Read up to ``count`` messages of the part, ``offset`` messages after that place relative to the anchor.
 
-        If no message is left there, the last ``count`` messages of the part are read.
+        If no message is left there, the last ``count`` messages of the part are read. Bodies longer than
+        ``longest_bytes``, and without scripts than a quarter of PAGE_BODY_BYTES, have an empty preview.
         """
         place = anchor or Anchor("0", "")
         arguments = (
@@ -110,8 +114,8 @@ class QueuePages:
             name_bytes(place.id),
             count,
             PREVIEW_BYTES,
-            PAGE_BODY_BYTES // 4,
-            PAGE_BODY_BYTES,
+            longest_bytes,
+            max(longest_bytes, PAGE_BODY_BYTES),
             offset,
         )
         try:

@@ -133,7 +133,7 @@ class ListBackend(Backend):
         selection = ListSelection()
         try:
             found = await select_items(editor, self._search, action.queue, scope, area, selection, on_progress)
-            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            check_room(journal.limit_bytes, action, selection)
         except BaseException:
             selection.close()
             raise

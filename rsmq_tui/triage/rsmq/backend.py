@@ -108,7 +108,7 @@ class RsmqBackend(Backend):
                     wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
                     found_by = search(self._reader, action.queue, wanted, **_needs(action))
                     unsearched = await select_matching(found_by, selection, on_progress)
-            check_room(journal.limit_bytes, selection, selection.bytes if action.takes_away else 0)
+            check_room(journal.limit_bytes, action, selection)
             bodies = await self._some_bodies(action, selection)
             if isinstance(action, actions.Redrive):
                 origins = await origin_notes(self._editor, journal, action, selection)

@@ -224,7 +224,7 @@ class ConfirmScreen(Dialog["Preview"]):
         except NoCommandError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change", shown=True)
 
     def _see(self) -> None:
         self._is_seen = True

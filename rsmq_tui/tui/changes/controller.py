@@ -235,7 +235,7 @@ class ChangeController:
         The queues are of one kind.
         """
         site, queue, scope, _ = aims[0]
-        if not all(map(self._may_begin, {aim.site: None for aim in aims})):
+        if not all(map(self.may_begin, {aim.site: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
         from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
@@ -262,14 +262,14 @@ class ChangeController:
 
     def fix(self, site: WatchedServer, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
         """Preview the fix of these findings."""
-        if self._may_begin(site):
+        if self.may_begin(site):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
             self._preview((Aim(site, queue),), Fix(queue=queue, findings=findings, ns=ns))
 
     def undo(self, site: WatchedServer, queue: str | None, change: int | None = None, verb: str = "Undo") -> None:
         """Preview the undo of a change, by default of the last one (of that queue)."""
-        if self._may_begin(site):
+        if self.may_begin(site):
             self._confirm((Aim(site, queue or ""),), verb, lambda _: site.triage.preview_undo(change, queue=queue))
 
     def undo_several(self) -> bool:
@@ -278,7 +278,7 @@ class ChangeController:
         False if there was none, or it is undone.
         """
         changes = self._several
-        if not changes or not all(self._may_begin(site) for site, _, _ in changes):
+        if not changes or not all(self.may_begin(site) for site, _, _ in changes):
             return bool(changes)
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
@@ -348,7 +348,7 @@ class ChangeController:
             self._app.notify("no skipped message can be retried", severity="warning", markup=False)
             return
         site, action, scope = self._skipped
-        if self._may_begin(site):
+        if self.may_begin(site):
             self._preview((Aim(site, action.queue, scope),), action)
 
     def export(self, site: WatchedServer, queue: str, scope: "Scope | None") -> None:
@@ -409,7 +409,8 @@ class ChangeController:
                 async with asyncio.timeout(_GIVE_UP_S):
                     await self._ended.wait()
 
-    def _may_begin(self, site: WatchedServer) -> bool:
+    def may_begin(self, site: WatchedServer) -> bool:
+        """Return whether a change may begin now; if not, show why."""
         if not site.can_change:
             from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415
 

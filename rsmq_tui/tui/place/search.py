@@ -15,7 +15,7 @@ from rsmq_tui.monitor.filters.language import names_queue
 from rsmq_tui.monitor.text import count, duration, matches, plural, printable
 from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.marks import Marks, shown
@@ -135,12 +135,13 @@ def _body(line: Line, context: _Context) -> Piece | list[Piece]:
     return (f"✗ {hits.error}", "alarm") if hits.error else (line.found.words, "strong")
 
 
-_COLUMNS: tuple[Column[Line, _Context], ...] = (
-    Column("mark", "", 1, _mark),
-    Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
-    *(_of_message(column) for column in MESSAGE_COLUMNS[1:-1]),
-    Column("body", "BODY", 12, _body, grow=True),
-)
+def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]:
+    return (
+        Column("mark", "", 1, _mark),
+        Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
+        *(_of_message(column) for column in message_columns(clock_times=clock_times)[1:-1]),
+        Column("body", "BODY", 12, _body, grow=True),
+    )
 
 
 class SearchScreen(DashboardScreen):
@@ -156,7 +157,7 @@ class SearchScreen(DashboardScreen):
     def __init__(self) -> None:
         super().__init__()
         self._cells = _Context(self)
-        self.table = RowTable(_COLUMNS, self._cells, id="found", on_open=self._open)
+        self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
         self.filter_line = FilterLine(names_queues=True)
         self._told = TextLine(id="title")
         self._text, self._pattern = "", "*"
@@ -432,6 +433,7 @@ class SearchScreen(DashboardScreen):
 
     def _show(self) -> None:
         self._show_told()
+        self.table.columns = _columns(clock_times=self.dashboard.clock_times)
         if self._is_changed or not self.table.rows:
             self._is_changed = False
             lines = list(self._lines())

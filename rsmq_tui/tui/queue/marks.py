@@ -233,14 +233,23 @@ class ActingScreen(DashboardScreen):
         if self.chosen_id is None:
             self.notify("there is no message to copy here", severity="warning", markup=False)
             return
+        # What was typed in the editor must not be lost because it may not be sent.
+        if not self.dashboard.changes.may_begin(self.site):
+            return
         id = self.chosen_id
         body = await self.editable_body(id)
         if body is not None and self.is_active:
-            await edit(self, self.queue, body, f"a copy of the message {id}")
+            how = " as it is shown: decoded" if self.edits_decoded else ""
+            await edit(self, self.queue, body, f"a copy of the message {id}{how}")
 
     async def editable_body(self, id: str) -> bytes | None:
         """Return the body that the user's editor gets; if there is none, show why and return None."""
         return await self.body_of(id)
+
+    @property
+    def edits_decoded(self) -> bool:
+        """Whether that is the decoded body, which consumers of the stored one may not expect."""
+        return False
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None]:

@@ -10,14 +10,15 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.worker import Worker
 
-from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
+from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
 from rsmq_tui.monitor.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
+from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.keys import Key, Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
@@ -116,8 +117,15 @@ class MessageScreen(ActingScreen):
         self.body_view.turn(step)
         self._hints.repaint()
 
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line; those of ``d`` say what it would show."""
+        words = super().hint_of(key)
+        return "bytes" if words and key.action == "decoded" and self.body_view.shown_layers else words
+
     def action_decoded(self) -> None:
-        """Show the body as it is stored, or decoded again."""
+        """Show the body as it is stored, or decoded again; if it cannot be decoded, say why."""
+        if self._body is not None and (why := self.body_view.why_as_stored):
+            self.notify(f"the body is shown as it is stored: {why}", markup=False)
         self.body_view.toggle_decoded()
         self._hints.repaint()
 
@@ -186,6 +194,11 @@ class MessageScreen(ActingScreen):
     async def editable_body(self, id: str) -> bytes | None:
         """Return what is shown of the body."""
         return self.body_view.content if self._body is not None else await super().editable_body(id)
+
+    @property
+    def edits_decoded(self) -> bool:
+        """Whether the body is shown decoded."""
+        return self._body is not None and self.body_view.content != self._body
 
     @property
     def scope(self) -> Scope | None:
@@ -375,11 +388,21 @@ class MessagePane(Pane[MessageView | None]):
         self._show_body()
 
     async def read(self) -> MessageView | None:
-        """Read the body, unless all of it is shown, or it is too long to be formatted while the cursor moves."""
-        row = self._row
-        if row is None or not self._is_cut or row.size > _READ_BYTES_MAX:
+        """Read the body, unless all of it is shown, or it is too long to be formatted while the cursor moves.
+
+        Of a body that is too long for a page, the start is read.
+        """
+        row, source = self._row, dashboard_of(self.app).site(self._place).source
+        if row is None or not self._is_cut:
             return None
-        return await dashboard_of(self.app).site(self._place).source.read(self._queue, row.id)
+        if row.size > _READ_BYTES_MAX:
+            if row.preview != b"":
+                return None
+            alone = PageRequest(self._queue, where="at", anchor=row.anchor, count=1, longest_bytes=START_OF_BYTES)
+            page = await source.peek(alone)
+            again = next((each for each in page.rows if each.id == row.id), None)
+            return MessageView(page.at_ms, row.id, again, again.preview, again.size) if again else None
+        return await source.read(self._queue, row.id)
 
     def take(self, found: MessageView | None) -> None:
         """Show the body, or that the message is gone."""
@@ -405,6 +428,8 @@ class MessagePane(Pane[MessageView | None]):
         if body is None:
             told = [] if row is None else ["not recorded" if row.size else "it has no body"]
             self._view.show_none(" · ".join([*filter(None, [problem]), *told]))
+        elif not body and row is not None and row.size:
+            self._view.show_none(" · ".join(filter(None, [problem, f"the start of its {size(row.size)} is not read"])))
         else:
             start = f"the first {size(len(body))} of {size(row.size)}" if row is not None and self._is_cut else ""
             self._view.show_body(body, start, problem=problem, is_start=bool(start))

@@ -90,8 +90,8 @@ def tab_pieces(
 ) -> list[Piece]:
     """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
 
-    If not all tabs fit, only the chosen one is shown, with its number among them. A ``stale`` text replaces the other
-    tabs, to be visible on a narrow screen too.
+    The position is more important than the numbers of the other tabs. If not all tabs fit, only the chosen one is
+    shown, with its number among them. A ``stale`` text replaces the other tabs, to be visible on a narrow screen too.
     """
     full, place_of_tab = [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs], tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
@@ -101,8 +101,8 @@ def tab_pieces(
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
         [*tab_line(full, place_of_tab), *told, *where],
-        [*tab_line(full, place_of_tab), *told],
         [*tab_line(short, place_of_tab), *told, *where],
+        [*tab_line(full, place_of_tab), *told],
         [*tab_line(short, place_of_tab), *told],
         [*tab_alone(full, place_of_tab), *told, *where],
     )

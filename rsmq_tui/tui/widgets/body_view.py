@@ -18,7 +18,7 @@ from rsmq_tui.decoding import Decoded, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
 from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
-from rsmq_tui.tui.widgets.text_view import LineView
+from rsmq_tui.tui.widgets.text_view import LineView, lines_words
 
 T = TypeVar("T")
 
@@ -144,6 +144,13 @@ class BodyView(LineView):
     def is_encoded(self) -> bool:
         """Whether the body can be shown decoded."""
         return self._decoded is not None and bool(self._decoded.layers)
+
+    @property
+    def why_as_stored(self) -> str:
+        """Why the body cannot be shown decoded; empty if it can."""
+        if self._decoded is None:
+            return "it is still being read"
+        return "" if self.is_encoded else self._decoded.problem or "it is not encoded"
 
     @property
     def can_fold(self) -> bool:
@@ -371,8 +378,7 @@ class BodyView(LineView):
         told = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
         self.border_title = Content(" · ".join(filter(None, told)))
         *_, (last, _) = [(0, 0), *islice(self._rows_from(*self._first, 1), self.size.height if len(lines) else 0)]
-        known = f"{count(len(lines))}{'' if lines.is_read else '+'} lines"
-        place = [f"{count(self._first[0] + 1)}–{count(last + 1)} of {known}"]
+        place = [lines_words(self._first[0] + 1, last + 1, len(lines), is_all=lines.is_read)]
         if not lines.is_read:
             place.append(f"read {lines.share:.0%}")
         self.border_subtitle = Content(" · ".join(filter(None, (*place, lines.problem, self._search))))

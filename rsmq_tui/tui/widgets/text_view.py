@@ -92,4 +92,12 @@ class LineView(Painted, can_focus=True):
     def _tell(self) -> None:
         length = self._length
         last = min(self._top + self.size.height, length)
-        self.border_subtitle = f"{count(self._top + 1)}–{count(last)} of {count(length)} lines" if length else ""
+        self.border_subtitle = lines_words(self._top + 1, last, length) if length else ""
+
+
+def lines_words(first: int, last: int, number: int, *, is_all: bool = True) -> str:
+    """Return which lines are visible: 1–12 of 40 lines, 3 of 40+ lines if there may be more, 1 line."""
+    if number == 1 and is_all:
+        return "1 line"
+    shown = count(first) if first == last else f"{count(first)}–{count(last)}"
+    return f"{shown} of {count(number)}{'' if is_all else '+'} lines"
