@@ -17,24 +17,35 @@ class Action:
 
     ``verb`` and ``past`` name it for people, ``name`` in the journal, in the audit log and on the command line; the
     verb follows from the name if it is not given. With ``asks_for_name`` the user must type the queue's name to
-    confirm.
+    confirm. With ``takes_away`` messages are removed from the server, and their bodies go to the journal.
     """
 
     name: ClassVar[str]
     verb: ClassVar[str]
-    past: ClassVar[str]
+    done_word: ClassVar[str]
     asks_for_name: ClassVar[bool] = False
+    takes_away: ClassVar[bool] = False
     queue: str
 
     def __init_subclass__(
         cls, name: str = "", verb: str = "", past: str = "", asks_for_name: bool = False, takes_away: bool = False
     ) -> None:
-        words = {"name": name, "verb": verb or name.replace("-", " ").capitalize(), "past": past}
+        words = {"name": name, "verb": verb or name.replace("-", " ").capitalize(), "done_word": past}
         for word, value in {**words, "asks_for_name": asks_for_name, "takes_away": takes_away}.items():
             # What is not given is inherited.
             if value:
                 setattr(cls, word, value)
         dataclass(frozen=True, kw_only=True)(cls)
+
+    @property
+    def past(self) -> str:
+        """What a report says that was done."""
+        return self.done_word
+
+    @property
+    def removes(self) -> bool:
+        """Whether it removes messages from the server."""
+        return self.takes_away
 
     @property
     def to(self) -> str | None:
@@ -61,9 +72,6 @@ class QueueAction(Action):
 
 class MessageAction(Action):
     """A change to messages that are in the queue."""
-
-    # Whether messages are removed from the server: their bodies go to the journal.
-    takes_away: ClassVar[bool] = False
 
 
 class Delete(MessageAction, name="delete", past="deleted", takes_away=True):
@@ -196,7 +204,16 @@ class Import(Action, name="import", past="imported"):
     path: Path
 
 
-class Undo(Action, name="undo", past="put back"):
+class Effect(NamedTuple):
+    """What an undo does, as "put back" or "delete", its past, what it applies to; whether messages are removed."""
+
+    does: str
+    past: str
+    what: str
+    removes: bool = False
+
+
+class Undo(Action, name="undo"):
     """Undo the change with that number in the journal.
 
     ``unsettled`` also puts back messages that consumers may have taken. ``target`` is the target of that change.
@@ -206,10 +223,30 @@ class Undo(Action, name="undo", past="put back"):
     summary: str
     unsettled: bool = False
     target: str | None = None
+    effect: Effect = Effect("put back", "put back", "what the change did")
+
+    @property
+    def past(self) -> str:
+        """What the undo does to messages or queues."""
+        return self.effect.past
+
+    @property
+    def removes(self) -> bool:
+        """Whether it removes messages: those that were sent, copied or imported, or put back by an undo."""
+        return self.effect.removes
 
     def about(self, count: int) -> str:
         """Return what is undone."""
         return self.summary
+
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """What it does."""
+        return (("does", f"{self.effect.does} {self.effect.what}"),)
+
+
+class Redo(Undo, verb="Redo"):
+    """Undo an undo: the change that it had undone is made again."""
 
 
 class Push(Send):

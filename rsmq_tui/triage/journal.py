@@ -126,10 +126,17 @@ class Journal:
         return list(self._changes("ORDER BY change DESC LIMIT ?", limit))
 
     def last_undoable(self, server: str, ns: str, queue: str | None = None) -> Change | None:
-        """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself."""
+        """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself.
+
+        One that was undone and made again is as recent as when it was made again.
+        """
+        made_again = (
+            "SELECT max(redo.change) FROM changes AS back JOIN changes AS redo ON redo.undoes = back.change"
+            f" WHERE back.undoes = changes.change AND redo.{ENDED}"
+        )
         found = self._changes(
             "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND touched"
-            f" AND {ENDED} ORDER BY change DESC",
+            f" AND {ENDED} ORDER BY coalesce(({made_again}), change) DESC",
             server,
             ns,
             stored_name(queue or ""),

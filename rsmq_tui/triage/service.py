@@ -13,7 +13,7 @@ from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Undo
+from rsmq_tui.triage.actions import Action, Redo, Undo
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError
 from rsmq_tui.triage.errors import explain as words
@@ -25,8 +25,11 @@ from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, wh
 from rsmq_tui.triage.undo import (
     LeftToUndo,
     UndoOutlook,
+    bodies_to_remove,
+    effect_of,
     left_to_undo,
     notes_of_undo,
+    original_of,
     prepare_undo,
     removal_notes,
     undo_outlook,
@@ -155,13 +158,16 @@ class ChangeService:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
             editor = self._editor_of(found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
-            told = notes_of_undo(found)
+            original, is_redo = await asyncio.to_thread(original_of, journal, found)
+            effect = effect_of(original, planned, is_redo=is_redo)
+            bodies = await bodies_to_remove(editor, journal, found.change) if effect.removes and planned else ()
+            told = () if is_redo else notes_of_undo(original)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 told = (*told, *(f"{damage_words(number).capitalize()}." for number in damaged))
         except EXPECTED as error:
             raise TriageError(words(error)) from error
-        summary = undo_summary(found)
+        summary = undo_summary(original if is_redo else found)
         notes = [_LEFT_ALONE, *told, *removal_notes(left)]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
@@ -170,8 +176,13 @@ class ChangeService:
         if None not in (run_id, found.run_id) and run_id != found.run_id:
             notes.append(_ANOTHER_SERVER)
         return Preview(
-            action=Undo(
-                queue=found.queue, change=found.change, summary=summary, unsettled=unsettled, target=found.target
+            action=(Redo if is_redo else Undo)(
+                queue=found.queue,
+                change=found.change,
+                summary=summary,
+                unsettled=unsettled,
+                target=found.target,
+                effect=effect,
             ),
             what=summary,
             server=self.server,
@@ -181,6 +192,7 @@ class ChangeService:
             count=planned,
             keep_days=journal.keep_days,
             notes=tuple(notes),
+            bodies=bodies,
         )
 
     @property

@@ -24,7 +24,7 @@ from rsmq_tui.triage.service import ChangeService
 QUEUES_NAMED = 20
 _NAME_MAX = 60
 # The labels of the lines of a preview that name its queue, and of those that are about its messages alone.
-_FROM, _OF_EACH = "from", ("in", "from", "body", "bodies", "", "now")
+_FROM, _OF_EACH = "from", ("in", "from", "does", "body", "bodies", "", "now")
 
 
 class PreviewRequest(NamedTuple):

@@ -6,15 +6,32 @@ A message is unsettled if it is unknown whether the change or a consumer removed
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import NamedTuple
 
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
 from rsmq_tui.protocol.rsmq.edits import Outcome
-from rsmq_tui.triage.actions import Copy, CreateQueue, Fix, Hide, Import, Send, SetAttributes
+from rsmq_tui.triage.actions import (
+    Copy,
+    CreateQueue,
+    DeleteQueue,
+    Effect,
+    Fix,
+    Hide,
+    Import,
+    Move,
+    Redrive,
+    Release,
+    Requeue,
+    Send,
+    SetAttributes,
+    Undo,
+)
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
 
 
 class BatchUndo(ABC):
@@ -179,6 +196,55 @@ def undo_summary(change: Change) -> str:
         to = "" if change.target is None else f" to {printable(change.target)}"
         done = f"{change.past} {plural(change.done, 'message')}{to}, {change.what}"
     return f"change {change.change}: {done}"
+
+
+# What the undo of a change with that name does, and its past. Messages that were removed are put back.
+_PUT_BACK, _REMOVE, _RESTORE = ("put back", "put back"), ("remove", "removed"), ("restore", "restored")
+_MOVE_BACK = ("move back", "moved back")
+_UNDOES = {
+    **dict.fromkeys((Send.name, Copy.name, Import.name, CreateQueue.name), _REMOVE),
+    **dict.fromkeys((Hide.name, Release.name, SetAttributes.name, Fix.name), _RESTORE),
+    **dict.fromkeys((Move.name, Redrive.name, Requeue.name), _MOVE_BACK),
+    # An undo of which the journal no longer has the change that it undid.
+    Undo.name: ("undo", "undone"),
+}
+_REDOES = {DeleteQueue.name: "delete", SetAttributes.name: "change", "purge": "delete"}
+
+
+def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
+    """Return the change that undos and redos are about, and whether undoing ``change`` makes it again."""
+    is_redo = False
+    while change.undoes is not None and (undone := journal.change(change.undoes)) is not None:
+        change, is_redo = undone, not is_redo
+    return change, is_redo
+
+
+def effect_of(original: Change, planned: int, *, is_redo: bool) -> Effect:
+    """Return what undoing a change does to ``planned`` messages or queues, or making it again."""
+    name, queue = original.name, original.queue
+    if not original.done:
+        # It did nothing to messages: it created its target, or changed its queue.
+        name, queue = (SetAttributes.name, queue) if original.target is None else (CreateQueue.name, original.target)
+    what, were = plural(planned, "message"), "was" if planned == 1 else "were"
+    if name in (CreateQueue.name, SetAttributes.name, Fix.name):
+        what, were = f"queue {printable(queue)}", "was"
+    elif name == DeleteQueue.name:
+        what, were = f"queue {printable(queue)} and its messages", "were"
+    if is_redo:
+        return Effect(_REDOES.get(name, name), original.past, f"{what} again", removes=name not in _UNDOES)
+    did = original.past if original.done else "created" if name == CreateQueue.name else "changed"
+    removes = name in (Send.name, Copy.name, Import.name)
+    return Effect(*_UNDOES.get(name, _PUT_BACK), f"{what} that {were} {did}", removes)
+
+
+async def bodies_to_remove(editor: EditExecutor, journal: Journal, change: int) -> tuple[bytes, ...]:
+    """Return the starts of some bodies that an undo removes; raises what the editor and the journal raise."""
+    async with aclosing(prepare_undo(editor, journal, change)) as steps:
+        async for step in steps:
+            if step.batch is not None and step.batch.takes_away:
+                befores = [before for before, _ in getattr(step.batch, "edits", ()) if before is not None]
+                return starts_of(before.body for before in befores[:BODIES_SHOWN])
+    return ()
 
 
 def _is_rest(undos: _Undos) -> bool:

@@ -1,6 +1,7 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -9,6 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
@@ -243,9 +245,16 @@ class DashboardScreen(Screen[None]):
                 return
             line = ChangeLine()
             self.mount(line, before=hints)
-        line.tell(told)
+        line.tell(None if told is None else self._named(told))
         if told is not None and not told.is_running:
             self._follow_change(told)
+
+    def _named(self, told: ChangeTold) -> ChangeTold:
+        """Name the queue in an outcome that is shown on the screen of another queue."""
+        own, aims = self.chosen_queue, told.aims
+        if own is None or len(aims) != 1 or (aims[0].site is self.site and aims[0].queue == own[2]):
+            return told
+        return replace(told, words=f"{printable(aims[0].queue, 60)}: {told.words}")
 
     def _follow_change(self, told: ChangeTold) -> None:
         """Refresh what a finished change may have affected."""

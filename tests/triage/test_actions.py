@@ -139,7 +139,7 @@ async def test_undo_of_what_somebody_has_touched_says_so(triage: ChangeService, 
 
     assert report.tally.done == 1
     assert dict(report.tally.skipped) == {"received or changed meanwhile": 1, "gone meanwhile": 1}
-    assert "put back 1, skipped 2" in report.sentence
+    assert "removed 1, skipped 2" in report.sentence
     assert received is not None
     assert everything(client)[b"rsmq:a"] == [pair for pair in now[b"rsmq:a"] if pair[0] == received.id.encode()]
 

@@ -56,7 +56,7 @@ async def test_the_undo_of_a_move_names_both_queues_and_promises_no_list(triage:
     assert preview.rows[0][1].startswith("a on ")
     assert preview.notes[0] == "Messages changed since, or gone, are skipped and counted."
     report = await triage.run(preview).to_end()
-    assert report.sentence == "put back 0, skipped 2 (received or changed meanwhile), failed 0"
+    assert report.sentence == "moved back 0, skipped 2 (received or changed meanwhile), failed 0"
 
 
 async def test_a_copy_was_never_received(triage: ChangeService, client: Redis, queues: Rsmq) -> None:

@@ -49,6 +49,26 @@ async def in_queue(pilot: Pilot[None], queue: str, messages: int) -> None:
     await until(pilot, lambda: len(names_in(pilot)) == messages, "its messages are shown")
 
 
+_PAST_OF_UNDO = {
+    "hidden": "restored ",
+    "extended": "restored ",
+    "released": "restored ",
+    "requeued": "restored ",
+    "changed": "restored ",
+    "moved": "moved back ",
+    "redriven": "moved back ",
+    "copied": "removed ",
+    "sent": "removed ",
+    "imported": "removed ",
+    "created": "removed ",
+}
+
+
+def past_of_undo(told: str) -> str:
+    """Return how the outcome of the undo begins of a change with that outcome."""
+    return _PAST_OF_UNDO.get(told.split(maxsplit=1)[0], "put back ")
+
+
 async def fill(pilot: Pilot[None], **values: str | bool) -> None:
     """Wait for the form, fill it in, and ask for its preview."""
     app = pilot.app

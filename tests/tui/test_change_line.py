@@ -99,6 +99,8 @@ async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: S
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, OverviewScreen)
         assert _line(pilot) == "deleted 1,204, skipped 0, failed 0 · u undoes"
+        # It was not made from a search over queues, whose key does not undo it.
+        assert not app_of(pilot).dashboard.changes.undo_several_words
 
 
 async def test_escape_cancels_before_it_means_anything_else(

@@ -12,13 +12,15 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.actions import Send, SetAttributes
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.triage.consuming import consuming
-from tests.tui.changing import Orders, fill, in_queue, on_queue
+from tests.tui.changing import Orders, fill, in_queue, on_queue, past_of_undo
 from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, text_of, until
 
 pytestmark = pytest.mark.slow
@@ -30,11 +32,11 @@ async def _type_name(pilot: Pilot[None], name: str) -> None:
     await pilot.press(*name)
 
 
-async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object]) -> None:
+async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object], told: str = "deleted") -> None:
     """Undo by its key, and see that everything is as it was."""
     await pilot.press("u")
     await say_yes(pilot)
-    assert (await made(pilot)).startswith("put back ")
+    assert (await made(pilot)).startswith(past_of_undo(told))
     assert orders.everything() == before
 
 
@@ -61,7 +63,7 @@ async def test_the_message_under_the_cursor(orders: Orders, key: str) -> None:
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths()
         await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
-        await _undone(pilot, orders, before)
+        await _undone(pilot, orders, before, told)
 
 
 def _hints(pilot: Pilot[None]) -> str:
@@ -97,6 +99,30 @@ async def test_the_undo_of_another_queue_is_not_offered(orders: Orders) -> None:
         await press(pilot, "enter")
         await until(pilot, lambda: "u undoes" not in text_of(app_of(pilot)), "another queue")
         assert " undo" not in _hints(pilot)
+        # Nor is the outcome taken for one of this queue.
+        await until(pilot, lambda: "orders: deleted 1, skipped 0" in text_of(app_of(pilot)), "the queue is named")
+
+
+async def test_the_hint_of_an_undo_never_names_another_change(orders: Orders, redis_url: str) -> None:
+    async with orders.dashboard() as pilot, aclosing(ChangeService(redis_url, "rsmq", orders.folder)) as other:
+
+        async def run(preview: Preview) -> None:
+            assert [tally.done async for tally in other.run(preview)][-1] == 1
+
+        await on_queue(pilot, "orders")
+        changes, (site,) = app_of(pilot).dashboard.changes, app_of(pilot).dashboard.sites
+        assert await site.triage.last_undoable() is None
+        await run(await other.preview(SetAttributes(queue="orders", vt=31)))
+        await until(pilot, lambda: "u undo set 1 " in _hints(pilot), "the hint")
+        for queue in ("orders", "other"):
+            await run(await other.preview(Send(queue=queue, bodies=(b"new",))))
+            # Nothing is named until a poll has looked it up.
+            assert changes.undo_words(site, None) in ("", "undo send 1")
+        await until(pilot, lambda: "u undo send 1 " in _hints(pilot), "the hint")
+        await run(await other.preview_undo(queue="other"))
+        await run(await other.preview_undo(queue="orders"))
+        assert changes.undo_words(site, None) in ("", "undo set 1")
+        await until(pilot, lambda: "u undo set 1 " in _hints(pilot), "the older change again")
 
 
 async def test_hiding_is_for_as_long_as_was_said(orders: Orders) -> None:
@@ -151,7 +177,7 @@ async def test_the_queue_under_the_cursor(
         await say_yes(pilot)
         assert (await made(pilot)).startswith(told)
         assert orders.everything() != before
-        await _undone(pilot, orders, before)
+        await _undone(pilot, orders, before, told)
 
 
 @pytest.mark.parametrize(("key", "told"), [("P", "deleted 5,"), ("x", "deleted 6,")])
@@ -288,7 +314,7 @@ async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
         await say_yes(pilot)
         assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
         assert (orders.depth("orders"), orders.depth("other")) == (0, 5)
-        await _undone(pilot, orders, before)
+        await _undone(pilot, orders, before, "moved 2")
 
 
 async def test_marked_messages_that_were_received_before_the_preview_can_be_included(orders: Orders) -> None:
@@ -331,7 +357,7 @@ async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders, vt_
         assert (orders.depth("orders"), orders.depth("other")) == (3, 5)
         await pilot.press("u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back 5, skipped 0")
+        assert (await made(pilot)).startswith("moved back 5, skipped 0")
     for id in ids:
         rc, fr = orders.client.hmget("rsmq:orders:Q", f"{id}:rc", f"{id}:fr")
         assert (int(rc), int(fr)) == (consumer.last[id].rc, consumer.last[id].fr_ms)
@@ -380,7 +406,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(orders: Orders) -> None
         await pilot.press("u")
         await asked(pilot, "Undo change 1: created queue fresh")
         await _confirmed(pilot)
-        assert (await made(pilot)).startswith("put back 1, skipped 0")
+        assert (await made(pilot)).startswith("removed 1, skipped 0")
         assert orders.everything() == before
 
 

@@ -51,15 +51,38 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await pilot.press("u")
         await until(pilot, lambda: pilot.app.screen is screen, "nothing is asked")
         await pilot.press("U")
+        await asked(pilot, "Redo change 1: deleted 5 messages")
+        await asked(pilot, "delete 5 messages again")
+        assert pilot.app.screen.query_one(".dialog").has_class("-danger")
+        assert "and 2 more messages" in text_of(app_of(pilot))
         await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 5,")
         states = ["done", "undone", "done", "done"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "it is made again")
         await _says(pilot, "redo of 1")
         assert orders.bodies() == [b"later"]
+        await _says(pilot, "deleted 5 of 5")
         await pilot.press("slash", *"undo", "enter")
         await until(pilot, lambda: len(screen.table.rows) == 2, "the filter leaves the undos")
         await pilot.press("escape", "escape")
         await wait_for_screen(pilot, QueueScreen)
+        # What was made again is the last change of the queue.
+        await until(
+            pilot,
+            lambda: "u undo delete 5" in lines_of(pilot.app.screen.query_one(KeyHints))[0],
+            "the hint of the redo",
+        )
+        await pilot.press("u")
+        await asked(pilot, "put back 5 messages that were deleted")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 5,")
+        # Then the message that was sent is the last: it is removed, as the preview says.
+        await pilot.press("u")
+        await asked(pilot, "remove 1 message that was sent")
+        await asked(pilot, "later")
+        assert pilot.app.screen.query_one(".dialog").has_class("-danger")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("removed 1,")
 
 
 async def test_what_has_changed_since_is_said_before_it_is_undone(orders: Orders) -> None:

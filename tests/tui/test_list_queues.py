@@ -21,7 +21,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import fill
+from tests.tui.changing import fill, past_of_undo
 from tests.tui.driving import (
     app_of,
     lines_of,
@@ -139,7 +139,7 @@ async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
         assert client.zcard(f"{KEY}:leases") == 2
         await press(pilot, "u")
         await say_yes(pilot)
-        assert await made(pilot) == "put back 1, skipped 0, failed 0"
+        assert await made(pilot) == "restored 1, skipped 0, failed 0"
         assert thumbnails.length() == 3
         assert client.lrange(f"{KEY}:processing", 0, -1) == [b"job-2", b"job-1", b"job-0"]
         assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
@@ -278,7 +278,7 @@ async def test_the_item_that_is_shown_whole(
         assert isinstance(pilot.app.screen, MessageScreen)
         await press(pilot, "u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back 1,")
+        assert (await made(pilot)).startswith(f"{past_of_undo(told)}1,")
         await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
         await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown again")
     # It comes back where it is taken next, or among what is in processing as the oldest.

@@ -20,7 +20,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
-from tests.tui.changing import Orders, fill, in_queue
+from tests.tui.changing import Orders, fill, in_queue, past_of_undo
 from tests.tui.driving import (
     app_of,
     ask_change,
@@ -103,7 +103,7 @@ async def test_a_change_and_back(
         assert (body in text_of(app_of(pilot))) != is_gone
         await pilot.press("u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back ")
+        assert (await made(pilot)).startswith(past_of_undo(told))
         assert orders.everything() == before
         await until(pilot, lambda: _facts(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))

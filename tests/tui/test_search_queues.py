@@ -161,7 +161,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         assert client.zcard("rsmq:mail") == 11
         await pilot.press("u")
         await confirmed(pilot)
-        await shows(pilot, "put back 7")
+        await shows(pilot, "moved back 7")
         # One file holds them all, with their queues.
         await shows(pilot, "7 matches in 2 queues")
         await pilot.press("E")

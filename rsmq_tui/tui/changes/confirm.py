@@ -173,7 +173,7 @@ class ConfirmScreen(Dialog["Preview"]):
             return
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(printable(preview.title, _TITLE_MAX))
-        dialog.set_class(isinstance(preview.action, MessageAction) and preview.action.takes_away, "-danger")
+        dialog.set_class(preview.action.removes, "-danger")
         dialog.set_class(preview.action.asks_for_name, "-named")
         rows = _rows(preview)
         if preview.wider is not None and self._look_wider is not None:

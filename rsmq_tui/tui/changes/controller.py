@@ -32,11 +32,15 @@ if TYPE_CHECKING:
 
 
 class Aim(NamedTuple):
-    """What a change applies to: the messages of a scope in a queue, or the queue."""
+    """What a change applies to: the messages of a scope in a queue, or the queue.
+
+    ``is_found`` is set if they were found by a search over queues.
+    """
 
     site: WatchedServer
     queue: str
     scope: "Scope | None" = None
+    is_found: bool = False
 
 
 Aims = tuple[Aim, ...]
@@ -80,7 +84,7 @@ DOING = {
     "set": "changing",
     "delete-queue": "deleting",
     "import": "importing",
-    "undo": "putting back",
+    "undo": "undoing",
     "fix": "fixing",
     "pop": "taking off",
     "trim": "trimming",
@@ -91,8 +95,10 @@ DOING = {
 
 def doing(action: "Action") -> str:
     """Return what is shown while a change runs."""
-    from rsmq_tui.triage.actions import ExtendLease  # noqa: PLC0415
+    from rsmq_tui.triage.actions import ExtendLease, Redo  # noqa: PLC0415
 
+    if isinstance(action, Redo):
+        return "redoing"
     return "extending" if isinstance(action, ExtendLease) else DOING[action.name]
 
 
@@ -193,7 +199,7 @@ class ChangeController:
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
         self._skipped: tuple[WatchedServer, Action, Scope] | None = None
-        # The changes of the last action, one for each of its queues, and what it did.
+        # The changes of the last action on what a search over queues found, one for each queue, and what it did.
         self._several: tuple[tuple[WatchedServer, int, str], ...] = ()
         self._several_words = ""
         # What an undo would take back, by place, namespace and queue, and the version of the journal that says so.
@@ -228,7 +234,7 @@ class ChangeController:
 
         The queues are of one kind.
         """
-        site, queue, scope = aims[0]
+        site, queue, scope, _ = aims[0]
         if not all(map(self.may_begin, {aim.site: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
@@ -267,7 +273,10 @@ class ChangeController:
             self._confirm((Aim(site, queue or ""),), verb, lambda _: site.triage.preview_undo(change, queue=queue))
 
     def undo_several(self) -> bool:
-        """Preview the undo of the last action, in all of its queues; False if there was none, or it is undone."""
+        """Preview the undo of the last action of a search over queues, in all of its queues.
+
+        False if there was none, or it is undone.
+        """
         changes = self._several
         if not changes or not all(self.may_begin(site) for site, _, _ in changes):
             return bool(changes)
@@ -289,8 +298,11 @@ class ChangeController:
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo takes back: undo delete 5; empty if there is nothing."""
         triage = site.triage_in_use
-        _, change = self._undoable.get((site.place, triage.ns, queue), (None, None)) if triage else (None, None)
-        return "" if change is None else f"undo {change.name} {compact(change.done)}"
+        version, change = self._undoable.get((site.place, triage.ns, queue), (None, None)) if triage else (None, None)
+        if triage is None or change is None or version != triage.journal_version:
+            # Another change may be the last one by now: it is looked up with the next poll.
+            return ""
+        return f"undo {change.name} {compact(change.done)}"
 
     def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
         """Look up what an undo takes back, if the journal has changed since."""
@@ -302,8 +314,8 @@ class ChangeController:
         if known is None or known[0] != version:
             work = partial(self._look_up_undo, site, queue, version)
             _: Worker[None] = self._app.run_worker(work, group="undo", exclusive=True)
-        elif version is not None:
-            self._show_undo(known[1])
+        else:
+            self._show_undo(known[1] if version is not None else None)
 
     async def _look_up_undo(self, site: WatchedServer, queue: str | None, version: object) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
@@ -317,13 +329,12 @@ class ChangeController:
         if not self._app.screen_stack:
             # The app is closing.
             return
-        if version is not None:
-            self._show_undo(found)
-        for hints in self._app.screen.query("KeyHints").results(Painted):
-            hints.repaint()
+        self._show_undo(found)
 
     def _show_undo(self, found: "Change | None") -> None:
-        """Leave out of the last outcome that it can be undone, if that is another change, or none."""
+        """Show what is undone in the hints; leave it out of the last outcome, if that is another change, or none."""
+        for hints in self._app.screen.query("KeyHints").results(Painted):
+            hints.repaint()
         told = self.told
         is_undoable = told is None or told.change is None or (found is not None and found.change == told.change)
         if is_undoable != self.is_told_undoable:
@@ -438,7 +449,7 @@ class ChangeController:
                 return partial(aims[0].site.triage.preview, action, aims[0].scope)
             asked = [
                 PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
-                for site, queue, scope in aims
+                for site, queue, scope, _ in aims
             ]
             return partial(preview_several, asked)
 
@@ -502,7 +513,7 @@ class ChangeController:
 
     async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
-        from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
+        from rsmq_tui.triage.several import SeveralPreview, SeveralReport  # noqa: PLC0415
 
         words = doing(run.preview.action)
         async for tally in run:
@@ -514,16 +525,24 @@ class ChangeController:
         if run.report.retry is not None:
             self._skipped = aims[0].site, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
+        if len(aims) == 1:
+            # The last change of a server, or a queue that is created, has its name from the preview.
+            aims = (aims[0]._replace(queue=action.queue),)
         reports = run.report.reports if isinstance(run.report, SeveralReport) else ((aims[0].site.triage, run.report),)
-        by_service = {id(aim.site.triage): aim.site for aim in aims}
-        self._several = tuple(
-            (by_service[id(service)], each.change, each.queue)
-            for service, each in reports
-            if each.change is not None and each.undoable and not isinstance(action, Undo)
-        )
-        self._several_words = f"{run.report.name} {compact(run.report.tally.done)}"
-        if len(self._several) > 1:
-            self._several_words += f" in {len(self._several):,} queues"
+        if isinstance(action, Undo):
+            parts = run.preview.parts if isinstance(run.preview, SeveralPreview) else ((None, run.preview),)
+            undos = {each.action.change for _, each in parts if isinstance(each.action, Undo)}
+            self._several = tuple(each for each in self._several if each[1] not in undos)
+        elif aims[0].is_found:
+            by_service = {id(aim.site.triage): aim.site for aim in aims}
+            self._several = tuple(
+                (by_service[id(service)], each.change, each.queue)
+                for service, each in reports
+                if each.change is not None and each.undoable
+            )
+            self._several_words = f"{run.report.name} {compact(run.report.tally.done)}"
+            if len(self._several) > 1:
+                self._several_words += f" in {len(self._several):,} queues"
         return replace(told, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
 
     async def _export(self, aims: Aims, path: Path) -> ChangeTold:

@@ -357,12 +357,13 @@ class SearchScreen(DashboardScreen):
         if (marked := tuple(self._marked())) or line is None:
             return marked
         found = line.found
-        return (Aim(found.site, found.queue, found.all if line.row is None else Marked((shown(line.row),))),)
+        scope = found.all if line.row is None else Marked((shown(line.row),))
+        return (Aim(found.site, found.queue, scope, is_found=True),)
 
     def _marked(self) -> Iterator[Aim]:
         for found in self._found.values():
             if (scope := found.scope()) is not None:
-                yield Aim(found.site, found.queue, scope)
+                yield Aim(found.site, found.queue, scope, is_found=True)
 
     def _all(self) -> Iterator[Aim]:
         for found in self._found.values():
