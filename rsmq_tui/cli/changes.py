@@ -277,9 +277,10 @@ def _elsewhere_words(number: int) -> str:
     return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} {_NOT_THERE}."
 
 
-def unsearched_words(number: int) -> str:
-    """Say how many messages a filter could not be tried on."""
-    return f"{plural(number, 'message')} could not be searched: the body is too long."
+def unsearched_words(number: int, queue: str | None = None) -> str:
+    """Say how many messages, of a queue if it is given, a filter could not be tried on."""
+    of_queue = "" if queue is None else f" of {printable(queue)}"
+    return f"{plural(number, 'message')}{of_queue} could not be searched: the body is too long."
 
 
 def _tell(options: Options, preview: Preview, report: Report) -> None:

@@ -356,9 +356,14 @@ class _Found:
 
 
 class Look:
-    """The samples of one queue; ``found`` is their result so far."""
+    """The samples of one queue; ``found`` is their result so far.
 
-    __slots__ = ("_headless_ms", "_quick", "_walk", "_walked", "_walked_ms", "_walked_row", "found", "times")
+    It ``is_outdated`` from a ``restart`` until a whole walk has ended.
+    """
+
+    __slots__ = (
+        "_headless_ms", "_quick", "_walk", "_walked", "_walked_ms", "_walked_row", "found", "is_outdated", "times",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.found = Looked()
@@ -369,6 +374,7 @@ class Look:
         self._walked_ms = 0
         self._walked_row: Row | None = None
         self._headless_ms: int | None = None
+        self.is_outdated = False
 
     @classmethod
     def after(cls, poison: int, highest_rc: int, looked: int | None, looked_all_ms: int | None) -> "Look":
@@ -407,9 +413,14 @@ class Look:
         walk.take(page)
         if page.is_last:
             self._walked, self._walked_ms, self._walked_row, self._walk = walk, at_ms, row, None
+            self.is_outdated = False
             if self._headless_ms is not None and self._headless_ms < walk.begun_ms:
                 self._headless_ms = None
         self._tell()
+
+    def restart(self) -> None:
+        """Begin the walk anew: what the current one has found may not be there any more."""
+        self._walk, self._walked_row, self.is_outdated = None, None, True
 
     def next_page(self, name: str, row: Row | None, at_ms: int, size: int) -> MessagePage | None:
         """Return the next page of the walk, or None if another walk is not due yet."""

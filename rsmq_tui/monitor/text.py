@@ -152,6 +152,20 @@ def clock(at_ms: float | None, *, date: bool = False) -> str:
     return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
+def short_clock(at_ms: float | None, now_ms: float) -> str:
+    """Format a time in at most 11 characters: 19:46:02; of another day, 11-22 06:36; of another year, 2030-11-22.
+
+    Its day and year are compared with those of ``now_ms``. The time zone is that of ``clock``.
+    """
+    moment = None if at_ms is None else _moment(at_ms)
+    if moment is None:
+        return UNKNOWN
+    now = _moment(now_ms) or moment
+    if moment.date() == now.date():
+        return f"{moment:%H:%M:%S}"
+    return f"{moment:%m-%d %H:%M}" if moment.year == now.year else f"{moment:%Y-%m-%d}"
+
+
 def plural(number: float, noun: str) -> str:
     """Format a count with its noun: 1 message, 3 messages."""
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"

@@ -322,10 +322,8 @@ class Preview:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The lines of the preview, as (label, text)."""
-        server = f"{self.server}, ns {self.ns}" if kind_of(self.ns).has_namespaces else self.server
-        where = f"{self.profile} ({server})" if self.profile else server
         action = self.action
-        rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {where}")]
+        rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {self.where}")]
         if action.to is not None:
             rows.append(("to", action.to))
         rows.append(("that", self.what))
@@ -336,6 +334,12 @@ class Preview:
         if self.count and not isinstance(action, Undo):
             rows.append(("undo", self._undo()))
         return tuple(rows)
+
+    @property
+    def where(self) -> str:
+        """The server with its profile, and the namespace if the kind has some."""
+        server = f"{self.server}, ns {self.ns}" if kind_of(self.ns).has_namespaces else self.server
+        return f"{self.profile} ({server})" if self.profile else server
 
     def close(self) -> None:
         """Free the selection."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
 from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
@@ -53,9 +54,14 @@ class SeveralPreview(Preview):
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """What is changed in each queue, then what holds for all."""
+        """Where, what is changed in each queue, then what holds for all."""
         previews = [each for _, each in self.parts]
-        rows = [(_FROM, _sum_of(each)) for each in previews[:QUEUES_NAMED]]
+        places = dict.fromkeys(each.where for each in previews)
+        # A queue's reference says its kind: on one server, it says its place too, unless a kind has two of them.
+        kinds = {kind_of(each.ns).name for each in previews}
+        is_clear = len({each.server for each in previews}) == 1 and len(places) == len(kinds)
+        rows = [("on", where) for where in places] if is_clear else []
+        rows += [(_FROM, _sum_of(each, names_place=not is_clear)) for each in previews[:QUEUES_NAMED]]
         if len(previews) > QUEUES_NAMED:
             rest = sum(each.count for each in previews[QUEUES_NAMED:])
             rows.append((_FROM, f"{plural(len(previews) - QUEUES_NAMED, 'more queue')}: {rest:,}"))
@@ -69,11 +75,16 @@ class SeveralPreview(Preview):
             each.close()
 
 
-def _sum_of(preview: Preview) -> str:
+def _sum_of(preview: Preview, *, names_place: bool) -> str:
+    place = f" on {preview.where}" if names_place else ""
     if isinstance(preview.action, Undo):
-        return preview.what
+        return f"{preview.what}{place}"
     now = dict(preview.rows).get("now", "")
-    return f"{printable(reference(preview.action.queue, preview.ns), _NAME_MAX)}: {preview.count:,}, now {now}"
+    return f"{_named(preview)}{place}: {preview.count:,}, now {now}"
+
+
+def _named(preview: Preview) -> str:
+    return printable(reference(preview.action.queue, preview.ns), _NAME_MAX)
 
 
 async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCallback) -> Preview:
@@ -131,6 +142,7 @@ def _as_one(found: Sequence[tuple[ChangeService, Preview]], refusals: Iterable[T
             each.close()
     previews = [each for _, each in found]
     notes = dict.fromkeys(note for each in previews for note in each.notes)
+    too_long = [f"{plural(each.unsearched, 'message')} of {_named(each)}" for each in previews if each.unsearched]
     return SeveralPreview(
         action=first.action,
         what=first.what,
@@ -142,7 +154,11 @@ def _as_one(found: Sequence[tuple[ChangeService, Preview]], refusals: Iterable[T
         elsewhere=sum(each.elsewhere for each in previews),
         unsearched=sum(each.unsearched for each in previews),
         keep_days=first.keep_days,
-        notes=(*notes, *(f"Left out: {words}." for words in refused[:QUEUES_NAMED])),
+        notes=(
+            *notes,
+            *(f"Too long to search: {words}." for words in too_long[:QUEUES_NAMED]),
+            *(f"Left out: {words}." for words in refused[:QUEUES_NAMED]),
+        ),
         bodies=tuple(each.bodies[0] for _, each in parts if each.bodies)[:BODIES_SHOWN],
         parts=parts,
         refused=refused,

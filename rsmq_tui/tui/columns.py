@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rsmq_tui.charts import fold_latest, spark_runs
 from rsmq_tui.monitor import MessageRow, MessageState, QueueState, Snapshot, Verdict, outlook
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, net, rate, size
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, net, rate, short_clock, size
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
@@ -27,6 +27,8 @@ SPARK_WIDTH = 10
 _CELL_MS = 60_000
 SPARK_MS = SPARK_WIDTH * _CELL_MS
 _KEY_WIDTH = 20
+# Of a time with its date.
+_CLOCK_WIDTH = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def _verdict(queue: QueueState, context: QueueContext) -> Piece:
 
 def _since(at_ms: int | None, queue: QueueState, context: QueueContext) -> Piece:
     if context.clock_times:
-        return clock(at_ms).split(".")[0], ""
+        return short_clock(at_ms, context.of(queue).at_ms), ""
     return duration(None if at_ms is None else max(0, context.of(queue).at_ms - at_ms)), ""
 
 
@@ -210,7 +212,8 @@ def columns_of(
     """Return the columns of the queue table for these kinds of queues.
 
     With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
-    have, are shown only if such queues are watched. With ``clock_times``, the wait is shown as the time of its start.
+    have, are shown only if such queues are watched. With ``clock_times``, the wait is shown as the time of its start,
+    and there is room for dates.
     """
     kinds = tuple(kinds)
     has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
@@ -227,8 +230,8 @@ def columns_of(
         if column.id in left_out:
             continue
         shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
-        if column.id == "waiting" and clock_times:
-            shown = replace(column, title="SINCE")
+        if column.id in ("waiting", "oldest") and clock_times:
+            shown = replace(column, title="SINCE" if column.id == "waiting" else column.title, width=_CLOCK_WIDTH)
         columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
     return tuple(columns)
 
@@ -329,7 +332,7 @@ def _due(row: MessageRow, context: MessageContext) -> Piece:
     if row.due_ms is None:
         return "never", "alarm"
     if context.clock_times:
-        return clock(row.due_ms).split(".")[0], ""
+        return short_clock(row.due_ms, context.at_ms), ""
     wait_ms = row.due_ms - context.at_ms
     return (f"in {duration(wait_ms)}", "") if wait_ms > 0 else (f"{duration(-wait_ms)} ago", "")
 
@@ -338,7 +341,7 @@ def _age(row: MessageRow, context: MessageContext) -> Piece:
     if row.sent_ms is None:
         return UNKNOWN, "muted"
     if context.clock_times:
-        return clock(row.sent_ms).split(".")[0], ""
+        return short_clock(row.sent_ms, context.at_ms), ""
     return duration(max(0, context.at_ms - row.sent_ms)), ""
 
 
@@ -367,3 +370,13 @@ MESSAGE_COLUMNS: tuple[Column[MessageRow, MessageContext], ...] = (
     Column("size", "SIZE", 9, lambda row, _: (size(row.size), ""), drop=3, right=True),
     Column("body", "BODY", 12, _body, grow=True),
 )
+
+
+def message_columns(*, clock_times: bool = False) -> tuple[Column[MessageRow, MessageContext], ...]:
+    """Return the columns of the message table; with ``clock_times``, the age is shown as the time of sending."""
+    if not clock_times:
+        return MESSAGE_COLUMNS
+    return tuple(
+        replace(column, title="SENT", width=_CLOCK_WIDTH) if column.id == "age" else column
+        for column in MESSAGE_COLUMNS
+    )

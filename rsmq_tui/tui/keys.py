@@ -11,8 +11,8 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
-    "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "columns", "filter",
-    "filters", "palette"
+    "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "list", "columns",
+    "filter", "filters", "palette"
 ]  # fmt: skip
 
 
@@ -314,6 +314,8 @@ KEYS = (
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
+    Key("list.down", "j", "cursor_down", "Next line"),
+    Key("list.up", "k", "cursor_up", "Previous line"),
     Key("columns.show", "space", "show", "Show or hide the column"),
     Key("columns.later", "J,shift+down", "shift(1)", "Move the column to the right"),
     Key("columns.earlier", "K,shift+up", "shift(-1)", "Move the column to the left"),

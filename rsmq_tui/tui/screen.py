@@ -116,7 +116,8 @@ class DashboardScreen(Screen[None]):
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""
         if not self.saved_filters:
-            self.notify("no filter is saved: ctrl+s in the filter line saves one", severity="warning", markup=False)
+            words = "no filter is saved for such a screen: ctrl+s in the filter line saves one"
+            self.notify(words, severity="warning", markup=False)
         elif (entry := self.query_one_optional(FilterInput)) is not None:
             self.dashboard.navigation.open("filters", entry.kind, self.apply_filter)
 

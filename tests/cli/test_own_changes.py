@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.places import OwnChanges, Place, place_of
-from rsmq_tui.monitor import QueueState
+from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, Rsmq
 from rsmq_tui.protocol.kinds import LIST
@@ -82,6 +82,26 @@ async def test_a_delete_from_a_list_is_no_take(watched: tuple[Any, Any], redis_u
     client.rpop("mail")
     state = await _poll(mail)
     assert state.idle_since_ms == mail._last.at_ms
+
+
+async def test_a_send_and_its_undo_end_no_verdict(
+    places: tuple[Place, Place], redis_url: str, client: Redis, state: Path
+) -> None:
+    # The counters of orders say that messages were received, and none of them lately.
+    Rsmq(client).receive_message("orders", vt=0)
+    stalled = Thresholds(stalled_ms=1)
+    profile = Profile("", Address(redis_url), ("rsmq",), interval_s=1.0, lists=("mail",), thresholds=stalled)
+    for place, queue, change in ((place_of(profile), "orders", 1), (place_of(profile, kind=LIST), "list:mail", 4)):
+        async with aclosing(place.watcher()) as poller:
+            while (before := await _poll(poller)).verdict is not Verdict.STALLED:
+                pass
+            for arguments in (("messages", "send", queue, "{}"), ("undo", f"{change}"), ("undo", f"{change + 1}")):
+                done = await asyncio.to_thread(run, *arguments, "-r", redis_url, "--yes")
+                assert done.returncode == 0, done.stderr
+                for _ in range(3):
+                    after = await _poll(poller)
+                    assert (after.verdict, after.pending_since_ms) == (Verdict.STALLED, None)
+                    assert after.since_ms == before.since_ms
 
 
 async def test_a_move_is_told_to_the_place_of_its_target(watched: tuple[Any, Any], redis_url: str) -> None:

@@ -59,7 +59,7 @@ def test_messages_of_all_queues_are_listed_with_their_queue(command: Command, cl
     assert command("messages", "list", "orders-eu").lines[0].keys().isdisjoint({"queue"})
 
 
-def test_they_are_counted_grouped_and_got(command: Command, client: Redis) -> None:
+def test_they_are_counted_grouped_and_got(command: Command, client: Redis, queues: Rsmq) -> None:
     client.delete("rsmq:wrong")
     counted = command("messages", "list", "*", *LISTS, "--filter", "json.customer=0", "--count")
     assert counted.status == 0
@@ -83,6 +83,15 @@ def test_they_are_counted_grouped_and_got(command: Command, client: Redis) -> No
     assert {group["group"]: group["count"] for group in groups} == {"0": 11, "1": 10}
     got = command("messages", "get", "orders-*", "--filter", "json.customer=1", "--limit", "4").lines
     assert [line["queue"] for line in got] == ["orders-eu"] * 3 + ["orders-us"]
+    # A queue of which something could not be searched is counted too, and named.
+    queues.set_queue_attributes("empty", maxsize=-1)
+    queues.send_message("empty", "x" * 1_500_000)
+    counted = command("messages", "list", "*", "--filter", "json.customer=0", "--count")
+    assert {"queue": "empty", "matched": 0, "depth": 1, "not_searched": 1} in counted.lines
+    assert "1 message of empty could not be searched: the body is too long." in counted.err
+    preview = command("messages", "delete", "*", "--filter", "json.customer=0", terminal=True)
+    assert "Too long to search: 1 message of empty." in preview.text
+    assert "  on    redis://" in preview.text
 
 
 def test_they_are_exported_to_one_file_that_import_reads(command: Command, client: Redis, tmp_path: Path) -> None:

@@ -74,6 +74,35 @@ async def test_it_is_forgotten_when_a_later_walk_finds_none(client: Redis, crowd
     assert (await polled(poller, 2 * walk + 2))[-1].poison == 0
 
 
+async def test_after_a_change_of_this_program_a_queue_is_walked_first(
+    client: Redis, crowded: int, poller: LivePoller
+) -> None:
+    for number in range(6):
+        Rsmq(client).create_queue(f"other{number}")
+        with client.pipeline(transaction=False) as to:
+            to.zadd(f"rsmq:other{number}", {id_of(each): crowded for each in range(300)})
+            to.hset(f"rsmq:other{number}:Q", mapping={id_of(each): "body" for each in range(300)})
+            # With a poison message, it is walked again and again.
+            to.hset(f"rsmq:other{number}:Q", f"{id_of(0)}:rc", "9")
+            to.execute()
+    client.hset("rsmq:q:Q", f"{id_of(MIDDLE)}:rc", 9)
+
+    async def poison() -> int:
+        return next(queue.poison for queue in (await poller.poll()).queues if queue.name == "q")
+
+    while not await poison():
+        pass
+    Rsmq(client).delete_message("q", id_of(MIDDLE))
+    changes = iter([["q"]])
+
+    async def own_changes(server: str, ns: str) -> Sequence[str]:
+        return next(changes, [])
+
+    poller.own_changes = own_changes
+    # One poll notes the change, some read the queue, and one has its state.
+    assert [await poison() for _ in range(DEPTH // WALK_MESSAGES + 3)][-1] == 0
+
+
 async def test_a_first_message_without_a_body_is_told_by_the_first_poll(
     client: Redis, crowded: int, poller: LivePoller
 ) -> None:

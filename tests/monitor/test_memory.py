@@ -202,6 +202,31 @@ class TestSeries:
         assert after[0].at_ms >= ended_ms + 40_000
         assert (after[0].ready, after[0].arrivals_s, after[1].arrivals_s) == (3010, None, 10)
 
+    async def test_no_rate_spans_a_change_of_this_program(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow(sent=1_000)
+        now = await began(folder, watched)
+        for minute in range(3):
+            if minute:
+                watched.sampler.note_own_change(["q"])
+                flow.move(deleted=100)
+            for _ in range(60):
+                watched.run(flow, seconds=1, sent=2, deleted=1)
+                await kept(now, watched)
+        now, watched = await restarted(folder, now, watched, after_s=5)
+        watched.run(flow, seconds=20, sent=2, deleted=1)
+        known = [(point.arrivals_s, point.deletes_s) for point in watched.sampler.trend.queue("q")]
+
+        assert set(known) == {(None, None), (2, 1)}
+        await now.aclose(watched.sampler)
+        past = now.load()
+        assert past is not None
+        assert [at_ms - START_MS for at_ms in past.last.changes["q"]] == [61_000, 121_000]
+        # As in a file that an earlier version began.
+        run(now.path, "DROP TABLE changes")
+        past = now.load()
+        assert past is not None
+        assert past.last.changes == {}
+
     async def test_sums_go_on_with_a_gap(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow()
         now = await began(folder, watched)

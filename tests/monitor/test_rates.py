@@ -78,6 +78,23 @@ def test_no_rate_spans_a_change_of_this_program() -> None:
     assert known.count((None, None)) <= 3
 
 
+def test_the_undo_of_a_send_lowers_a_counter_and_ends_no_verdict() -> None:
+    watched = Scripted()
+    flow = Flow(sent=10, received=5)
+    stalled = watched.run(flow, seconds=100)
+    assert stalled.verdict is Verdict.STALLED
+    for sent in (1, -1, 1, -1):
+        watched.sampler.note_own_change(["q"])
+        state = watched.run(flow, seconds=1, sent=sent)
+        assert rates(state) == UNKNOWN
+        for _ in range(3):
+            assert (state.verdict, state.since_ms, state.pending_since_ms) == (
+                Verdict.STALLED, stalled.since_ms, None,
+            )  # fmt: skip
+            assert state.idle_since_ms == stalled.idle_since_ms
+            state = watched.run(flow, seconds=1)
+
+
 def test_the_sums_of_all_queues_do_not_dip_after_a_change_of_this_program() -> None:
     watched = Scripted()
     flows = {"large": Flow(sent=1_000), "other": Flow(sent=1_000)}

@@ -55,6 +55,21 @@ async def test_it_says_what_where_how_many_and_how_to_undo(source: ScriptedSourc
         assert _focused(pilot) == "cancel"
 
 
+@pytest.mark.parametrize(
+    ("height", "name", "least"), [(24, "delete", 23), (20, "delete", 20), (20, "delete-queue", 20)]
+)
+async def test_a_long_preview_uses_the_terminal_and_keeps_its_buttons(
+    source: ScriptedSource, triage: ScriptedTriage, height: int, name: str, least: int
+) -> None:
+    triage.notes = tuple(f"note {number}" for number in range(40))
+    async with opened(source, triage=triage, size=(80, height)) as pilot:
+        await _asked(pilot, source, name)
+        await until(pilot, lambda: "scroll" in text_of(app_of(pilot)), "the preview is there")
+        await until(pilot, lambda: pilot.app.screen.query_one(".dialog").size.height + 2 >= least, "it has its height")
+        assert _yes(pilot).region.bottom < height
+        assert "Cancel" in text_of(app_of(pilot))
+
+
 async def test_enter_cancels_and_nothing_happens(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with opened(source, triage=triage) as pilot:
         await _asked(pilot, source)

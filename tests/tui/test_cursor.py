@@ -204,11 +204,16 @@ async def test_the_cursor_returns_to_its_queue_and_line_when_a_filter_is_cleared
         assert chosen not in names_in(pilot)
         await press(pilot, "escape")
         assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
-        # Also if the rows were looked at, and if the filter is emptied instead.
-        await press(pilot, "slash", *"q5", "enter", "escape")
+        # Also if nothing was found, and if the filter is emptied instead.
+        await press(pilot, "slash", *"none", "enter", "escape")
         assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
         await press(pilot, "slash", *"q5", "backspace", "backspace", "enter")
         assert (table.cursor_key, list(table.rows_in_sight)) == (chosen, in_sight)
+        # After Enter, the queue that was found is what was wanted.
+        await press(pilot, "slash", *"q57", "enter", "escape")
+        assert table.cursor_key == "q57"
+        assert "q57" in [queue.name for queue in table.rows_in_sight]
+        assert len(names_in(pilot)) == 60
 
 
 async def test_the_cursor_stays_on_the_queue_that_was_chosen_with_a_filter(source: ScriptedSource) -> None:

@@ -26,7 +26,7 @@ from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.widgets.controls import ChoiceInput, FilterInput
+from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList, FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -48,6 +48,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "confirm": (ConfirmScreen,),
     "form": (FormScreen,),
     "choice": (ChoiceInput,),
+    "list": (ChoiceList,),
     "columns": (ColumnsScreen,),
     "filter": (FilterInput,),
     "filters": (SavedFiltersScreen,),
@@ -63,9 +64,9 @@ ACTIONS = (RSMQ.actions | LIST.actions) - {"retry", "fix"}
 _HIDING = {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("hide", "extend")}
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
-    "j": {"table.down", "lines.down"},
+    "j": {"table.down", "lines.down", "list.down"},
     "down": {"table.down", "lines.down", "choice.next", "filter.saved", "palette.next"},
-    "k": {"table.up", "lines.up"},
+    "k": {"table.up", "lines.up", "list.up"},
     "up": {"table.up", "lines.up", "choice.previous", "palette.previous"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},

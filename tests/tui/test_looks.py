@@ -199,8 +199,16 @@ async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> N
         assert "08:52:40" in lines_of(table_of(pilot))[1]
         assert "WAITING" not in lines_of(table_of(pilot))[0]
         assert lines_of(table_of(pilot))[0].index("SINCE") == lines_of(table_of(pilot))[1].index("08:52:40") + 3
+        # What is not of this day has its date.
+        since_ms = {"orders": 134 * 60_000, "day": 26 * 3_600_000, "year": 400 * 86_400_000}
+        queues = [queue_of(name, ready=1, oldest_ready_ms=START_MS - ms) for name, ms in since_ms.items()]
+        await play(pilot, source, poll_of(source, queues, START_MS + 1))
+        for name, when in (("orders", "08:52:40"), ("day", "11-17 09:06"), ("year", "2025-10-14")):
+            assert when in next(line for line in lines_of(table_of(pilot)) if f" {name} " in line)
+        await play(pilot, source, poll_of(source, queues[:1], START_MS + 2))
         await press(pilot, "enter")
         assert "11:05:40" in lines_of(table_of(pilot))[1]
+        assert " SENT" in lines_of(table_of(pilot))[0]
         await press(pilot, "t", "t")
         assert "1m 0s ago" in lines_of(table_of(pilot))[1]
         assert "in 20 s" in lines_of(table_of(pilot))[3]

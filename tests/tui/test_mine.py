@@ -11,6 +11,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.columns import trouble
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, prefix_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.place.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -123,13 +124,18 @@ async def test_favourites_columns_and_the_order_are_there_again(tmp_path: Path) 
 
         await press(pilot, "V")
         options = pilot.app.screen.query_one(OptionList)
-        await press(pilot, "space", "down", "down", "J", "shift+down", "enter")
+        await press(pilot, "space", "down", "j", "k", "j", "J", "shift+down", "enter")
         assert [str(option.prompt) for option in options.options][:5] == [
             *("[ ] VERDICT", "[x] QUEUE", "[x] HIDDEN", "[x] DEPTH", "[ ] READY")
         ]
+        # Those for which there is no room are marked.
+        prompts = [str(option.prompt) for option in options.options]
+        missing = [prompt[4:].removesuffix("  no room") for prompt in prompts if prompt.endswith("  no room")]
         await press(pilot, "escape")
         assert lines_of(table)[0].split()[:3] == ["QUEUE", "HIDDEN", "DEPTH"]
         assert "READY" not in lines_of(table)[0]
+        assert [title for title in missing if title in lines_of(table)[0].split()] == []
+        assert "WAIT" in missing
     async with opened(source := ScriptedSource(), choices=choices, size=(140, 30), ascii_only=True) as pilot:
         table = table_of(pilot)
         await play(pilot, source, poll_of(source, QUEUES))
@@ -178,6 +184,10 @@ async def test_a_filter_is_saved_chosen_and_deleted_on_each_kind_of_screen(tmp_p
         await until(pilot, lambda: len(table.keys) == 2, "it is applied")
         await press(pilot, "G", "escape")
 
+        await press(pilot, "f", "down")
+        assert "no filter is saved for such a screen" in text_of(app)
+        await press(pilot, "escape")
+
         # The queue's screen has others.
         await press(pilot, "g", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is open")
@@ -193,6 +203,14 @@ async def test_a_filter_is_saved_chosen_and_deleted_on_each_kind_of_screen(tmp_p
         screen = pilot.app.screen
         assert isinstance(screen, QueueScreen)
         await until(pilot, lambda: screen.messages.typed.text == "rc>=5", "it is applied")
-        await press(pilot, "apostrophe", "x")
-        await until(pilot, lambda: pilot.app.screen is screen, "the empty list closes")
+        # The search over queues has those of a queue.
+        await press(pilot, "escape", "escape", "f", "down")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList), "the list is there")
+        assert "rc>=5" in text_of(app)
+        await press(pilot, "enter")
+        await until(pilot, lambda: "◀ rc>=5 " in text_of(app), "it is applied")
+        await press(pilot, "slash", "down")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList), "the list is there")
+        await press(pilot, "x")
+        await until(pilot, lambda: isinstance(pilot.app.screen, SearchScreen), "the empty list closes")
     assert json.loads(choices.read_text())["filters"] == {"overview": {"not the \x1b[2J US": "shop !us"}, "queue": {}}

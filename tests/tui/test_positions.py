@@ -1,6 +1,7 @@
 """Positions in a queue: what may be typed, and where it is on a real server, with what it takes to find it."""
 
 import json
+import re
 from contextlib import aclosing
 
 import pytest
@@ -9,6 +10,7 @@ import redis
 from rsmq_tui.monitor import LivePoller, PeekError, Progress, parse_filter
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id, sent_ms
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.queue import positions
@@ -46,7 +48,9 @@ def test_what_may_be_typed(text: str, position: positions.Position | None) -> No
     if position is not None:
         assert read_position(text, NOON_MS) == position
     else:
-        with pytest.raises(PositionError):
+        # As it was typed, with the forms of the dialog.
+        words = f"'{printable(text.strip(), 60)}' is not a position: write {positions.FORMS}"
+        with pytest.raises(PositionError, match=f"^{re.escape(words)}$"):
             read_position(text, NOON_MS)
 
 
@@ -73,6 +77,9 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
             earlier = in_order[: found.place]
             assert not [id for id in earlier if id in ids[number:]]
             assert "looked at" in found.words
+        for number, words in ((3_000, ""), (99_999, "there are 3,000")):
+            found = await find(source, "q", "all", Number(number), lambda _: None)
+            assert (found.place, found.words) == (2999, words)
         for wanted in (Sent(at_ms + 3_000_000), Named("nope")):
             with pytest.raises(PositionError):
                 await find(source, "q", "all", wanted, lambda _: None)

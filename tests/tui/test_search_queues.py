@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,7 +63,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     ]
     app = RsmqApp(sites)
     app.animation_level = "none"
-    async with app.run_test(size=(150, 40)) as pilot:
+    async with app.run_test(size=(150, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")
         await pilot.press("f")
         await wait_for_screen(pilot, SearchScreen)
@@ -105,7 +107,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
     items = {key: sorted(client.lrange(key, 0, -1)) for key in (LISTED, HOSTILE)}
     async with on_server(redis_url, tmp_path / "state") as pilot:
         await pilot.press(*"json.customer=1", "enter")
-        await shows(pilot, "13 matches in 5 queues · 5 of 5 queues, 26 messages read")
+        await shows(pilot, "13 matches in 5 queues · 5 of 5 queues, 26 read")
         assert lines_of_queues(pilot) == {"orders": 4, "orders-us": 3, "mail": 2, LISTED: 2, HOSTILE: 2}
         assert "\x1b" not in text_of(app_of(pilot))
         # A message and a queue open, and the way back is the search.
@@ -125,6 +127,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         rsmq.receive_messages("orders", 2)
         words = await confirmed(pilot)
         assert "Delete 13 messages in 5 queues" in words
+        assert f"on {redis_url}, ns rsmq" in words
         assert "orders: 4, now 4 ready" in words
         assert "list:queue:push: 2" in words
         await shows(pilot, "deleted 12, skipped 1 (received or changed meanwhile)")
@@ -145,6 +148,14 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         await shows(pilot, "7 matches in 2 queues")
         await pilot.press("A", "M")
         await fill(pilot, target="mail")
+        # A command for each queue is copied, and can be read where the terminal lets no program copy.
+        await wait_for_screen(pilot, ConfirmScreen)
+        await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
+        await pilot.press("y")
+        await shows(pilot, "copied the command")
+        assert pilot.app.clipboard.count("\n") == 1
+        for name in ("orders", "orders-us"):
+            assert f"rsmq-tui messages move {name} --to mail" in text_of(app_of(pilot))
         assert "Move 7 messages in 2 queues" in await confirmed(pilot)
         await shows(pilot, "moved 7")
         assert client.zcard("rsmq:mail") == 11
@@ -164,13 +175,34 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
 
 
 class Counted(ScriptedSource):
-    """Answers searches one step at a time, and fails for one queue."""
+    """Answers searches one step at a time, fails for one queue, and cannot search a message of another."""
 
     async def search(self, queue: str, wanted: object) -> AsyncIterator[Progress]:  # type: ignore[override]
         if queue == "secret":
             raise PeekError("NOPERM [/red]")
         async for progress in super().search(queue, wanted):  # type: ignore[arg-type]
-            yield progress
+            yield replace(progress, not_searched=1) if queue == "long" else progress
+
+
+async def test_what_was_not_searched_and_the_counts_are_shown_on_a_small_terminal() -> None:
+    source = Counted()
+    names = ["long", *(f"orders-{number}" for number in range(32))]
+    for name in names:
+        source.messages[name] = messages_of([b"word"] * 3 + [b"other"] * 303)
+    source.messages["long"] = messages_of([b"other"])
+    async with opened(source, size=(80, 24)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of(name, ready=306) for name in names]))
+        await press(pilot, "f", *'body:"word"', "enter")
+        await until(pilot, lambda: "33 of 33" in text_of(app_of(pilot)), "all are searched")
+        text = text_of(app_of(pilot))
+        (line,) = (line for line in text.splitlines() if "◀" in line)
+        assert "96 matches in 32 queues · 1 too long to search" in line
+        assert re.search(r" long +1 too long", text)
+        assert "3 of 306 " in text
+        await press(pilot, "slash", *["backspace"] * 20, *'queue:orders-* body:"word"', "enter")
+        await until(pilot, lambda: "32 of 32 queues, 9,792 read" in text_of(app_of(pilot)), "the line has room")
+        assert "too long" not in text_of(app_of(pilot))
+        await settled(pilot)
 
 
 async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,17 +219,17 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         assert "^" in text_of(app_of(pilot))
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press(*["backspace"] * 7, *"word", "enter")
-        await shows(pilot, "0 of 5 queues, 0 messages read · esc stops")
+        await shows(pilot, "0 of 5 queues, 0 read · esc stops")
         source.search_gate.release()
         await shows(pilot, "100 matches in 1 queue")
         await pilot.press("A")
         await until(pilot, lambda: "still running" in text_of(app_of(pilot)), "it says that it is not over")
         await pilot.press("escape")
-        await shows(pilot, "stopped: 0 of 5 queues, 100 messages read · r searches again")
+        await shows(pilot, "stopped: 0 of 5 queues, 100 read · r searches again")
         assert source.searches_closed == 4
         source.search_gate = None
         await press(pilot, "r")
-        await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues, 520 messages read")
+        await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues, 520 read")
         assert "200 listed, others only counted" in text_of(app_of(pilot))
         assert lines_of_queues(pilot) == {"q0": 100, "q1": 100, "q2": 0, "q3": 0, "secret": 0}
         # A queue's line marks all that match there, a message's line that one.

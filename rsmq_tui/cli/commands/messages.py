@@ -275,11 +275,11 @@ async def _list(options: Options) -> int:
             line.clear()
             if (progress is None or not progress.scanned) and not queues.is_several:
                 await place.refuse_missing(queue)
-            _tell_gaps(progress)
+            _tell_gaps(progress, named.reference if queues.is_several else None)
             if progress is None:
                 return 0, 0
             at_ms = max(at_ms, progress.at_ms)
-            if options.count and (progress.matched or not queues.is_several):
+            if options.count and (progress.matched or progress.not_searched or not queues.is_several):
                 _print_count(options, counts, named, progress)
             if not wants_json(options) and not options.count and (progress.matched or not queues.is_several):
                 sys.stdout.flush()
@@ -308,10 +308,10 @@ def _print_count(options: Options, table: Table, named: QueueArgument, progress:
         table.print(f"{progress.matched:,}", f"{progress.depth:,}", named.reference)
 
 
-def _tell_gaps(progress: Progress | None) -> None:
-    """Say what a search could not look at."""
+def _tell_gaps(progress: Progress | None, queue: str | None) -> None:
+    """Say what a search could not look at; ``queue`` is the queue, if it is one of several."""
     if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched))
+        say(unsearched_words(progress.not_searched, queue))
     if progress is not None and progress.restarts:
         say(INCOMPLETE)
 
@@ -445,7 +445,7 @@ async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues) -> li
         await place.refuse_missing(queue)
     elif not queues.is_several and not ids:
         say(f"no message of {queue} matches")
-    _tell_gaps(progress)
+    _tell_gaps(progress, named.reference if queues.is_several else None)
     return ids
 
 

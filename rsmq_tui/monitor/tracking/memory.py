@@ -58,7 +58,7 @@ _SUFFIX = ".sqlite"
 # names: the queues of a bucket, in the order of its counters; id: their digest. bucket: one for each slot of
 # ``EVERY_MS``; counters: depth, ready, totalsent and totalrecv of each queue. state: one row of what trackers know;
 # more: a JSON array of the sums, and of what is no number. flights: the samples of messages in flight between two
-# moments, a JSON object of arrays by queue.
+# moments, a JSON object of arrays by queue. changes: one row, such an object, of when this program changed queues.
 _SCHEMA = """
 CREATE TABLE names (id TEXT PRIMARY KEY, names BLOB NOT NULL);
 CREATE TABLE bucket (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, counters BLOB NOT NULL);
@@ -66,8 +66,11 @@ CREATE TABLE state (
     id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, numbers BLOB NOT NULL, more BLOB NOT NULL
 );
 """
-# Files that were begun by an earlier version do not have it.
-_FLIGHTS = "CREATE TABLE IF NOT EXISTS flights (at_ms INTEGER NOT NULL, samples BLOB NOT NULL)"
+# Files that were begun by an earlier version do not have these.
+_LATER = (
+    "CREATE TABLE IF NOT EXISTS flights (at_ms INTEGER NOT NULL, samples BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY, times BLOB NOT NULL)",
+)
 
 
 class _UnfitError(Exception):
@@ -182,7 +185,8 @@ class Memory:
                     raise _UnfitError("it is of another program")
                 elif version != VERSION:
                     raise _UnfitError("it is of another version of this program")
-                db.execute(_FLIGHTS)
+                for statement in _LATER:
+                    db.execute(statement)
         except BaseException:
             db.close()
             raise
@@ -238,6 +242,8 @@ def _write(db: "sqlite3.Connection", moment: Moment, *, only_if_newest: bool) ->
         db.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (digest, zlib.compress(names, 1)))
         db.execute("INSERT OR REPLACE INTO bucket VALUES (?, ?, ?, ?)", (at_ms // EVERY_MS, at_ms, digest, counters))
         db.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?)", (at_ms, digest, numbers, more))
+        changes = zlib.compress(json.dumps(moment.changes).encode(), 1)
+        db.execute("INSERT OR REPLACE INTO changes VALUES (1, ?)", (changes,))
         if moment.flights:
             samples = zlib.compress(json.dumps(moment.flights).encode(), 1)
             db.execute("INSERT INTO flights VALUES (?, ?)", (at_ms, samples))
@@ -259,6 +265,7 @@ def _read(db: "sqlite3.Connection") -> Past | None:
         named = dict(db.execute("SELECT id, names FROM names").fetchall())
         buckets = db.execute("SELECT at_ms, names, counters FROM bucket ORDER BY at_ms").fetchall()
         sampled = db.execute("SELECT samples FROM flights ORDER BY at_ms").fetchall()
+        changed = db.execute("SELECT times FROM changes").fetchall()
     if state is None:
         return None
     at_ms, latest, packed_numbers, packed_more = state
@@ -293,7 +300,10 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     for (packed,) in sampled:
         for name, samples in dict(json.loads(_inflated(packed))).items():
             flights.setdefault(name, []).extend(map(_flight_times, samples))
-    last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights)
+    changes: dict[str, list[int]] = {}
+    for (packed,) in changed:
+        changes = {name: list(map(int, times)) for name, times in dict(json.loads(_inflated(packed))).items()}
+    last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights, changes)
     return Past(last, times_ms, names, columns, marked)
 
 

@@ -236,12 +236,9 @@ class QueueTracker(Tracker):
         """Update the times that verdicts depend on."""
         before, at_ms = self.sample, sample.at_ms
         self.sample = sample
-        if (
-            self._first is None
-            or before is None
-            or sample.totalsent < before.totalsent
-            or sample.totalrecv < before.totalrecv
-        ):
+        # The undo of a send lowers a counter too; a queue that this program creates again has another creation time.
+        has_fallen = before is not None and (sample.totalsent < before.totalsent or sample.totalrecv < before.totalrecv)
+        if self._first is None or before is None or (has_fallen and not self.own_change_ms):
             self._begin(sample, due_ms, never_received=never_received)
             return
         was_received = sample.totalrecv > before.totalrecv

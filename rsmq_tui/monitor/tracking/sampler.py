@@ -9,10 +9,10 @@ from operator import itemgetter
 from typing import cast
 
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
-from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Looked, flight_times
+from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import NO_SAMPLE, UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
@@ -106,6 +106,12 @@ class Rotation:
         self._quick_index = 0
         self._shown_index = 0
         self._walk_index = 0
+        self._outdated: dict[str, None] = {}
+
+    def restart(self, name: str, look: Look) -> None:
+        """Begin the walk through a queue anew, and give it a page in each poll until it ends."""
+        look.restart()
+        self._outdated[name] = None
 
     def quick(self, names: Sequence[str], shown: Sequence[str]) -> Sequence[str]:
         """Return the queues whose receive counts this poll reads; those that are ``shown`` have more turns."""
@@ -120,6 +126,9 @@ class Rotation:
     def pages(self, names: Sequence[str], trackers: Mapping[str, Tracker], at_ms: int) -> list[MessagePage]:
         """Return the pages of messages that this poll reads."""
         pages: list[MessagePage] = []
+        first = self._outdated_page(trackers, at_ms)
+        if first is not None:
+            pages.append(first)
         budget = WALK_MESSAGES
         for _ in range(min(len(names), _CONSIDERED)):
             if budget <= 0 or len(pages) == WALK_QUEUES:
@@ -128,11 +137,23 @@ class Rotation:
             tracker = trackers.get(names[self._walk_index])
             if tracker is None or tracker.look is None or tracker.sample is None or not tracker.sample.depth:
                 continue
+            if first is not None and first.queue == names[self._walk_index]:
+                continue
             page = tracker.look.next_page(names[self._walk_index], tracker.row, at_ms, budget)
             if page is not None:
                 pages.append(page)
                 budget -= min(budget, tracker.sample.depth)
         return pages
+
+    def _outdated_page(self, trackers: Mapping[str, Tracker], at_ms: int) -> MessagePage | None:
+        """Return the next page of the first queue whose walk began anew, beside those that have a turn."""
+        for name in list(self._outdated):
+            tracker = trackers.get(name)
+            sample, look = (None, None) if tracker is None else (tracker.sample, tracker.look)
+            if tracker is not None and look is not None and look.is_outdated and sample is not None and sample.depth:
+                return look.next_page(name, tracker.row, at_ms, WALK_MESSAGES)
+            del self._outdated[name]
+        return None
 
 
 @contextmanager
@@ -295,7 +316,13 @@ class Sampler:
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
-        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights)
+        oldest_ms = self._at_ms - TREND_MS
+        changes = {
+            name: [at_ms for at_ms in series.changed_ms if at_ms >= oldest_ms]
+            for name, series in self.trend.series.items()
+            if series.changed_ms and series.changed_ms[-1] >= oldest_ms
+        }
+        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights, changes)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""
@@ -311,6 +338,8 @@ class Sampler:
                 tracker.series.fill(column[index::count] for column in past.columns)
                 for times in last.flights.get(name, ()):
                     tracker.series.add_flights(times)
+                for changed_ms in last.changes.get(name, ()):
+                    tracker.series.note_change(changed_ms)
                 start = starts.get(name)
                 if start is not None and width == tracker.NUMBERS:
                     # If it is not valid, only its charts go on.
@@ -333,6 +362,11 @@ class Sampler:
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
         """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""
         shown = [name for name in self._shown if name in self._trackers]
+        for name in self._own_changes:
+            # Noted by the last poll: what was removed must not count until all queues had their turn.
+            tracker = self._trackers.get(name)
+            if tracker is not None and tracker.look is not None:
+                self._rotation.restart(name, tracker.look)
         return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._at_ms)
 
     def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:

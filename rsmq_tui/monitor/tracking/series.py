@@ -301,7 +301,8 @@ class Moment:
     ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
     tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
     are flat arrays, because thousands of small objects would start the garbage collector. ``flights`` are the samples
-    of messages in flight since the moment before, by queue.
+    of messages in flight since the moment before, by queue. ``changes`` are the times, of the last hour, of the polls
+    that a change of this program may have affected, by queue.
     """
 
     at_ms: int
@@ -311,6 +312,7 @@ class Moment:
     numbers: "array[int]"
     more: dict[str, Any]
     flights: dict[str, list[FlightTimes]] = field(default_factory=dict)
+    changes: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,7 @@ class ConfirmScreen(Dialog["Preview"]):
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(printable(preview.title, _TITLE_MAX))
         dialog.set_class(isinstance(preview.action, MessageAction) and preview.action.takes_away, "-danger")
+        dialog.set_class(preview.action.asks_for_name, "-named")
         rows = _rows(preview)
         if preview.wider is not None and self._look_wider is not None:
             self._offer(f"Include {count(preview.changed)} changed", partial(self._look_wider, preview.wider))
@@ -224,7 +225,7 @@ class ConfirmScreen(Dialog["Preview"]):
         except NoCommandError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        copy_text(self.app, command, "the command, which only previews: --yes applies the change")
+        copy_text(self.app, command, "the command, which only previews: --yes applies the change", shown=True)
 
     def _see(self) -> None:
         self._is_seen = True

@@ -1,6 +1,6 @@
 """Dialogs that any screen can open: help, pages for users, and choices of a namespace, columns or a saved filter."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from textwrap import wrap
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
-from rsmq_tui.tui.widgets.controls import Dialog, ScrolledText, copy_text
+from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, ScrolledText, copy_text
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 from rsmq_tui.tui.widgets.text_view import LineView
@@ -120,7 +120,7 @@ class NamespaceScreen(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """A list."""
-        yield OptionList(markup=False)
+        yield ChoiceList()
 
     def on_mount(self) -> None:
         """Start the scan."""
@@ -151,24 +151,27 @@ class NamespaceScreen(Dialog[str]):
 
 
 class ColumnsScreen(Dialog[None]):
-    """Chooses which columns are shown and in which order; ``changed`` is called after each choice."""
+    """Chooses which columns are shown and in which order.
+
+    ``apply`` is called at first and after each choice, and returns the ids of the columns for which there is room.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
 
-    def __init__(self, columns: Sequence[Column[Any, Any]], changed: Callable[[], None]) -> None:
+    def __init__(self, columns: Sequence[Column[Any, Any]], apply: Callable[[], Set[str]]) -> None:
         super().__init__()
         self._columns = columns
-        self._changed = changed
+        self._apply = apply
 
     def compose(self) -> ComposeResult:
         """A list."""
-        yield OptionList(markup=False)
+        yield ChoiceList()
 
     def on_mount(self) -> None:
         """List the columns."""
         options = self.query_one(OptionList)
         options.border_title = "Columns"
-        options.border_subtitle = "space shows or hides · J K move · r resets"
+        options.border_subtitle = "space shows or hides · J K move it · r resets"
         self._list(0)
         options.focus()
 
@@ -211,11 +214,15 @@ class ColumnsScreen(Dialog[None]):
         others = [id for id in preferences.get(COLUMNS) if chosen and id.removeprefix("-") not in named]
         preferences.set(COLUMNS, [*chosen, *others])
         self._list(index)
-        self._changed()
 
     def _list(self, highlighted: int) -> None:
+        fitting = self._apply()
+        lines = []
+        for column, is_shown in self._ordered:
+            note = "  no room" if is_shown and column.id not in fitting else ""
+            lines.append(f"{'[x]' if is_shown else '[ ]'} {column.title}{note}")
         options = self.query_one(OptionList)
-        options.set_options([f"{'[x]' if is_shown else '[ ]'} {column.title}" for column, is_shown in self._ordered])
+        options.set_options(lines)
         options.highlighted = highlighted
 
 
@@ -231,7 +238,7 @@ class SavedFiltersScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """A list."""
-        yield OptionList(markup=False)
+        yield ChoiceList()
 
     def on_mount(self) -> None:
         """List the filters."""

@@ -48,7 +48,7 @@ from rsmq_tui.tui.history.pages import (
 from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import Dialog, WordFilter
+from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -68,7 +68,7 @@ class RangeScreen(Dialog[TimeRange]):
     def compose(self) -> ComposeResult:
         """The preset ranges, and an input for others."""
         with Vertical():
-            yield OptionList(*(Content(words) for words, _ in PRESETS), markup=False)
+            yield ChoiceList(*(Content(words) for words, _ in PRESETS))
             yield self._entry
             yield self._told
 

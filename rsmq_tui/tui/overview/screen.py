@@ -377,11 +377,13 @@ class OverviewScreen(DashboardScreen):
 
     def action_columns(self) -> None:
         """Choose the columns and their order."""
-        self.dashboard.navigation.open("columns", self._take_sites(), self._columns_changed)
+        self.dashboard.navigation.open("columns", self._take_sites(), self._apply_columns)
 
-    def _columns_changed(self) -> None:
+    def _apply_columns(self) -> Set[str]:
+        """Show the columns that were chosen, and return the ids of those that fit."""
         self._take_sites()
         self.table.repaint()
+        return self.table.fitting
 
     def _favourites_of(self, snapshot: Snapshot) -> frozenset[str]:
         """Return the keys of the favourites on these servers."""

@@ -15,7 +15,7 @@ from rsmq_tui.monitor.filters.language import names_queue
 from rsmq_tui.monitor.text import count, duration, matches, plural, printable
 from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.marks import Marks, shown
@@ -30,6 +30,8 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 OF_QUEUE_MAX = 100
 LISTED_MAX = 5_000
 _SHOWN_EVERY_S = 0.1
+# How many characters of the filter, and of the pattern of queues, the first line shows.
+_ASKED_MIN, _ASKED_MAX = 15, 60
 # How many queues are searched at the same time: a search of a short queue mostly waits for the network.
 _AT_ONCE = 4
 # Actions that mean the same for both kinds of queues.
@@ -51,11 +53,17 @@ class Found:
 
     @property
     def words(self) -> str:
-        """How many messages match, and how many of them are listed."""
+        """How many messages were not searched, how many match, of how many, and how many of them are listed."""
         hits = self.hits
         listed = f", first {count(len(hits.rows))} listed" if hits.matched > len(hits.rows) else ""
-        unsearched = f", {count(hits.not_searched)} too long to search" if hits.not_searched else ""
-        return f"{matches(hits.matched)} of {plural(hits.depth, 'message')}{listed}{unsearched}"
+        # First, so that a narrow column shows it: no other row says it.
+        unsearched = f"{count(hits.not_searched)} too long to search, " if hits.not_searched else ""
+        return f"{unsearched}{count(hits.matched)} of {count(hits.depth)}{listed}"
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its row is shown: something matches, or it was not or not completely searched."""
+        return bool(self.hits.matched or self.hits.not_searched or self.hits.error)
 
     def scope(self) -> Scope | None:
         """The marked messages, or all that match; None if nothing is marked."""
@@ -135,12 +143,13 @@ def _body(line: Line, context: _Context) -> Piece | list[Piece]:
     return (f"✗ {hits.error}", "alarm") if hits.error else (line.found.words, "strong")
 
 
-_COLUMNS: tuple[Column[Line, _Context], ...] = (
-    Column("mark", "", 1, _mark),
-    Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
-    *(_of_message(column) for column in MESSAGE_COLUMNS[1:-1]),
-    Column("body", "BODY", 12, _body, grow=True),
-)
+def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]:
+    return (
+        Column("mark", "", 1, _mark),
+        Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
+        *(_of_message(column) for column in message_columns(clock_times=clock_times)[1:-1]),
+        Column("body", "BODY", 12, _body, grow=True),
+    )
 
 
 class SearchScreen(DashboardScreen):
@@ -156,7 +165,7 @@ class SearchScreen(DashboardScreen):
     def __init__(self) -> None:
         super().__init__()
         self._cells = _Context(self)
-        self.table = RowTable(_COLUMNS, self._cells, id="found", on_open=self._open)
+        self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
         self.filter_line = FilterLine(names_queues=True)
         self._told = TextLine(id="title")
         self._text, self._pattern = "", "*"
@@ -405,24 +414,22 @@ class SearchScreen(DashboardScreen):
                     if started != self._searches:
                         # It was cancelled, and its results would be among those of the next search.
                         return
-                    is_first = not hits.matched
                     hits.add(progress if self._listed < LISTED_MAX else replace(progress, messages=()))
                     self._listed -= len(hits.rows)
                     hits.arrange()
                     self._listed += len(hits.rows)
                     self._read += (progress.scanned - read) * is_counted
                     read = progress.scanned
-                    if hits.matched and is_first:
+                    if found.is_listed:
                         self._found[found.key] = found
                     self._is_changed = True
             hits.end(Stage.DONE)
         except PeekError as error:
             hits.end(Stage.FAILED, str(error))
+        if found.is_listed:
             self._found[found.key] = found
-        if not hits.matched and not hits.error:
+        else:
             self._found.pop(found.key, None)
-        elif before is not None:
-            self._found[found.key] = found
 
     def _tick(self) -> None:
         if self._stage is not Stage.RUNNING:
@@ -431,6 +438,7 @@ class SearchScreen(DashboardScreen):
 
     def _show(self) -> None:
         self._show_told()
+        self.table.columns = _columns(clock_times=self.dashboard.clock_times)
         if self._is_changed or not self.table.rows:
             self._is_changed = False
             lines = list(self._lines())
@@ -459,9 +467,10 @@ class SearchScreen(DashboardScreen):
         found = [each for each in self._found.values() if each.hits.matched]
         errors = sum(bool(each.hits.error) for each in self._found.values())
         total = matches(sum(each.hits.matched for each in found))
-        where = "all queues" if self._pattern == "*" else f"queues {printable(self._pattern, 40)}"
-        pieces: list[Piece] = [(f" ◀ {printable(self._text, 60) or 'all messages'} in {where}   ", "")]
-        pieces.append((f"{total} in {plural(len(found), 'queue')}", "strong"))
+        unsearched = sum(each.hits.not_searched for each in self._found.values())
+        pieces: list[Piece] = [(f"   {total} in {plural(len(found), 'queue')}", "strong")]
+        if unsearched:
+            pieces.append((f" · {count(unsearched)} too long to search", "verdict-aged"))
         if errors:
             pieces.append((f" · ✗ {plural(errors, 'queue')} not read", "alarm"))
         if marked := self._marked_words():
@@ -469,11 +478,15 @@ class SearchScreen(DashboardScreen):
         pieces.append((f" · {self._stage_words}", "muted"))
         if self._listed >= LISTED_MAX:
             pieces.append((f" · {count(self._listed)} listed, others only counted", "muted"))
-        self._told.show(pieces)
+        where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
+        asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
+        # What was found has precedence over what was searched for.
+        room = self.size.width - len(" ◀ ") - sum(len(words) for words, _ in pieces) - 1
+        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, room))}", ""), *pieces])
 
     @property
     def _stage_words(self) -> str:
-        looked = f"{count(self._done)} of {plural(self._queues, 'queue')}, {plural(self._read, 'message')} read"
+        looked = f"{count(self._done)} of {plural(self._queues, 'queue')}, {count(self._read)} read"
         if self._stage is Stage.RUNNING:
             return f"{looked} · esc stops"
         if self._stage is Stage.STOPPED:

@@ -25,10 +25,10 @@ from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
+from rsmq_tui.tui.columns import MessageContext, message_columns
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.queue.positions import Found, Position, PositionError, find, place_among
+from rsmq_tui.tui.queue.positions import Found, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
     DUE,
     MATCH,
@@ -185,7 +185,7 @@ class PagedTable(RowTable[MessageRow, MessageContext]):
     """A table whose rows may be one page of many: the keys that lead beyond them lead to another page."""
 
     def __init__(self, messages: "MessageList", on_open: Callable[[MessageRow], None]) -> None:
-        super().__init__(MESSAGE_COLUMNS, MessageContext(0, 0), id="messages", on_open=on_open)
+        super().__init__(message_columns(), MessageContext(0, 0), id="messages", on_open=on_open)
         self._messages = messages
 
     def action_page(self, step: int) -> None:
@@ -431,6 +431,8 @@ class MessageList(Vertical):
             self.table.place_cursor(place_among(self.table.rows, position))
         except PositionError as error:
             self._warn(str(error))
+        if words := beyond_words(position, len(self.table.rows)):
+            self.notify(words, markup=False)
         self._show_head()
 
     @work(group="find", exclusive=True)
@@ -619,6 +621,7 @@ class MessageList(Vertical):
             gone=gone,
             unknown=unknown,
         )
+        self.table.columns = message_columns(clock_times=app.clock_times)
         self.table.show(rows, keys, context)
         if marks.has_range:
             # The range ends at the cursor's index among these rows.

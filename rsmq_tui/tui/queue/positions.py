@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ _AT_ONCE = 500
 _SHOWN_CHARS = 60
 _DIGITS, _SHARE = re.compile(r"[0-9][0-9,]{0,15}"), re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
 _AGE = re.compile(r"-?(.+?)(?: ago)?")
+# What ``read_position`` reads, as the dialog and its errors say it.
+FORMS = "31, 50%, 22:10, 10m ago, or an id"
 
 
 class Number(NamedTuple):
@@ -60,17 +62,14 @@ def read_position(text: str, now_ms: int) -> Position:
         return Number(int(told.replace(",", "")))
     if (share := _SHARE.fullmatch(told)) is not None and float(share[1]) <= 100:
         return Share(float(share[1]))
-    problem = "write a number, 50%, a time, 10m ago, or an id"
     age = _AGE.fullmatch(told)
     for moment in (told, f"-{age[1]}" if age is not None else told):
-        try:
+        with suppress(MomentError):
             return Sent(read_moment(moment, now_ms, shown_zone()))
-        except MomentError as error:
-            problem = str(error)
     # Only the ids of list items have colons.
     if told and (read_item_id(told) is not None or not re.search(r"[\s:%]", told)):
         return Named(told)
-    raise PositionError(problem)
+    raise PositionError(f"'{printable(told, _SHOWN_CHARS)}' is not a position: write {FORMS}")
 
 
 class Found(NamedTuple):
@@ -88,10 +87,8 @@ class Found(NamedTuple):
 def place_among(rows: Sequence[MessageRow], position: Position) -> int:
     """Return the index of a position in listed rows; raises ``PositionError``."""
     match position:
-        case Number(number):
-            return max(0, min(number, len(rows)) - 1)
-        case Share(percent):
-            return _share_of(len(rows), percent)
+        case Number() | Share():
+            return _place_of(position, len(rows))
         case Sent(at_ms):
             places = (n for n, row in enumerate(rows) if row.sent_ms is not None and row.sent_ms >= at_ms)
         case Named(id):
@@ -108,11 +105,9 @@ async def find(source: Source, queue: str, part: Part, position: Position, told:
     An id that is not in the part is looked for in the whole queue. ``told`` gets the progress of a search for an id.
     """
     match position:
-        case Number(number):
-            return Found(part, max(0, number - 1))
-        case Share(percent):
+        case Number() | Share():
             low, high = (await source.peek(PageRequest(queue, part, count=1))).bounds(part)
-            return Found(part, _share_of(high - low, percent))
+            return Found(part, _place_of(position, high - low), words=beyond_words(position, high - low))
         case Sent(at_ms):
             first = await source.peek(PageRequest(queue, part, count=1))
             if first.rows and first.rows[0].is_item:
@@ -183,8 +178,14 @@ async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Prog
     return None
 
 
-def _share_of(number: int, percent: float) -> int:
-    return max(0, min(math.floor(number * percent / 100), number - 1))
+def _place_of(position: Number | Share, total: int) -> int:
+    wanted = position.number - 1 if isinstance(position, Number) else math.floor(total * position.percent / 100)
+    return max(0, min(wanted, total - 1))
+
+
+def beyond_words(position: Position, total: int) -> str:
+    """Say how many messages there are, if the number that was asked for is beyond the last of them; else empty."""
+    return f"there are {count(total)}" if isinstance(position, Number) and position.number > total else ""
 
 
 def _missing(position: Position) -> str:

@@ -55,7 +55,7 @@ from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
-from rsmq_tui.tui.queue.positions import Position, read_position
+from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
@@ -226,7 +226,7 @@ class QueueScreen(ActingScreen):
 
     def action_go_to(self) -> None:
         """Ask for a position, and go there."""
-        field = Field("position", "position", hint="31, 50%, 22:10, 10m ago, or an id")
+        field = Field("position", "position", hint=FORMS)
         form = Form(f"Go to a message of {printable(self.queue, 60)}", (field,), self._position_of)
         note = f"times in {zone_words(self.snapshot.at_ms if self.snapshot else 0)}"
         screen = FormScreen(form, lambda position: self._go_to(screen, position), yes="Go", note=note)

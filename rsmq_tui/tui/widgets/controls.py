@@ -16,11 +16,11 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Button, Checkbox, Input, TextArea
+from textual.widgets import Button, Checkbox, Input, OptionList, TextArea
 
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.filters.language import split_pattern
-from rsmq_tui.monitor.text import printable, size
+from rsmq_tui.monitor.text import plural, printable, size
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, token_style
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -28,16 +28,27 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 T = TypeVar("T")
 # Terminals that support OSC 52 do not accept more than this.
 _CLIPBOARD_BYTES_MAX = 74_000
+# How much of a copied text is shown, and for how long.
+_LINES_SHOWN, _CHARS_SHOWN, _SHOWN_S = 5, 600, 10
 
 
-def copy_text(app: App[Any], text: str, what: str) -> None:
-    """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and show the outcome."""
+def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> None:
+    """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and say so.
+
+    A terminal may ignore it without an answer: a text that is ``shown`` can also be read for a while.
+    """
     encoded = text.encode("utf-8", "replace")
     if len(encoded) > _CLIPBOARD_BYTES_MAX:
         app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
         return
     app.copy_to_clipboard(encoded.decode())
-    app.notify(f"copied {what}", timeout=2, markup=False)
+    if not shown:
+        app.notify(f"copied {what}", timeout=2, markup=False)
+        return
+    lines = [printable(line, _CHARS_SHOWN) for line in text.split("\n")]
+    if len(lines) > _LINES_SHOWN:
+        lines[_LINES_SHOWN:] = [f"… and {plural(len(lines) - _LINES_SHOWN, 'more line')}"]
+    app.notify("\n".join([f"copied {what}", "", *lines]), timeout=_SHOWN_S, markup=False)
 
 
 class Dialog(ModalScreen[T | None]):
@@ -101,6 +112,15 @@ class TickBox(Checkbox, inherit_bindings=False):
     def key_enter(self) -> None:
         """Submit the form."""
         self.post_message(self.Submitted())
+
+
+class ChoiceList(OptionList):
+    """Lists choices, which are never markup; the keys of rows move its cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("list")
+
+    def __init__(self, *choices: Content) -> None:
+        super().__init__(*choices, markup=False)
 
 
 class ChoiceInput(Input):
@@ -176,7 +196,8 @@ class WordFilter(FilterInput):
     """Filters rows by words while they are typed; hidden until it is opened.
 
     ``apply`` shows the rows that match the ``value``. ``target`` returns the widget that gets the keys afterwards; if
-    it is a table, its cursor returns to its row when the filter is cleared, unless the user has moved it.
+    it is a table, its cursor returns to its row if the filter is cleared while it is typed, unless the user has moved
+    it; after Enter it stays on the row that was found.
     """
 
     def __init__(self, kind: str, placeholder: str, *, apply: Callable[[], None], target: Callable[[], Widget]) -> None:
@@ -197,13 +218,17 @@ class WordFilter(FilterInput):
         if not self.display:
             return False
         target = self._target()
+        found = target.cursor_key if isinstance(target, RowTable) and not self.has_focus else None
         with self.prevent(Input.Changed):
             self.value = ""
         self._apply()
         self.display = False
         self.screen.set_focus(target)
         if isinstance(target, RowTable):
-            target.restore_cursor()
+            if found in target.keys:
+                target.place_cursor(target.keys.index(found))
+            else:
+                target.restore_cursor()
         return True
 
     @on(Input.Changed)

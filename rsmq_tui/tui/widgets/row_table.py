@@ -1,6 +1,6 @@
 """A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -120,6 +120,11 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def rows_in_sight(self) -> Sequence[R]:
         """The visible rows."""
         return self.rows[self._top : self._top + self.visible_rows]
+
+    @property
+    def fitting(self) -> Set[str]:
+        """The ids of the columns for which there is room."""
+        return {column.id for column, _ in self._fitting()}
 
     def show(self, rows: Sequence[R], keys: Sequence[str], context: C) -> None:
         """Show these rows in this order; ``keys`` are their unique keys."""
