@@ -160,7 +160,8 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
 
 async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
     async with opened(source, notifications=True) as pilot:
-        await _open(pilot, source, b"plain text")
+        view = await _open(pilot, source, b"plain text")
+        await until(pilot, lambda: view.why_as_stored == "it is not encoded", "it is read")
         assert " 1 line " in text_of(app_of(pilot))
         await press(pilot, "d")
         assert "the body is shown as it is stored: it is not encoded" in _told(pilot)
