@@ -53,7 +53,7 @@ _PAST_OF_UNDO = {
     "hidden": "restored ",
     "extended": "restored ",
     "released": "restored ",
-    "requeued": "restored ",
+    "requeued": "moved back ",
     "changed": "restored ",
     "moved": "moved back ",
     "redriven": "moved back ",

@@ -139,7 +139,7 @@ async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
         assert client.zcard(f"{KEY}:leases") == 2
         await press(pilot, "u")
         await say_yes(pilot)
-        assert await made(pilot) == "restored 1, skipped 0, failed 0"
+        assert await made(pilot) == "moved back 1, skipped 0, failed 0"
         assert thumbnails.length() == 3
         assert client.lrange(f"{KEY}:processing", 0, -1) == [b"job-2", b"job-1", b"job-0"]
         assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
