@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from rich.segment import Segment
@@ -68,6 +68,31 @@ def end_on_signals(end: Callable[[int], None]) -> None:
         if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
+
+
+class _Output:
+    """A stream that drops what cannot be written.
+
+    If the terminal is gone, an error would end Textual's thread that writes, and the program would wait for ever for it
+    to take the rest.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 # A channel that hangs must not keep the terminal.
@@ -249,6 +274,16 @@ class RsmqApp(App[None]):
         downloads = Path.home() / "Downloads"
         folder = path or str(downloads if downloads.is_dir() else Path.cwd())
         return super().deliver_screenshot(filename, folder, time_format)
+
+    def run(self, *arguments: Any, **options: Any) -> None:
+        """Run the app, whose output goes on if the terminal is gone."""
+        stream = sys.__stderr__
+        # Textual writes to this one.
+        vars(sys)["__stderr__"] = _Output(stream)
+        try:
+            super().run(*arguments, **options)
+        finally:
+            vars(sys)["__stderr__"] = stream
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""

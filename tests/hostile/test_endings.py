@@ -21,6 +21,15 @@ from rsmq_tui.cli.main import main
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 sys.exit(main())
 """
+# The thread that writes takes one text at a time, so that the first that it leaves is waited for.
+_ONE_WRITE = """
+import sys
+from textual.drivers import _writer_thread
+from rsmq_tui.cli.main import main
+
+_writer_thread.MAX_QUEUED_WRITES = 1
+sys.exit(main())
+"""
 _CRASH = """
 import sys
 from rsmq_tui.cli.main import main
@@ -40,7 +49,7 @@ def test_the_terminal_is_left_as_it_was(
     orders: Redis, redis_url: str, tmp_path: Path, ending: str | signal.Signals
 ) -> None:
     with Terminal("-r", redis_url, settings=tmp_path) as terminal:
-        terminal.wait_for("● live", "orders", "quit")
+        terminal.wait_for("● live", "orders", "? help")
         assert not terminal.is_as_before
         assert not terminal.screen.is_restored
         terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
@@ -54,7 +63,7 @@ def test_the_terminal_is_left_as_it_was(
 @pytest.mark.parametrize("ending", ["\x03", signal.SIGTERM], ids=repr)
 def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: str | signal.Signals) -> None:
     with Terminal("-r", proxy.url, "--interval", "0.1", settings=tmp_path) as terminal:
-        terminal.wait_for("● live", "orders", "quit")
+        terminal.wait_for("● live", "orders", "? help")
         proxy.swallow()
         terminal.wait_for("waiting for the server")
         terminal.type("\r")
@@ -66,12 +75,14 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
         assert terminal.is_as_before
 
 
-@pytest.mark.parametrize("command", [("-m", "rsmq_tui"), ("-c", _NOHUP)], ids=["", "with nohup"])
+@pytest.mark.parametrize(
+    "command", [("-m", "rsmq_tui"), ("-c", _NOHUP), ("-c", _ONE_WRITE)], ids=["", "with nohup", "while it writes"]
+)
 def test_it_ends_when_its_terminal_is_closed(
     orders: Redis, redis_url: str, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     with Terminal("-r", redis_url, settings=tmp_path, command=command) as terminal:
-        terminal.wait_for("● live", "orders", "quit")
+        terminal.wait_for("● live", "orders", "? help")
         terminal.hang_up()
         terminal.process.wait(60)
 
@@ -79,7 +90,7 @@ def test_it_ends_when_its_terminal_is_closed(
 def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     url = redis_url.replace("://", "://default:battery-staple@")
     with Terminal("-r", url, settings=tmp_path, command=("-c", _CRASH)) as terminal:
-        terminal.wait_for("● live", "orders", "quit")
+        terminal.wait_for("● live", "orders", "? help")
         terminal.type("?")
 
         assert terminal.wait_for_end() == 1

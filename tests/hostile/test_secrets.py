@@ -137,7 +137,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_repeating_it(
 def test_the_list_of_processes_does_not_tell_it(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     orders.acl_setuser("ann", enabled=True, passwords=[f"+{SECRET}"], keys="*", commands=["+@all"])
     with Terminal(settings=tmp_path, environment={"REDIS_URL": with_secret(redis_url)}) as terminal:
-        terminal.wait_for("● live", "orders", "quit")
+        terminal.wait_for("● live", "orders", "? help")
         processes = subprocess.run(["ps", "-A", "-o", "pid=,args="], check=True, capture_output=True, text=True).stdout
         assert str(terminal.process.pid) in processes
         assert_hidden(processes)
