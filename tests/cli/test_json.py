@@ -75,6 +75,7 @@ def printed(
         "`queues list`": queues,
         "`messages list`, `get`, `export`": _lines(read),
         "`messages list --group-by`": command("messages", "list", "orders", "--group-by", "shape").lines,
+        "`messages list --count`": command("messages", "list", "*", "--count").lines,
         "a preview, without `--yes`": _lines(previews),
         "a report, with `--yes`": [*_lines(reports[:-1]), *(line for line in fixed if "done" in line)],
         "`events`": anywhere("events").lines,

@@ -221,7 +221,7 @@ def test_the_dashboard_without_alerts(config: Path, tmp_path: Path) -> None:
     with Terminal(*arguments, settings=tmp_path, environment=state) as terminal:
         terminal.wait_for("orders")
         terminal.type("?")
-        terminal.wait_for("Show the keys")
+        terminal.wait_for("Show only queues")
         assert "alert 1" not in terminal.screen.text
         terminal.type("qq")
         assert terminal.wait_for_end() == 0
