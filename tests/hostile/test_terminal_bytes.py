@@ -18,16 +18,18 @@ OWN_COMMANDS = {"CSI H", "CSI m", "CSI h", "CSI l", "CSI J", "CSI p", "CSI u", "
 NAME = SNIPPETS["osc-title"] + SNIPPETS["markup-action"]
 # Keys, and what is on the screen after them, or not any more.
 STEPS = (
+    # The pane shows messages with the same text as names: it is closed once it has been shown.
+    ("||", "!─ First "),
     ("?", "─ Help ─"),
     ("\x1b", "!─ Help ─"),
-    (":", "Search for commands"),
-    ("queue pwned", "queue ␛]0;PWNED-title␇"),
-    ("\x1b", "!queue ␛]0;PWNED-title␇"),
+    (":", "or the name of a queue"),
+    ("pwned-title", "␛]0;PWNED-title␇", "!Switch to the next theme"),
+    ("\x1b", "!─ Commands ─"),
     ("/", "words in a queue's name"),
     ("title", "!␛]8;;http"),
     # What answers shows that the filter has been left.
-    ("\r\x10", "Search for commands"),
-    ("\x1b", "DRAINS IN", "!Search for commands"),
+    ("\r\x10", "or the name of a queue"),
+    ("\x1b", "DRAINS IN", "!or the name of a queue"),
     ("\r", "◀ ␛]0;PWNED-title␇[@click=app.quit]x[/]", r"\u202egnp.exe", "[/foo]"),
     ("Y", "copied the id"),
     ("gy", "copied the body"),
@@ -94,9 +96,9 @@ def test_no_screen_sends_the_terminal_anything_of_the_data(client: Redis, redis_
 # On a list's screen: any key can be the name of a list, and its own dialogs ask for other things.
 LIST_STEPS = (
     ("/", "words in a queue's name"),
-    ("title click", "!␛]8;;http"),
-    ("\r\x10", "Search for commands"),
-    ("\x1b", "DRAINS IN", "!Search for commands"),
+    ("title click", "!jobs:␛]8;;http"),
+    ("\r\x10", "or the name of a queue"),
+    ("\x1b", "DRAINS IN", "!or the name of a queue"),
     ("?", "─ Help ─"),
     ("\x1b", "!─ Help ─"),
     ("\r", "◀ jobs:␛]0;PWNED-title␇", r"\u202egnp.exe", "[/foo]"),
@@ -118,7 +120,7 @@ LIST_STEPS = (
     ("E", "file", ".jsonl"),
     ("\x1b", "BODY", "!.jsonl"),
     ("b", "enter counts"),
-    ("\x1b", "BODY", "!enter counts"),
+    ("\x1b", "BODY", "!─ Group "),
     ("F", "audit of jobs:␛]0;PWNED-title␇"),
     ("\x1b", "BODY", "!audit of "),
     ("\r", "[raw]", "␛[2J"),
