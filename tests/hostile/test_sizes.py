@@ -49,7 +49,9 @@ async def test_a_tiny_terminal_is_no_reason_to_stop(hostile: Redis, redis_url: s
     with untouched(hostile):
         async with dashboard(redis_url, size=size) as pilot:
             await pilot.pause(0.2)
-            await press(pilot, "j", "enter", "l", "j", "enter", "l", "l", "G", "?", "escape", ":", "escape", "escape", "n")
+            await press(
+                pilot, "j", "enter", "l", "j", "enter", "l", "l", "G", "?", "escape", ":", "escape", "escape", "n"
+            )
             await resize(pilot, (160, 48))
             await until(pilot, "Namespaces on this server")
 
