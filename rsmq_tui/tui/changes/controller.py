@@ -326,13 +326,13 @@ class ChangeController:
             with suppress(TriageError):
                 found = await site.triage.last_undoable(queue)
         self._undoable[site.place, ns, queue] = version, found
-        if not self._app.screen_stack:
-            # The app is closing.
-            return
         self._show_undo(found)
 
     def _show_undo(self, found: "Change | None") -> None:
         """Show what is undone in the hints; leave it out of the last outcome, if that is another change, or none."""
+        if not self._app.screen_stack:
+            # The app is closing.
+            return
         for hints in self._app.screen.query("KeyHints").results(Painted):
             hints.repaint()
         told = self.told
