@@ -174,15 +174,15 @@ def _inflated(begin: Callable[[], Any], data: bytes, room: int) -> _Steps:
     """Decompress all parts that a body consists of; ``begin`` makes the decompressor of one part."""
     out, view, position, parts = bytearray(), memoryview(data), 0, 0
     while position < len(data):
-        stream, chunk = begin(), b""
+        stream = begin()
         parts += 1
         if parts > _PARTS_MAX:
             raise _UndecodableError(f"it has more than {_PARTS_MAX:,} parts")
         while not stream.eof:
             pending: bytes = getattr(stream, "unconsumed_tail", b"")
-            chunk = pending
+            chunk: bytes | memoryview = pending
             if not pending and getattr(stream, "needs_input", True):
-                chunk = view[position : position + _INPUT_BYTES]  # type: ignore[assignment]
+                chunk = view[position : position + _INPUT_BYTES]
                 position += len(chunk)
             try:
                 got = stream.decompress(chunk, _STEP_BYTES)
@@ -262,7 +262,7 @@ def _held_json(data: bytes) -> bytes | None:
             json.loads(text)
             return text.encode()
     except (ValueError, RecursionError):
-        pass
+        return None
     return None
 
 

@@ -32,7 +32,7 @@ from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
 from rsmq_tui.triage.service import ChangeService
-from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, run_of
+from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, previews_in, run_of
 
 _MB = 1_000_000
 
@@ -107,16 +107,16 @@ def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
 
     async def several(interrupts: Interrupts) -> int:
         services: dict[Place, ChangeService] = {}
-        looks = []
+        requests = []
         async with queues_of(options, profile_of(options)) as queues:
             for named in queues:
                 action, scope = build(options, named), scope_of(options, named)
                 service = services.get(named.place) or service_of(named.place)
                 services[named.place] = service
-                looks.append(
+                requests.append(
                     PreviewRequest(service, named.reference, partial(service.preview, action, if_unchanged(scope)))
                 )
-        return await _make(options, list(services.values()), partial(preview_several, looks), None, interrupts)
+        return await _make(options, list(services.values()), partial(preview_several, requests), None, interrupts)
 
     return run_interruptibly(several)
 
@@ -212,7 +212,7 @@ def progress_words(progress: ScanProgress) -> str:
 
 def _show(options: Options, preview: Preview) -> None:
     if wants_json(options):
-        for each in _each(preview):
+        for each in previews_in(preview):
             _show_as_json(each)
         _say_refused(preview)
         return
@@ -230,15 +230,10 @@ def _show(options: Options, preview: Preview) -> None:
     print_words(_NOTHING if is_nothing else "Nothing was changed; --yes applies this change.")
 
 
-def _each(preview: Preview) -> Sequence[Preview]:
-    """Return the previews of several changes, or the one."""
-    return [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
-
-
 def _parts(preview: Preview, report: Report) -> Iterable[tuple[Preview, Report]]:
     """Pair the reports of several changes with their previews; those after an early end have none."""
     reports = [each for _, each in report.reports] if isinstance(report, SeveralReport) else [report]
-    return zip(_each(preview), reports, strict=False)
+    return zip(previews_in(preview), reports, strict=False)
 
 
 def _say_refused(preview: Preview) -> bool:

@@ -152,6 +152,11 @@ def clock(at_ms: float | None, *, date: bool = False) -> str:
     return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
+def date_clock(at_ms: float | None) -> str:
+    """Format a time with its date, to the second: 2031-05-17 19:46:02, in the time zone of ``clock``."""
+    return clock(at_ms, date=True).split(".")[0]
+
+
 def short_clock(at_ms: float | None, now_ms: float) -> str:
     """Format a time in at most 11 characters: 19:46:02; of another day, 11-22 06:36; of another year, 2030-11-22.
 

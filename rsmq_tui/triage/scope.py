@@ -434,9 +434,8 @@ def check_room(limit_bytes: int, action: Action, *selections: Selection) -> None
 
     The journal keeps the bodies of messages that the action removes.
     """
-    takes_away = isinstance(action, MessageAction) and action.takes_away
     messages = sum(selection.count for selection in selections)
-    bodies = sum(selection.bytes for selection in selections) if takes_away else 0
+    bodies = sum(selection.bytes for selection in selections) if action.takes_away else 0
     wanted = bodies + _OVERHEAD_BYTES * messages
     if wanted > limit_bytes:
         raise TriageError(

@@ -75,6 +75,11 @@ class SeveralPreview(Preview):
             each.close()
 
 
+def previews_in(preview: Preview) -> Sequence[Preview]:
+    """Return the previews of several changes, or the one."""
+    return [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
+
+
 def _sum_of(preview: Preview, *, names_place: bool) -> str:
     place = f" on {preview.where}" if names_place else ""
     if isinstance(preview.action, Undo):
@@ -87,19 +92,19 @@ def _named(preview: Preview) -> str:
     return printable(reference(preview.action.queue, preview.ns), _NAME_MAX)
 
 
-async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCallback) -> Preview:
+async def preview_several(requests: Sequence[PreviewRequest], on_progress: ScanCallback) -> Preview:
     """Return the previews of several changes as one; that of a single change is returned as it is.
 
     Queues in which nothing would be changed are left out. If none can be changed, the first refusal is raised, a
     ``TriageError``.
     """
-    if len(looks) == 1:
-        return await looks[0].ask(on_progress)
+    if len(requests) == 1:
+        return await requests[0].ask(on_progress)
     found: list[tuple[ChangeService, Preview]] = []
     refusals: list[TriageError] = []
     before = ScanProgress(0, 0, 0)
     try:
-        for look in looks:
+        for request in requests:
             last = before
 
             def add(progress: ScanProgress, before: ScanProgress = before) -> None:
@@ -108,9 +113,9 @@ async def preview_several(looks: Sequence[PreviewRequest], on_progress: ScanCall
                 on_progress(last)
 
             try:
-                found.append((look.service, await look.ask(add)))
+                found.append((request.service, await request.ask(add)))
             except TriageError as error:
-                refusal = TriageError(f"{printable(look.queue, _NAME_MAX)}: {error}")
+                refusal = TriageError(f"{printable(request.queue, _NAME_MAX)}: {error}")
                 refusal.__cause__ = error.__cause__
                 refusals.append(refusal)
             before = last

@@ -22,6 +22,7 @@ from rsmq_tui.triage.actions import (
     Hide,
     Import,
     Move,
+    Purge,
     Redrive,
     Release,
     Requeue,
@@ -160,13 +161,11 @@ _EXAMINED_MAX = 1_000
 async def undo_outlook(editor: EditExecutor, journal: Journal, change: int) -> UndoOutlook:
     """Return what undoing a change would do now; raises what the editor and the journal raise."""
     undos = await asyncio.to_thread(_Undos, journal, change)
-    left = await asyncio.to_thread(_left, undos)
+    left, first = await asyncio.to_thread(_left_and_first, undos)
     examined = unchanged = 0
-    entries = journal.entries(change, newest_first=True)
-    while examined < _EXAMINED_MAX and (entry := await asyncio.to_thread(next, entries, None)) is not None:
-        if entry.counted and not _is_unsettled(entry):
-            looked_at, same = await undos.of(entry).unchanged(editor, entry)
-            examined, unchanged = examined + looked_at, unchanged + same
+    for entry in first:
+        looked_at, same = await undos.of(entry).unchanged(editor, entry)
+        examined, unchanged = examined + looked_at, unchanged + same
     return UndoOutlook(left, examined, unchanged)
 
 
@@ -208,7 +207,7 @@ _UNDOES = {
     # An undo of which the journal no longer has the change that it undid.
     Undo.name: ("undo", "undone"),
 }
-_REDOES = {DeleteQueue.name: "delete", SetAttributes.name: "change", "purge": "delete"}
+_REDOES = {DeleteQueue.name: "delete", SetAttributes.name: "change", Purge.name: "delete"}
 
 
 def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
@@ -266,8 +265,14 @@ def _is_unsettled(entry: Entry) -> bool:
 
 
 def _left(undos: _Undos) -> LeftToUndo:
+    return _left_and_first(undos)[0]
+
+
+def _left_and_first(undos: _Undos) -> tuple[LeftToUndo, list[Entry]]:
+    """Return what is left to undo, and the first batches of it, of about ``_EXAMINED_MAX`` messages."""
     counted = auxiliary = unsettled = 0
     created: list[str] = []
+    first: list[Entry] = []
     for entry in undos.journal.entries(undos.change):
         undo = undos.of(entry)
         done = undo.still_done(entry).count(Outcome.DONE)
@@ -276,7 +281,9 @@ def _left(undos: _Undos) -> LeftToUndo:
         if _is_unsettled(entry):
             unsettled += done
         elif entry.counted:
+            if done and counted < _EXAMINED_MAX:
+                first.append(entry)
             counted += done
         else:
             auxiliary += done
-    return LeftToUndo(counted, auxiliary, unsettled, tuple(created))
+    return LeftToUndo(counted, auxiliary, unsettled, tuple(created)), first

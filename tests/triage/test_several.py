@@ -25,7 +25,7 @@ NUMBER = 3_000
 SCOPE = if_unchanged(Matching(parse_filter("order")))
 
 
-def looks(service: ChangeService, queues: Sequence[str]) -> list[PreviewRequest]:
+def requests_for(service: ChangeService, queues: Sequence[str]) -> list[PreviewRequest]:
     return [PreviewRequest(service, queue, partial(service.preview, Delete(queue=queue), SCOPE)) for queue in queues]
 
 
@@ -66,7 +66,7 @@ async def test_nothing_is_deleted_that_a_consumer_received_since_the_preview(
     lists = list_changes(redis_url, ListNames(), folder)
     taken: list[bytes] = []
     async with aclosing(lists):
-        preview = await preview_several([*looks(triage, names), *looks(lists, ["l"])], lambda _: None)
+        preview = await preview_several([*requests_for(triage, names), *requests_for(lists, ["l"])], lambda _: None)
         assert isinstance(preview, SeveralPreview)
         assert (preview.count, len(preview.parts)) == (4 * NUMBER, 4)
         with ExitStack() as running:
@@ -108,7 +108,7 @@ async def test_a_queue_that_cannot_be_changed_is_left_out_and_an_early_end_is_to
         queues.create_queue(name)
     for name in ("a", "b"):
         queues.send_messages(name, ["order"] * 3)
-    preview = await preview_several(looks(triage, ["a", "missing", "b", "empty"]), lambda _: None)
+    preview = await preview_several(requests_for(triage, ["a", "missing", "b", "empty"]), lambda _: None)
     assert isinstance(preview, SeveralPreview)
     assert [part.action.queue for _, part in preview.parts] == ["a", "b"]
     assert [words.partition(":")[0] for words in preview.refused] == ["missing"]
@@ -126,7 +126,7 @@ async def test_a_queue_that_cannot_be_changed_is_left_out_and_an_early_end_is_to
 async def test_previews_keep_only_the_start_of_each_body(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("long", maxsize=-1)
     queues.send_messages("long", ["order" * 10_000] * 2)
-    preview = await preview_several(looks(triage, ["long"]), lambda _: None)
+    preview = await preview_several(requests_for(triage, ["long"]), lambda _: None)
     assert [len(body) for body in preview.bodies] == [240, 240]
     assert ("bodies", f"{('order' * 12)[:59]}…") in preview.rows
     preview.close()
@@ -140,8 +140,8 @@ async def test_the_journal_must_have_room_for_the_changes_of_all_queues(
         queues.send_message(name, "order " + "x" * 600_000)
     triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=1_000_000)
     async with aclosing(triage):
-        alone = await preview_several(looks(triage, ["a"]), lambda _: None)
+        alone = await preview_several(requests_for(triage, ["a"]), lambda _: None)
         alone.close()
         assert alone.count == 1
         with pytest.raises(TriageError, match=r"would need 1\.1 MiB for 2 messages"):
-            await preview_several(looks(triage, ["a", "b"]), lambda _: None)
+            await preview_several(requests_for(triage, ["a", "b"]), lambda _: None)

@@ -43,6 +43,11 @@ async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) 
     raise AssertionError(f"never: {what}; on the screen is\n{text_of(app_of(pilot))}")
 
 
+async def says(pilot: Pilot[None], words: str) -> None:
+    """Wait until words are on the screen, however they are wrapped."""
+    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), words)
+
+
 @asynccontextmanager
 async def opened(
     source: ScriptedSource,

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.pilot import Pilot
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, Static
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Send, SetAttributes
@@ -19,9 +20,10 @@ from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
+from tests.cli.running import run
 from tests.triage.consuming import consuming
 from tests.tui.changing import Orders, fill, in_queue, on_queue, past_of_undo
-from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, text_of, until
+from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, says, text_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -514,3 +516,46 @@ async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
         await pilot.press("escape")
         await in_queue(pilot, "orders", 5)
     assert orders.everything() == before
+
+
+async def test_a_missing_target_is_made_on_the_spot(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("M")
+        await fill(pilot, target="fresh")
+        await says(pilot, "queue fresh does not exist")
+        await pilot.click("#wider")
+        await says(pilot, "Queue fresh is created with the attributes of orders.")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("moved 1,")
+        assert orders.depth("fresh") == 1
+
+
+async def test_delete_shows_bodies_and_its_command(orders: Orders, tmp_path: Path) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("asterisk", "x")
+        await says(pilot, "Delete 5")
+        await says(pilot, 'bodies {"order": 0}')
+        await says(pilot, '{"order": 2}')
+        await says(pilot, "and 2 more messages")
+        assert pilot.app.screen.query_one(".dialog").has_class("-danger")
+        await pilot.press("y")
+        command = shlex.split(pilot.app.clipboard)
+        await pilot.press("escape")
+        assert orders.depth("orders") == 5
+    done = await asyncio.to_thread(run, *command[1:], "--yes", env={"XDG_STATE_HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert orders.depth("orders") == 0
+
+
+async def test_a_form_says_whether_a_body_is_json_and_goes_on_from_any_field(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("a")
+        await until(pilot, lambda: pilot.app.screen.query("#body"), "the form opens")
+        await pilot.press(*'{"a" 1}')
+        await says(pilot, "not JSON: Expecting ':' delimiter, line 1, column 6")
+        await pilot.press("home", "right", "right", "right", "right", "colon")
+        await until(pilot, lambda: str(pilot.app.screen.query_one("#syntax", Static).content) == "JSON", "it is JSON")
+        await pilot.press("ctrl+s")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("sent 1,")
+        assert b'{"a": 1}' in orders.bodies()

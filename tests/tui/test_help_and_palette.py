@@ -21,9 +21,10 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.theme import MEANINGS
 from rsmq_tui.tui.widgets.controls import ScrolledText
-from rsmq_tui.tui.widgets.lines import KeyHints
+from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
+from tests.tui.changing import Orders, on_queue
 from tests.tui.driving import (
     app_of,
     lines_of,
@@ -36,6 +37,7 @@ from tests.tui.driving import (
     settled,
     text_of,
     until,
+    wait_for_screen,
 )
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedRun, ScriptedTriage
@@ -355,3 +357,18 @@ async def test_no_word_of_the_help_is_cut_off(source: ScriptedSource, size: tupl
 def _lines_of(view: LineView) -> list[str]:
     assert view._content is not None
     return ["".join(text for text, _ in view._content[number]) for number in range(len(view._content))]
+
+
+async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
+    async with orders.dashboard(size=(180, 36)) as pilot:
+        hints = pilot.app.screen.query_one(KeyHints)
+        await until(pilot, lambda: "help" in lines_of(hints)[0], "the hints are shown")
+        await on_queue(pilot, "orders")
+        await pilot.click(KeyHints, offset=(lines_of(hints)[0].index("open"), 0))
+        screen = await wait_for_screen(pilot, QueueScreen)
+        hints = screen.query_one(KeyHints)
+        await until(pilot, lambda: "h l tabs" in lines_of(hints)[0], "the hints are shown")
+        await pilot.click(KeyHints, offset=(lines_of(hints)[0].index("h l tabs") + 2, 0))
+        await until(pilot, lambda: "[ ready" in text_of(app_of(pilot)), "the second key of a pair: the next tab")
+        await pilot.click(screen.query(TextLine).first(), offset=(1, 0))
+        await wait_for_screen(pilot, OverviewScreen)

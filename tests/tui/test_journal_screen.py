@@ -1,19 +1,12 @@
 """The screen of the journal: what was changed, what undoing it would do now, undo and redo of any change."""
 
-import asyncio
-import shlex
-from pathlib import Path
-
 from textual.pilot import Pilot
-from textual.widgets import Static
 
 from rsmq_tui.tui.changes.journal import JournalScreen
-from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
-from tests.cli.running import run
-from tests.tui.changing import Orders, changing, fill, in_queue, on_queue
-from tests.tui.driving import app_of, asked, lines_of, made, say_yes, text_of, until, wait_for_screen
+from rsmq_tui.tui.widgets.lines import KeyHints
+from tests.tui.changing import Orders, changing, fill, in_queue
+from tests.tui.driving import app_of, asked, lines_of, made, say_yes, says, text_of, until, wait_for_screen
 
 
 async def _journal(pilot: Pilot[None], changes: int) -> JournalScreen:
@@ -21,10 +14,6 @@ async def _journal(pilot: Pilot[None], changes: int) -> JournalScreen:
     screen = await wait_for_screen(pilot, JournalScreen)
     await until(pilot, lambda: len(screen.table.rows) == changes, "the changes are shown")
     return screen
-
-
-async def _says(pilot: Pilot[None], words: str) -> None:
-    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), words)
 
 
 async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
@@ -37,17 +26,17 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await say_yes(pilot)
         assert (await made(pilot)).startswith("sent 1,")
         screen = await _journal(pilot, 2)
-        await _says(pilot, "undo applies to 1, all as the change left them")
+        await says(pilot, "undo applies to 1, all as the change left them")
         await pilot.press("j")
-        await _says(pilot, "deleted 5 of 5: the 5 marked messages")
-        await _says(pilot, "undo applies to 5, all as the change left them")
+        await says(pilot, "deleted 5 of 5: the 5 marked messages")
+        await says(pilot, "undo applies to 5, all as the change left them")
         await pilot.press("u")
         await asked(pilot)
         await say_yes(pilot)
         assert (await made(pilot)).startswith("put back 5,")
         states = ["done", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "the undo is listed")
-        await _says(pilot, "undone by 3; U makes it again")
+        await says(pilot, "undone by 3; U makes it again")
         await pilot.press("u")
         await until(pilot, lambda: pilot.app.screen is screen, "nothing is asked")
         await pilot.press("U")
@@ -59,9 +48,9 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         assert (await made(pilot)).startswith("deleted 5,")
         states = ["done", "undone", "done", "done"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "it is made again")
-        await _says(pilot, "redo of 1")
+        await says(pilot, "redo of 1")
         assert orders.bodies() == [b"later"]
-        await _says(pilot, "deleted 5 of 5")
+        await says(pilot, "deleted 5 of 5")
         await pilot.press("slash", *"undo", "enter")
         await until(pilot, lambda: len(screen.table.rows) == 2, "the filter leaves the undos")
         await pilot.press("escape", "escape")
@@ -95,7 +84,7 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(orders: Orders
         orders.queues.delete_message("orders", first)
         orders.queues.change_message_visibility("orders", second, 0)
         await _journal(pilot, 1)
-        await _says(pilot, "undo applies to 3 of 5; 2 changed since, and are skipped")
+        await says(pilot, "undo applies to 3 of 5; 2 changed since, and are skipped")
         await pilot.press("enter")
         await wait_for_screen(pilot, QueueScreen)
 
@@ -109,68 +98,10 @@ async def test_a_change_of_another_server_is_shown_and_not_undone(orders: Orders
     async with changing(orders.url.replace("127.0.0.1", "localhost"), orders.folder, notifications=True) as pilot:
         await _journal(pilot, 1)
         await pilot.press("u")
-        await _says(pilot, "change 1 was made on")
+        await says(pilot, "change 1 was made on")
     async with orders.dashboard(read_only=True) as pilot:
         await _journal(pilot, 1)
         assert "undo" not in "".join(lines_of(pilot.app.screen.query_one(KeyHints)))
-
-
-async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
-    async with orders.dashboard(size=(180, 36)) as pilot:
-        hints = pilot.app.screen.query_one(KeyHints)
-        await until(pilot, lambda: "help" in lines_of(hints)[0], "the hints are shown")
-        await on_queue(pilot, "orders")
-        await pilot.click(KeyHints, offset=(lines_of(hints)[0].index("open"), 0))
-        screen = await wait_for_screen(pilot, QueueScreen)
-        hints = screen.query_one(KeyHints)
-        await until(pilot, lambda: "h l tabs" in lines_of(hints)[0], "the hints are shown")
-        await pilot.click(KeyHints, offset=(lines_of(hints)[0].index("h l tabs") + 2, 0))
-        await until(pilot, lambda: "[ ready" in text_of(app_of(pilot)), "the second key of a pair: the next tab")
-        await pilot.click(screen.query(TextLine).first(), offset=(1, 0))
-        await wait_for_screen(pilot, OverviewScreen)
-
-
-async def test_a_missing_target_is_made_on_the_spot(orders: Orders) -> None:
-    async with orders.opened() as pilot:
-        await pilot.press("M")
-        await fill(pilot, target="fresh")
-        await _says(pilot, "queue fresh does not exist")
-        await pilot.click("#wider")
-        await _says(pilot, "Queue fresh is created with the attributes of orders.")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("moved 1,")
-        assert orders.depth("fresh") == 1
-
-
-async def test_delete_shows_bodies_and_its_command(orders: Orders, tmp_path: Path) -> None:
-    async with orders.opened() as pilot:
-        await pilot.press("asterisk", "x")
-        await _says(pilot, "Delete 5")
-        await _says(pilot, 'bodies {"order": 0}')
-        await _says(pilot, '{"order": 2}')
-        await _says(pilot, "and 2 more messages")
-        assert pilot.app.screen.query_one(".dialog").has_class("-danger")
-        await pilot.press("y")
-        command = shlex.split(pilot.app.clipboard)
-        await pilot.press("escape")
-        assert orders.depth("orders") == 5
-    done = await asyncio.to_thread(run, *command[1:], "--yes", env={"XDG_STATE_HOME": str(tmp_path)})
-    assert done.returncode == 0, done.stderr
-    assert orders.depth("orders") == 0
-
-
-async def test_a_form_says_whether_a_body_is_json_and_goes_on_from_any_field(orders: Orders) -> None:
-    async with orders.opened() as pilot:
-        await pilot.press("a")
-        await until(pilot, lambda: pilot.app.screen.query("#body"), "the form opens")
-        await pilot.press(*'{"a" 1}')
-        await _says(pilot, "not JSON: Expecting ':' delimiter, line 1, column 6")
-        await pilot.press("home", "right", "right", "right", "right", "colon")
-        await until(pilot, lambda: str(pilot.app.screen.query_one("#syntax", Static).content) == "JSON", "it is JSON")
-        await pilot.press("ctrl+s")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("sent 1,")
-        assert b'{"a": 1}' in orders.bodies()
 
 
 async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> None:

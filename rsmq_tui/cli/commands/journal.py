@@ -15,7 +15,7 @@ from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_j
 from rsmq_tui.cli.parsing import Command, Group, Options, option, positive, several
 from rsmq_tui.cli.places import Place, place_of
 from rsmq_tui.cli.servers import profile_of, profiles_of
-from rsmq_tui.monitor.text import clock, count
+from rsmq_tui.monitor.text import count, date_clock
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import KINDS, LIST
 from rsmq_tui.protocol.lists.edits import ListBatch
@@ -129,7 +129,7 @@ def _list(journal: Journal | None, options: Options) -> int:
     )
     for change in changes:
         counts = count(change.done), count(change.skipped), count(change.failed)
-        when = clock(change.at_ms, date=True).split(".")[0]
+        when = date_clock(change.at_ms)
         table.print(str(change.change), when, change.state, *counts, change.who, _what(change))
     if not changes:
         say("the journal is empty: no changes were made from here, or they were pruned")

@@ -8,7 +8,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
-from rsmq_tui.triage.several import SeveralPreview
+from rsmq_tui.triage.several import previews_in
 
 _DEFAULT_NS = "rsmq"
 # More ids than this, or a longer body, are no command that somebody would paste.
@@ -30,8 +30,7 @@ def command_of(preview: Preview) -> str:
     For several queues there is a line for each. A marked message is named by its id: the command previews it in
     whatever state it is then.
     """
-    previews = [part for _, part in preview.parts] if isinstance(preview, SeveralPreview) else [preview]
-    return "\n".join(map(_line_of, previews))
+    return "\n".join(map(_line_of, previews_in(preview)))
 
 
 def _line_of(preview: Preview) -> str:

@@ -283,11 +283,11 @@ class ChangeController:
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
         aims = tuple(Aim(site, queue) for site, _, queue in changes)
-        looks = [
+        requests = [
             PreviewRequest(site.triage, queue, partial(_undo, site, change))
             for site, change, queue in reversed(changes)
         ]
-        self._confirm(aims, "Undo", partial(preview_several, looks))
+        self._confirm(aims, "Undo", partial(preview_several, requests))
         return True
 
     @property
@@ -513,7 +513,6 @@ class ChangeController:
 
     async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeTold:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
-        from rsmq_tui.triage.several import SeveralPreview, SeveralReport  # noqa: PLC0415
 
         words = doing(run.preview.action)
         async for tally in run:
@@ -528,22 +527,34 @@ class ChangeController:
         if len(aims) == 1:
             # The last change of a server, or a queue that is created, has its name from the preview.
             aims = (aims[0]._replace(queue=action.queue),)
-        reports = run.report.reports if isinstance(run.report, SeveralReport) else ((aims[0].site.triage, run.report),)
         if isinstance(action, Undo):
-            parts = run.preview.parts if isinstance(run.preview, SeveralPreview) else ((None, run.preview),)
-            undos = {each.action.change for _, each in parts if isinstance(each.action, Undo)}
-            self._several = tuple(each for each in self._several if each[1] not in undos)
+            self._forget_undone(run.preview)
         elif aims[0].is_found:
-            by_service = {id(aim.site.triage): aim.site for aim in aims}
-            self._several = tuple(
-                (by_service[id(service)], each.change, each.queue)
-                for service, each in reports
-                if each.change is not None and each.undoable
-            )
-            self._several_words = f"{run.report.name} {compact(run.report.tally.done)}"
-            if len(self._several) > 1:
-                self._several_words += f" in {len(self._several):,} queues"
+            self._remember_several(aims, run.report)
         return replace(told, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
+
+    def _remember_several(self, aims: Aims, report: "Report") -> None:
+        """Remember the changes of an action on what a search found, for ``undo_several``."""
+        from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
+
+        reports = report.reports if isinstance(report, SeveralReport) else ((aims[0].site.triage, report),)
+        by_service = {id(aim.site.triage): aim.site for aim in aims}
+        self._several = tuple(
+            (by_service[id(service)], each.change, each.queue)
+            for service, each in reports
+            if each.change is not None and each.undoable
+        )
+        self._several_words = f"{report.name} {compact(report.tally.done)}"
+        if len(self._several) > 1:
+            self._several_words += f" in {len(self._several):,} queues"
+
+    def _forget_undone(self, preview: "Preview") -> None:
+        """Forget those of the remembered changes that an undo has undone."""
+        from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
+        from rsmq_tui.triage.several import previews_in  # noqa: PLC0415
+
+        undone = {each.action.change for each in previews_in(preview) if isinstance(each.action, Undo)}
+        self._several = tuple(each for each in self._several if each[1] not in undone)
 
     async def _export(self, aims: Aims, path: Path) -> ChangeTold:
         from rsmq_tui.triage.several import export_several  # noqa: PLC0415

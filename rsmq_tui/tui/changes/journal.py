@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, duration, passes, plural, printable, zone_words
+from rsmq_tui.monitor.text import count, date_clock, duration, passes, plural, printable, zone_words
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State
@@ -43,11 +43,9 @@ class _Context:
 
 
 def _when(change: Change, context: _Context) -> Piece:
-    return (_date(change), "") if context.clock_times else (duration(max(0, context.at_ms - change.at_ms)), "")
-
-
-def _date(change: Change) -> str:
-    return clock(change.at_ms, date=True).split(".")[0]
+    return (
+        (date_clock(change.at_ms), "") if context.clock_times else (duration(max(0, context.at_ms - change.at_ms)), "")
+    )
 
 
 def _what(change: Change, context: _Context) -> Piece:
@@ -200,7 +198,7 @@ class JournalScreen(DashboardScreen):
         where = f"{_queue(change)} on {change.server}"
         if kind_of(change.ns).has_namespaces:
             where += f", ns {change.ns}"
-        by = f"{change.who} on {change.host}, {_date(change)} {zone_words(change.at_ms)}"
+        by = f"{change.who} on {change.host}, {date_clock(change.at_ms)} {zone_words(change.at_ms)}"
         if change.profile:
             by += f", profile {change.profile}"
         done = f"{change.past} {count(change.done)} of {count(change.planned)}: {change.what}"

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, duration, plural, printable, zone_words
+from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
@@ -55,7 +55,7 @@ def _now_ms(dashboard: Dashboard, snapshot: Snapshot | None) -> int:
 
 def _when(event: "Event", context: EventContext) -> Piece:
     if context.clock_times:
-        return clock(event.at_ms, date=True).split(".")[0], ""
+        return date_clock(event.at_ms), ""
     return duration(context.at_ms - event.at_ms), ""
 
 
@@ -217,7 +217,7 @@ class EventsScreen(DashboardScreen):
         if event.queue is None:
             words = "this event is about no queue"
         elif gone:
-            words = f"queue {name} was deleted at {clock(gone[-1], date=True).split('.')[0]} {zone_words(gone[-1])}"
+            words = f"queue {name} was deleted at {date_clock(gone[-1])} {zone_words(gone[-1])}"
         else:
             words = f"queue {name} is not among those that are shown"
         self.notify(words, severity="warning", markup=False)

@@ -175,6 +175,8 @@ class SearchScreen(DashboardScreen):
         self._searches = 0
         self._namespaces: Mapping[str, str] = {}
         self._is_changed = False
+        # The queues that were changed since they were searched.
+        self._outdated: dict[str, tuple[WatchedServer, str]] = {}
 
     def compose(self) -> ComposeResult:
         """Status, progress, filter, messages, hints."""
@@ -204,7 +206,7 @@ class SearchScreen(DashboardScreen):
         if self._stage is None:
             return
         marks = {key: found.marks for key, found in self._found.items()}
-        self._found, self._listed = {}, 0
+        self._found, self._listed, self._outdated = {}, 0, {}
         queues = [(self.dashboard.site(queue.place), queue.name) for queue in self._wanted_queues()]
         self._queues, self._done, self._read = len(queues), 0, 0
         self._start(queues, marks)
@@ -318,14 +320,18 @@ class SearchScreen(DashboardScreen):
 
     def _follow_change(self, told: ChangeTold) -> None:
         # What was marked there was changed, and the results there may be outdated.
-        if self._stage in (None, Stage.RUNNING):
-            return
         again = [aim for aim in told.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
-        for aim in again:
+        for aim in again if self._stage is not None else ():
             if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
                 found.marks.clear()
-        if again:
-            self._start([(aim.site, aim.queue) for aim in again], {})
+            self._outdated[_key(aim.site, aim.queue)] = aim.site, aim.queue
+        self._search_outdated()
+
+    def _search_outdated(self) -> None:
+        """Search the queues again that were changed, once no search is running; a stopped one stays stopped."""
+        if self._outdated and self._stage not in (None, Stage.RUNNING):
+            queues, self._outdated = list(self._outdated.values()), {}
+            self._start(queues, {}, ends=self._stage)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -370,7 +376,12 @@ class SearchScreen(DashboardScreen):
             if found.hits.matched:
                 yield Aim(found.site, found.queue, found.all)
 
-    def _start(self, queues: Sequence[tuple[WatchedServer, str]], marks: Mapping[str, Marks]) -> None:
+    def _start(
+        self,
+        queues: Sequence[tuple[WatchedServer, str]],
+        marks: Mapping[str, Marks],
+        ends: Stage = Stage.DONE,
+    ) -> None:
         snapshot = self.snapshot
         self._namespaces = (
             {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites} if snapshot else {}
@@ -378,12 +389,12 @@ class SearchScreen(DashboardScreen):
         self._stage = Stage.RUNNING
         self._searches += 1
         self._ticking.resume()
-        self._search(self._searches, queues, marks)
+        self._search(self._searches, queues, marks, ends)
         self._show()
 
     @work(group="search", exclusive=True)
     async def _search(
-        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks]
+        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks], ends: Stage
     ) -> None:
         stage, left = Stage.STOPPED, iter(queues)
 
@@ -397,7 +408,7 @@ class SearchScreen(DashboardScreen):
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(_AT_ONCE):
                     tasks.create_task(search_some())
-            stage = Stage.DONE
+            stage = ends
         finally:
             # A cancelled search may end after the next one has started.
             if started == self._searches:
@@ -435,6 +446,7 @@ class SearchScreen(DashboardScreen):
     def _tick(self) -> None:
         if self._stage is not Stage.RUNNING:
             self._ticking.pause()
+            self._search_outdated()
         self._show()
 
     def _show(self) -> None:

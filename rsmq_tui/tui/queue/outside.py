@@ -48,9 +48,14 @@ async def _write(screen: DashboardScreen, path: Path, body: bytes) -> None:
 
 
 def _write_new(path: Path, body: bytes, mode: int = 0o600) -> None:
-    """Write a file that does not exist; raises ``OSError``."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb") as out:
-        out.write(body)
+    """Write a file that does not exist, as a whole or not at all; raises ``OSError``."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(body)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def open_in_pager(screen: DashboardScreen, body: bytes, view: View) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, Progress, Source
 from rsmq_tui.monitor.filters.matching import Term
-from rsmq_tui.monitor.text import clock, count, plural, printable, shown_zone
+from rsmq_tui.monitor.text import count, date_clock, plural, printable, shown_zone
 from rsmq_tui.protocol import Anchor, Part
 from rsmq_tui.protocol.lists.naming import read_item_id
 
@@ -135,7 +135,7 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
         for number, row in enumerate(page.rows, 1):
             if row.sent_ms is not None and row.sent_ms >= sent_ms:
                 looked += number
-                words = f"sent {clock(row.sent_ms, date=True)[:19]}: the first in the order of due times"
+                words = f"sent {date_clock(row.sent_ms)}: the first in the order of due times"
                 return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _looked_words(words, looked))
         looked += len(page.rows)
         if page.is_last:
@@ -163,7 +163,7 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
             high, row = middle, at
     if row is None:
         raise PositionError(_looked_words(f"no item {_missing(Sent(sent_ms))}", looked))
-    words = f"sent {clock(row.sent_ms, date=True)[:19]}: the first in the order of the list"
+    words = f"sent {date_clock(row.sent_ms)}: the first in the order of the list"
     return Found(request.part, low, row, _looked_words(words, looked))
 
 
@@ -190,7 +190,7 @@ def beyond_words(position: Position, total: int) -> str:
 
 def _missing(position: Position) -> str:
     if isinstance(position, Sent):
-        return f"was sent at {clock(position.at_ms, date=True)[:19]} or later"
+        return f"was sent at {date_clock(position.at_ms)} or later"
     return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, Named) else "is there"
 
 

@@ -11,7 +11,18 @@ from textual.binding import BindingType
 from rsmq_tui.history.moments import end_of_day, read_moment
 from rsmq_tui.history.replay.replay import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, shown_zone, zone_words
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    clock,
+    compact,
+    count,
+    date_clock,
+    duration,
+    plural,
+    printable,
+    shown_zone,
+    zone_words,
+)
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Where, bindings_of
@@ -169,10 +180,10 @@ class DiffScreen(DashboardScreen):
         self.dashboard.navigation.open_queue(queue.state.name, queue.state.place)
 
     def _instants(self, diff: Diff) -> list[Piece]:
-        now = clock(diff.now_ms, date=True)[:19]
+        now = date_clock(diff.now_ms)
         # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
-        instants = f"{clock(diff.then_ms, date=True)[:19]} → {now[11:] if same_day else now} {zone_words(diff.now_ms)}"
+        instants = f"{date_clock(diff.then_ms)} → {now[11:] if same_day else now} {zone_words(diff.now_ms)}"
         told = [
             f"{plural(diff.other_verdicts, 'verdict')} changed" if diff.other_verdicts else "",
             f"{count(diff.appeared)} new" if diff.appeared else "",
@@ -196,7 +207,7 @@ _NOTE = "21:50 · 2031-05-17 21:50 · -10m · +1h, in "
 def seek_screen(replaying: ReplaySession) -> FormScreen[int]:
     """Return a dialog that asks for a time and goes there."""
     span = replaying.span
-    ends = tuple(clock(at_ms, date=True)[:19] for at_ms in span)
+    ends = tuple(date_clock(at_ms) for at_ms in span)
     field = Field("time", "time", hint="21:50 or -10m", choices=("-10m", "+10m", "-1h", "+1h", *ends))
 
     def go(at_ms: int) -> None:
@@ -220,8 +231,8 @@ def _time_ms(answers: Answers, replaying: ReplaySession) -> int:
     at_ms = read_moment(text, end_of_day(now_ms, shown_zone()), shown_zone())
     # The last minute, written without seconds, means the last poll in it.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
-        first, last = (clock(end_ms, date=True)[:19] for end_ms in span)
-        raise ValueError(f"nothing was recorded at {clock(at_ms, date=True)[:19]}; recorded: {first} to {last}")
+        first, last = (date_clock(end_ms) for end_ms in span)
+        raise ValueError(f"nothing was recorded at {date_clock(at_ms)}; recorded: {first} to {last}")
     return at_ms
 
 

@@ -16,7 +16,7 @@ from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.text import clock, is_named, printable
+from rsmq_tui.monitor.text import date_clock, is_named, printable
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
@@ -138,7 +138,7 @@ class _EventTable:
 
     def print(self, event: Event) -> None:
         """Print one event as one line."""
-        when = clock(event.at_ms, date=True).split(".")[0]
+        when = date_clock(event.at_ms)
         values = [when, event.severity, event.kind] if self._is_full else [when.partition("-")[2]]
         if self._names_server:
             server = printable(event.server)

@@ -25,7 +25,7 @@ from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.monitor.text import date_clock, plural, printable
 from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts, Channel
 from rsmq_tui.profiles.values import meant
 
@@ -119,7 +119,7 @@ def _print(message: Message, options: Options) -> None:
     if wants_json(options):
         print_json(message.as_json())
     else:
-        print_words(f"{clock(message.at_ms, date=True).split('.')[0]}  {message.title}: {message.text}")
+        print_words(f"{date_clock(message.at_ms)}  {message.title}: {message.text}")
     sys.stdout.flush()
 
 

@@ -13,7 +13,7 @@ from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.text import date_clock, printable
 
 if TYPE_CHECKING:
     from rsmq_tui.history.reading import History, Span
@@ -135,7 +135,7 @@ def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -
 
 
 def _said(at_ms: int) -> str:
-    return clock(at_ms, date=True)[:19]
+    return date_clock(at_ms)
 
 
 def _tell_problems(history: "History") -> None:
