@@ -8,7 +8,7 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -92,9 +92,6 @@ FILTERS: Choice[dict[str, dict[str, str]]] = Choice("filters", {}, _are_named(_a
 COMMANDS: Choice[list[str]] = Choice("commands", [], _are_texts)
 
 
-_Edit = tuple[Choice[Any], Callable[[Any], Any]]
-
-
 class Preferences:
     """The user's choices, kept in the file at ``path`` or, if that is None, for this run.
 
@@ -106,7 +103,7 @@ class Preferences:
     def __init__(self, path: Path | None, changed: Callable[[], object] = lambda: None) -> None:
         self.path = path
         self._changed = changed
-        self._edits: list[_Edit] = []
+        self._edits: list[tuple[Choice[Any], Callable[[Any], Any]]] = []
         self._saving = threading.Lock()
         self.problem: str | None = None
         self._values: Mapping[str, Any] = {}
@@ -139,37 +136,29 @@ class Preferences:
             edits, self._edits = self._edits, []
             if path is None or not edits:
                 return
-            try:
-                self._write(path, edits)
-            except OSError:
-                # The next choice is saved with these.
-                self._edits = edits + self._edits
-                raise
-
-    def _write(self, path: Path, edits: Sequence[_Edit]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with locked(path.with_suffix(".lock")):
-            values: Mapping[str, Any]
-            try:
-                values = _read(path)
-            except JsonError:
-                # No version can read it.
-                values = {}
-            except UnfitFileError:
-                # What is too long is replaced; a pipe or a device is not.
-                if not path.is_file():
-                    raise
-                values = {}
-            for choice, change in edits:
-                values = _changed(values, choice, change)
-            try:
-                text = json.dumps(values)
-            except RecursionError:
-                raise OSError(errno.EINVAL, "the JSON is nested too deeply") from None
-            if len(text) > FILE_BYTES_MAX:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-            with whole_file(path, force=True) as write:
-                write(text)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(path.with_suffix(".lock")):
+                values: Mapping[str, Any]
+                try:
+                    values = _read(path)
+                except JsonError:
+                    # No version can read it.
+                    values = {}
+                except UnfitFileError:
+                    # What is too long is replaced; a pipe or a device is not.
+                    if not path.is_file():
+                        raise
+                    values = {}
+                for choice, change in edits:
+                    values = _changed(values, choice, change)
+                try:
+                    text = json.dumps(values)
+                except RecursionError:
+                    raise OSError(errno.EINVAL, "the JSON is nested too deeply") from None
+                if len(text) > FILE_BYTES_MAX:
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+                with whole_file(path, force=True) as write:
+                    write(text)
 
 
 def _of(values: Mapping[str, Any], choice: Choice[T]) -> T:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gzip
 import json
+import resource
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
-from rsmq_tui.tui.queue.outside import BrokenScreen
+from rsmq_tui.tui.queue.outside import BrokenScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.controls import BodyArea
@@ -251,3 +252,14 @@ async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource)
         await settled(pilot)
         assert _shown(pilot) == ["{}"]
         assert "in line" not in str(view.border_subtitle)
+
+
+def test_a_body_that_cannot_be_saved_as_a_whole_leaves_no_file(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            _write_new(tmp_path / "body", b"x" * 200)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "body").exists()

@@ -21,6 +21,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.changes.controller import Aim, ChangeTold
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.place import search
 from rsmq_tui.tui.place.search import SearchScreen
@@ -248,4 +249,34 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         assert "marked" not in text_of(app_of(pilot)).split("QUEUE")[0]
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
+        await settled(pilot)
+
+
+async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_ended() -> None:
+    source = ScriptedSource()
+    async with opened(source, size=(150, 30)) as pilot:
+        for name in ("q0", "q1"):
+            source.messages[name] = messages_of([b"word"])
+        await play(pilot, source, poll_of(source, [queue_of(name, ready=1) for name in ("q0", "q1")]))
+        source.search_gate = asyncio.Semaphore(0)
+        await pilot.press("f", *"word", "enter")
+        await shows(pilot, "0 of 2 queues")
+        screen = await wait_for_screen(pilot, SearchScreen)
+        changed = ChangeTold("deleted 1", aims=(Aim(app_of(pilot).dashboard.site(""), "q0"),))
+        screen.tell_change(changed)
+        assert len(source.searches) == 2
+        source.search_gate.release()
+        source.search_gate.release()
+        await until(pilot, lambda: len(source.searches) == 3, "one is searched again")
+        source.search_gate.release()
+        await shows(pilot, "2 matches in 2 queues · 2 of 2 queues, 2 read")
+        # One that was stopped is not complete afterwards either.
+        source.search_gate = asyncio.Semaphore(0)
+        await pilot.press("r")
+        await shows(pilot, "esc stops")
+        await pilot.press("escape")
+        await shows(pilot, "stopped: 0 of 2 queues")
+        source.search_gate = None
+        screen.tell_change(changed)
+        await shows(pilot, "1 match in 1 queue · stopped: ")
         await settled(pilot)
