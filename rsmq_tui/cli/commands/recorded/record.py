@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded import started_recorder
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
@@ -17,7 +17,7 @@ from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.history.moments import DAY_MS
-from rsmq_tui.history.names import HistoryError, Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:
@@ -78,20 +78,6 @@ def command(options: Options) -> int:
     if options.bodies and options.messages is None:
         raise UsageError("--bodies needs --messages, which sets the interval: --messages 5m --bodies")
     return run_interruptibly(lambda interrupts: _record(options, interrupts))
-
-
-def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
-    """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
-    require_packages("recording")
-    from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
-    from rsmq_tui.history.writer import Settings  # noqa: PLC0415
-
-    try:
-        recorder = Recorder(out, Settings(keep_ms=keep_ms, max_bytes=max_bytes))
-        recorder.start()
-    except HistoryError as error:
-        raise UsageError(printable(str(error))) from error
-    return recorder
 
 
 async def _record(options: Options, interrupts: "Interrupts") -> int:
