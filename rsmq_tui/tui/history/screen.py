@@ -39,13 +39,13 @@ from rsmq_tui.tui.history.pages import (
     Page,
     PastCharts,
     PastContext,
+    PastPane,
     became_of,
     key_of,
     tab_pieces,
     trouble_token,
     trouble_words,
 )
-from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, WordFilter

@@ -124,7 +124,7 @@ class EventsScreen(DashboardScreen):
 
     @work(group="events", exclusive=True)
     async def _read(self, history: str, at_ms: int) -> None:
-        from rsmq_tui.tui.replay.events import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
+        from rsmq_tui.tui.replay.session import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
         self._is_reading = True
         self._show()
