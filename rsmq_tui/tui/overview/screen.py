@@ -293,10 +293,6 @@ class OverviewScreen(DashboardScreen):
         self._sort = event.column
         self._rearrange()
 
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
-
     def action_clear(self) -> None:
         """Clear the filter; if there is none, sort by trouble again."""
         if not self._filter.close():
