@@ -1,16 +1,14 @@
 """`rsmq-tui record`: records the state of all queues until it is stopped."""
 
 import asyncio
-import signal
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from rsmq_tui.cli.commands.recorded import started_recorder
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
-from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.interrupts import call_at_end, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
@@ -91,12 +89,7 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
 
     interrupts.gently = stop.set
     loop = asyncio.get_running_loop()
-    for name in ("SIGTERM", "SIGHUP"):
-        # Windows and threads other than the main one have no such handlers: there it ends at once.
-        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
-            # nohup lets it be ignored, and means it.
-            if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
-                loop.add_signal_handler(getattr(signal, name), terminate)
+    call_at_end(terminate)
     profiles = profiles_of(options)
     recorder = started_recorder(options.out, options.keep, options.max_size)
     from rsmq_tui.history.recorder import Pace, record  # noqa: PLC0415 - its packages are there
