@@ -5,6 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -344,6 +345,12 @@ def places_of(profile: Profile) -> list[Place]:
     """Return the places that a profile watches: its namespaces, then its lists, where it has some."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
+
+
+async def poll_all(profile: Profile) -> Sequence[Snapshot]:
+    """Poll the first namespace of a profile, and behind it what else it watches; raises ``UsageError``."""
+    places = places_of(replace(profile, namespaces=(profile.ns,)))
+    return await asyncio.gather(*(place.poll_once() for place in places))
 
 
 def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
