@@ -240,8 +240,8 @@ class DashboardScreen(Screen[None]):
             if told is None:
                 return
             hints = self.query_one_optional(KeyHints)
-            if hints is None:
-                # The app is closing, and the screen is empty already.
+            if hints is None or not self.is_attached:
+                # The app is closing: it takes no more widgets, and the screen may be empty already.
                 return
             line = ChangeLine()
             self.mount(line, before=hints)
