@@ -16,7 +16,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.controls import FilterInput
+from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane

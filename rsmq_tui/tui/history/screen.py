@@ -48,7 +48,8 @@ from rsmq_tui.tui.history.pages import (
 from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, WordFilter
+from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog
+from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
