@@ -471,6 +471,11 @@ _FIELDS_SHOWN = 20
 class GroupScreen(Dialog[str]):
     """Asks what to group by, and counts the matches; returns the filter of the chosen group, or None."""
 
+    DEFAULT_CSS = """
+    GroupScreen Vertical { width: 90; max-width: 95%; height: 80%; background: $panel; border: round $primary; }
+    GroupScreen #by { border: none; padding: 0 1; background: $surface; }
+    """
+
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()
         self.table: RowTable[Group, GroupContext] = RowTable(

@@ -46,6 +46,39 @@ def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> No
 class Dialog(ModalScreen[T | None]):
     """A dialog that returns an answer, or None if it is closed without one."""
 
+    DEFAULT_CSS = """
+    Dialog {
+        & .dialog {
+            width: 84; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
+            background: $panel; border: round $primary; border-title-style: bold; border-subtitle-color: $quiet;
+            & .words, & .fields { height: auto; max-height: 70vh; }
+            & .field { height: auto; }
+            & .field Input { width: 1fr; }
+            & .label { color: $quiet; width: 19; }
+            & .about { height: auto; max-height: 3; }
+            & #about { width: 1fr; height: auto; }
+            & #syntax { height: 1; color: $quiet; }
+            & #problem { height: auto; color: $verdict-broken; }
+            & #typed { margin-top: 1; }
+            & Input, & TextArea, & Checkbox { background: $surface; }
+            & Checkbox { width: 1fr; }
+            & TextArea { height: 10; }
+            & .buttons { height: 1; align-horizontal: right; margin-top: 1; }
+            & Button { margin-left: 2; min-width: 8; padding: 0 1; }
+            &.-danger { border: double $verdict-broken; border-title-color: $verdict-broken; }
+            &.-danger #yes { color: $verdict-broken; text-style: bold; }
+            &.-named .words { max-height: 70vh; }
+        }
+        &.-short .dialog, &.-tiny .dialog {
+            height: 100%;
+            & .words, & .fields { height: 1fr; max-height: 100%; }
+            & TextArea { height: 3; }
+        }
+        &.-tiny .dialog {
+            & #typed, & .buttons { margin-top: 0; }
+        }
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
 
     def action_close(self) -> None:
@@ -109,6 +142,12 @@ class TickBox(Checkbox, inherit_bindings=False):
 class ChoiceList(OptionList):
     """Lists choices, which are never markup; the keys of rows move its cursor."""
 
+    DEFAULT_CSS = """
+    ChoiceList, ChoiceList:focus {
+        width: 95%; min-width: 12; max-width: 60; height: auto; max-height: 70%;
+        background: $panel; border: round $primary;
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("list")
 
     def __init__(self, *choices: Content) -> None:
