@@ -143,7 +143,7 @@ class QueueScreen(ActingScreen):
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
         self._due = BarPanel(self._kind.due_title)
-        self._pane = MessagePane(queue, place)
+        self._pane = MessagePane()
         self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -186,7 +186,7 @@ class QueueScreen(ActingScreen):
     def _show_pane(self) -> None:
         """Show the message under the cursor."""
         at_ms = 0 if self.snapshot is None else self.snapshot.at_ms
-        self._pane.follow(self.messages.table.cursor_row, at_ms)
+        self._pane.follow(self.messages.table.cursor_row, at_ms, self.queue, self.site.place)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting])

@@ -22,7 +22,7 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
-from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int
+from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
 from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
@@ -128,7 +128,30 @@ class Order(NamedTuple):
     @property
     def downwards(self) -> bool:
         """Whether the largest values come first: the oldest messages, most receives, longest bodies."""
-        return (self.column != "due") is not self.reverse
+        return (self.column not in ("due", "queue")) is not self.reverse
+
+    @property
+    def sign(self) -> int:
+        """What a value of the column is multiplied by in a sort key."""
+        # The oldest messages were sent first.
+        return -1 if self.downwards is not (self.column == "age") else 1
+
+    def place_of(self, row: MessageRow) -> _Place:
+        """Return the sort key of a row; unknown values come last."""
+        known = _VALUES[self.column](row)
+        return float("inf") if known is None else self.sign * known, order_of(name_bytes(row.id))
+
+    def next_of(self, columns: Sequence[str]) -> "Order":
+        """Return the order by the next one of some columns."""
+        return Order(columns[(columns.index(self.column) + 1) % len(columns)])
+
+    def reversed(self) -> "Order":
+        """Return the opposite order."""
+        return self._replace(reverse=not self.reverse)
+
+    def clicked(self, column: str) -> "Order":
+        """Return the order after a click on the title of a column: by it, or the opposite if it is so already."""
+        return self.reversed() if column == self.column else Order(column)
 
     @property
     def words(self) -> str:
@@ -138,12 +161,18 @@ class Order(NamedTuple):
 
 # The order in which queues keep their messages: any part of it can be read without reading the others.
 DUE = Order()
-_ORDERS = {"due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+_ORDERS = {"queue": "queue", "due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+_VALUES: Mapping[str, Callable[[MessageRow], float | None]] = {
+    "due": lambda row: read_score(row.score)[0],
+    "age": attrgetter("sent_ms"),
+    "rc": attrgetter("rc"),
+    "size": attrgetter("size"),
+}
 
 
-def orders_of(kind: Kind) -> tuple[str, ...]:
-    """Return the columns that messages of a kind can be sorted by."""
-    return tuple(column for column in _ORDERS if column != "rc" or kind.counts_receives)
+def orders_of(*kinds: Kind) -> tuple[str, ...]:
+    """Return the columns that messages of these kinds can be sorted by."""
+    return tuple(column for column in _VALUES if column != "rc" or any(kind.counts_receives for kind in kinds))
 
 
 class Stage(Enum):
@@ -190,6 +219,16 @@ class Hits:
         self.not_searched, self.restarts = progress.not_searched, progress.restarts
         if progress.messages:
             self._keep(progress)
+
+    @property
+    def number_kept(self) -> int:
+        """How many matches ``rows`` has after ``arrange``."""
+        return len(self._kept)
+
+    def keep_first(self, number: int) -> None:
+        """Keep so many of the first matches only."""
+        del self._kept[number:]
+        self._arranged = False
 
     def arrange(self) -> None:
         """Update ``rows`` and ``keys``."""
@@ -286,9 +325,7 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
         "rc": lambda message: leading_int(message.rc) or 0,
         "size": lambda message: message.size,
     }
-    value = values[order.column]
-    # The oldest messages were sent first.
-    sign = -1 if order.downwards is not (order.column == "age") else 1
+    value, sign = values[order.column], order.sign
 
     def place(message: RawMessage) -> _Place:
         known = value(message)
