@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -26,7 +27,7 @@ from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -562,36 +563,39 @@ class SearchScreen(DashboardScreen):
         errors = sum(bool(each.hits.error) for each in self._found.values())
         total = matches(sum(each.hits.matched for each in found))
         unsearched = sum(each.hits.not_searched for each in self._found.values())
-        pieces: list[Piece] = [(f"   {total} in {plural(len(found), 'queue')}", "strong")]
+        ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
         if self._order != BY_QUEUE:
-            pieces.append((f" {self._order.words}", "muted"))
+            ranked.append((4, (f" {self._order.words}", "muted")))
         if unsearched:
-            pieces.append((f" · {count(unsearched)} too long to search", "verdict-aged"))
+            ranked.append((1, (f" · {count(unsearched)} too long to search", "verdict-aged")))
         if errors:
-            pieces.append((f" · ✗ {plural(errors, 'queue')} not read", "alarm"))
+            ranked.append((0, (f" · ✗ {plural(errors, 'queue')} not read", "alarm")))
         if marked := self._marked_words():
-            pieces.append((f" · {marked}", "strong"))
-        pieces.append((f" · {self._stage_words}", "muted"))
+            ranked.append((1, (f" · {marked}", "strong")))
+        ranked += [(rank, (words, "muted")) for rank, words in self._stage_words]
         if self._listed >= LISTED_MAX:
             listed = self._listed if self._order_of_all is None else LISTED_MAX
-            pieces.append((f" · {count(listed)} listed, others only counted", "muted"))
+            ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
         where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
         asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
         # What was found has precedence over what was searched for.
-        room = self.size.width - len(" ◀ ") - sum(len(words) for words, _ in pieces) - 1
-        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, room))}", ""), *pieces])
+        width = self.size.width - len(" ◀ ") - 1
+        pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
+        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
 
     @property
-    def _stage_words(self) -> str:
-        looked = f"{count(self._done)} of {plural(self._queues, 'queue')}, {count(self._read)} read"
+    def _stage_words(self) -> list[tuple[int, str]]:
+        """How far the search is, or how old its results are: words with their ranks."""
+        queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
+        looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
         if self._stage is Stage.RUNNING:
-            return f"{looked} · esc stops"
+            return [*looked, (1, " · esc stops")]
         if self._stage is Stage.STOPPED:
-            return f"stopped: {looked} · r searches again"
+            return [(1, f" · stopped: {queues}"), *looked[1:], (4, " · r searches again")]
         at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
         now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
         age = f" · {duration(now_ms - at_ms)} old, r refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
-        return f"{looked}{age}"
+        return [*looked, (4, age)]
 
     def _marked_words(self) -> str:
         marked = [found for found in self._found.values() if found.scope() is not None]

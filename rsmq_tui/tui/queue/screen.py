@@ -170,7 +170,8 @@ class QueueScreen(ActingScreen):
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known])
+        # On a narrow terminal, two lines for the reason of the verdict.
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 2)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.

@@ -6,8 +6,6 @@ from enum import Enum, auto
 from operator import attrgetter
 from typing import NamedTuple
 
-from rich.cells import cell_len
-
 from rsmq_tui.monitor import (
     Filter,
     MessageRow,
@@ -25,7 +23,7 @@ from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, pr
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
 from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
-from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
+from rsmq_tui.tui.widgets.lines import cells_of, fitting, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
 
 
@@ -337,27 +335,30 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
 def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
-    ``place`` counts from 1; 0 if nothing is listed.
+    What makes the results incomplete comes first, and is left out last. ``place`` counts from 1; 0 if nothing is
+    listed.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
     if place:
         matched = f"{count(place)} of {matched}"
-    told = [_stage(hits, now_ms)]
+    ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]
     if hits.order != DUE:
-        told.insert(0, (f" {hits.order.words}", "muted"))
-    if hits.listed.matched > ROWS_MAX:
-        told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
+        ranked.append((4, (f" {hits.order.words}", "muted")))
     if hits.not_searched:
-        told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
+        ranked.append((0, (f" · {count(hits.not_searched)} too long to search", "verdict-aged")))
+    ranked += _stage(hits, now_ms)
     if hits.restarts:
-        told.append((f" · {INCOMPLETE}", "verdict-aged"))
+        ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
+    if hits.listed.matched > ROWS_MAX:
+        ranked.append((3, (f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted")))
+    told = fitting(ranked, width - 1)
     wanted = f"filter: {printable(text)}   " if text else ""
-    room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
-    if cell_len(wanted) > room:
+    room = width - 1 - cells_of(told)
+    if cells_of([(wanted, "")]) > room:
         wanted = f"{printable(text, room - 3)}   " if text and room > 6 else ""
-    return [(f" {wanted}", ""), (matched, "strong"), *told]
+    return [(f" {wanted}", ""), *told]
 
 
 def nothing_found(hits: Hits) -> str:
@@ -369,18 +370,21 @@ def nothing_found(hits: Hits) -> str:
     return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
-def _stage(hits: Hits, now_ms: int) -> Piece:
+def _stage(hits: Hits, now_ms: int) -> list[tuple[int, Piece]]:
+    """Return how far the search is, or how old its results are: pieces with their ranks."""
     if hits.error:
-        return f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"
+        return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
     if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
-        return f" · {how_far} · esc stops", "muted"
+        return [(1, (f" · {how_far}", "muted")), (2, (" · esc stops", "muted"))]
+    is_of_now, is_stopped = hits.is_of_now(now_ms), hits.stage is Stage.STOPPED
     age = "before the first reply"
     if hits.at_ms:
-        age = "as of now" if hits.is_of_now(now_ms) else f"{duration(now_ms - hits.at_ms)} old"
-    if hits.stage is Stage.STOPPED:
-        return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r refreshes", "verdict-aged"
-    return f" · {age}" if hits.is_of_now(now_ms) else f" · {age} · r refreshes", "muted"
+        age = "as of now" if is_of_now else f"{duration(now_ms - hits.at_ms)} old"
+    token = "verdict-aged" if is_stopped else "muted"
+    stopped = f" · stopped at {count(hits.scanned)} of {count(hits.depth)}" if is_stopped else ""
+    refreshes = "" if is_of_now and not is_stopped else " · r refreshes"
+    return [(0, (stopped, token)), (2, (f"{',' if stopped else ' ·'} {age}", token)), (5, (refreshes, token))]
 
 
 def _staleness(listed: Hits, now_ms: int) -> str:
