@@ -314,6 +314,7 @@ KEYS = (
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
+    Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
     Key("list.down", "j", "cursor_down", "Next line"),

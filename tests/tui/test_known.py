@@ -39,7 +39,10 @@ async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, 
         assert order(pilot) == ["orders", "mail", "fine"]
         await pilot.press("N")
         await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
-        await pilot.press(*"[red]", "enter")
+        await pilot.press(*"[red]", "ctrl+y")
+        await until(pilot, lambda: app.clipboard, "the command is copied")
+        assert app.clipboard.startswith("rsmq-tui known add orders --note '[red]' --until 'until it is ok' -r redis://")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
         events = app.dashboard.events
         assert events is not None

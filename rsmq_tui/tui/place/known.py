@@ -34,6 +34,7 @@ def known_pieces(known: "Known | None") -> list[Piece]:
 def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
     """Return the form by which the trouble of a queue is noted as known, or why there is none."""
     from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
+    from rsmq_tui.tui.changes.command_line import known_command  # noqa: PLC0415
     from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
 
     events = dashboard.events
@@ -51,6 +52,11 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
             raise ValueError(f"a note has at most {NOTE_MAX} characters")
         return Known(part.server, part.ns, queue, note, now_ms, read_until(str(got["until"]), now_ms))
 
+    def command(known: Known, got: "Answers") -> str:
+        until = str(got["until"]).strip() or UNTIL_OK
+        server, profile = part.server, dashboard.site(part.place).name
+        return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
+
     def keep(known: Known) -> None:
         events.set_known(known, at_ms=part.at_ms)
         screen.dismiss()
@@ -61,5 +67,6 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         *([Field("end", "it is not known any more", kind="switch")] if is_known else []),
     )
     title = f"Known trouble of {printable(queue, _NAME_MAX)}"
-    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note="no alerts for it; nothing changes in Redis")
+    note = "no alerts, Redis unchanged"
+    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note=note, command=command)
     return screen
