@@ -6,7 +6,7 @@ share. Nothing is changed in Redis. A note stays with its queue after the troubl
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -63,16 +63,19 @@ class Known(NamedTuple):
         )
 
 
-def read_until(text: str, now_ms: int) -> int | None:
-    """Read ``06:00`` (the next time, local), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError."""
+def read_until(text: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
+    """Read ``06:00`` (the next time), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError.
+
+    The time is in ``zone``, by default in local time.
+    """
     wanted = " ".join(text.lower().split())
     if wanted in ("", "ok", "until ok", UNTIL_OK):
         return None
     wanted = wanted.removeprefix("until ")
     if found := _CLOCK.fullmatch(wanted):
-        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone)
         # A naive time is local, also on the day when the clocks are changed.
-        end = now.replace(tzinfo=None, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+        end = now.replace(tzinfo=zone, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
         if end.timestamp() * 1000 <= now_ms:
             end += timedelta(days=1)
         return round(end.timestamp() * 1000)

@@ -199,7 +199,7 @@ class ChangeService:
         """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none."""
         with explained():
             journal = await self._open()
-            return await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+            return await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
 
     async def changes(self, limit: int) -> list[Change]:
         """Return the last changes in the journal, of all servers, newest first; creates no journal."""
@@ -272,7 +272,7 @@ class ChangeService:
 
     async def _undoable(self, journal: Journal, change: int | None, queue: str | None, *, unsettled: bool) -> Change:
         if change is None:
-            found = await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+            found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
             if found is None:
                 where = f"queue {queue}" if queue else f"namespace {self.ns}"
                 damaged = [damage_words(number) for number in await asyncio.to_thread(journal.damaged_since, 0)]

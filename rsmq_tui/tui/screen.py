@@ -140,13 +140,14 @@ class DashboardScreen(Screen[None]):
             words = "no filter is saved for such a screen: ctrl+s in the filter line saves one"
             self.notify(words, severity="warning", markup=False)
         elif (entry := self.query_one_optional(FilterInput)) is not None:
-            self.dashboard.navigation.open("filters", entry.kind, self.apply_filter)
+            self.dashboard.navigation.open("filters", entry.kind, lambda: self.saved_filters, self.apply_filter)
 
     @property
     def saved_filters(self) -> Mapping[str, str]:
-        """The saved filters of screens of this kind, by name."""
+        """The saved filters of screens of this kind that this one can read, by name."""
         entry = self.query_one_optional(FilterInput)
-        return {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
+        saved = {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
+        return {name: text for name, text in saved.items() if entry is not None and entry.reads(text)}
 
     def apply_filter(self, text: str) -> None:
         """Filter by a text, as if it was typed and entered."""

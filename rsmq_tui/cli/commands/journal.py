@@ -223,6 +223,10 @@ def undo(options: Options) -> int:
     )
 
 
+def _number(change: Change) -> int:
+    return change.change
+
+
 def _place_of_last(options: Options, profile: Profile) -> Place:
     """Return where the last change on the server was made; only one of a list is meant where --lists is said."""
     if options.lists:
@@ -234,8 +238,8 @@ def _place_of_last(options: Options, profile: Profile) -> Place:
             return place_of(profile)
         with closing(journal):
             server = profile.address.label
-            known = [journal.last_undoable(server, ns, None) for ns in places]
-            # One that was interrupted can be undone as soon as the server was asked what it did.
-            known += [change for change in journal.unfinished(server) if change.ns in places]
-    last = max((change for change in known if change is not None), key=lambda change: change.change, default=None)
+            last = journal.last_undoable(server, places)
+            # One that was interrupted can be undone as soon as the server was asked what it did, which the next change
+            # would do before anything else.
+            last = max((each for each in journal.unfinished(server) if each.ns in places), default=last, key=_number)
     return place_of(profile, None if last is None else last.ns)

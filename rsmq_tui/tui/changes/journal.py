@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on, work
 from textual.binding import BindingType
@@ -30,6 +30,8 @@ CHANGES_MAX = 1_000
 _NEWS_S = 0.5
 # The cursor rests this long before the server is asked about a change.
 _REST_S = 0.15
+# How long its answer is shown before it is asked again.
+_AGAIN_MS = 5_000
 _TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "alarm", State.UNDONE: "muted"}
 
 
@@ -77,6 +79,14 @@ _COLUMNS: tuple[Column[Change, _Context], ...] = (
 )  # fmt: skip
 
 
+class _Outlook(NamedTuple):
+    """What undoing a change would do, None until it is known; as of a server time, None while it is asked."""
+
+    change: Change
+    words: str | None = None
+    at_ms: int | None = None
+
+
 class JournalScreen(DashboardScreen):
     """Shows the last changes in the journal, the newest first; with ``queue`` and its place, those of that queue."""
 
@@ -99,8 +109,7 @@ class JournalScreen(DashboardScreen):
         self._changes: Sequence[Change] = ()
         self._problem: str | None = None
         self._read_at: object = ()
-        # What undoing the change under the cursor would do now, None until it is known, and of which change that is.
-        self._outlook: tuple[Change, str | None] | None = None
+        self._outlook: _Outlook | None = None
 
     def on_mount(self) -> None:
         """Focus the table, and follow the journal."""
@@ -177,9 +186,8 @@ class JournalScreen(DashboardScreen):
 
     @property
     def _cells(self) -> _Context:
-        at_ms = self.snapshot.at_ms if self.snapshot is not None else 0
         undoes = {change.change: change.undoes for change in self._changes if change.undoes is not None}
-        return _Context(at_ms, self.dashboard.clock_times, undoes)
+        return _Context(self._now_ms, self.dashboard.clock_times, undoes)
 
     @on(RowTable.Moved)
     def _show_details(self) -> None:
@@ -209,20 +217,31 @@ class JournalScreen(DashboardScreen):
         site = self._site_of(change)
         if site is None:
             return f"{change.server} cannot be changed here"
-        if self._outlook is None or self._outlook[0] != change:
-            self._outlook = change, None
-            self._ask(site, change)
-        return self._outlook[1] or "…"
+        known = self._outlook
+        if known is None or known.change != change:
+            known = _Outlook(change)
+        elif known.at_ms is None or self._now_ms - known.at_ms <= _AGAIN_MS:
+            return known.words or "…"
+        # The words stay until there is an answer.
+        self._outlook = asked = known._replace(at_ms=None)
+        self._ask(site, asked)
+        return known.words or "…"
+
+    @property
+    def _now_ms(self) -> int:
+        return self.snapshot.at_ms if self.snapshot is not None else 0
 
     @work(group="outlook", exclusive=True)
-    async def _ask(self, site: WatchedServer, change: Change) -> None:
+    async def _ask(self, site: WatchedServer, asked: _Outlook) -> None:
         # While the cursor moves on, a newer request cancels this one.
         await asyncio.sleep(_REST_S)
         try:
-            words = (await site.triage.undo_outlook(change)).words
+            words = (await site.triage.undo_outlook(asked.change)).words
         except TriageError as error:
             words = str(error)
-        self._outlook = change, words
+        # After a change that was made meanwhile, it is asked again.
+        if self._outlook is asked:
+            self._outlook = asked._replace(words=words, at_ms=self._now_ms)
         self._show_details()
 
     def _undo_of(self, change: Change) -> Change | None:

@@ -1,6 +1,6 @@
 """Dialogs that any screen can open: help, pages for users, and choices of a namespace, columns or a saved filter."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from textwrap import wrap
 from typing import Any, ClassVar
 
@@ -231,13 +231,13 @@ class ColumnsScreen(Dialog[None]):
 
 
 class SavedFiltersScreen(Dialog[None]):
-    """Calls ``use`` with the saved filter that is chosen, of those for screens of a ``kind``."""
+    """Calls ``use`` with the saved filter that is chosen, of those of a ``kind`` that ``offered`` returns."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
 
-    def __init__(self, kind: str, use: Callable[[str], None]) -> None:
+    def __init__(self, kind: str, offered: Callable[[], Mapping[str, str]], use: Callable[[str], None]) -> None:
         super().__init__()
-        self._kind = kind
+        self._kind, self._offered = kind, offered
         self._use = use
 
     def compose(self) -> ComposeResult:
@@ -254,7 +254,7 @@ class SavedFiltersScreen(Dialog[None]):
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        text = self._filters[list(self._filters)[event.option_index]]
+        text = list(self._offered().values())[event.option_index]
         self.dismiss()
         self.app.call_later(self._use, text)
 
@@ -262,15 +262,11 @@ class SavedFiltersScreen(Dialog[None]):
         """Delete the filter, and close when none is left."""
         index = self.query_one(OptionList).highlighted
         if index is not None:
-            _keep_filter(dashboard_of(self.app).preferences, self._kind, list(self._filters)[index], None)
+            _keep_filter(dashboard_of(self.app).preferences, self._kind, list(self._offered())[index], None)
             self._list()
 
-    @property
-    def _filters(self) -> dict[str, str]:
-        return dashboard_of(self.app).preferences.get(FILTERS).get(self._kind, {})
-
     def _list(self) -> None:
-        filters = self._filters
+        filters = self._offered()
         width = max((len(printable(name, 30)) for name in filters), default=0)
         lines = (f"{printable(name, 30):<{width}}  {printable(text, 200)}" for name, text in filters.items())
         options = self.query_one(OptionList)

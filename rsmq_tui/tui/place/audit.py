@@ -185,13 +185,13 @@ class AuditScreen(DashboardScreen):
         progress = self._progress
         if progress is not None:
             looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields checked"
-            told = progress.words if self._is_running else looked
-            pieces.append((f"{told} · {plural(progress.found, 'finding')}", ""))
+            pieces.append((f"{plural(progress.found, 'finding')}", "strong"))
+            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
+            pieces.append((f" · {progress.words if self._is_running else looked}", ""))
             if progress.found > FINDINGS_MAX:
                 pieces.append((f" · first {count(FINDINGS_MAX)} shown", "muted"))
             if progress.young:
                 pieces.append((f" · {count(progress.young)} sent less than a minute ago: not checked", "muted"))
-            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
         if self._is_running:
             where = "" if progress is None or progress.queue is None else f" {printable(progress.queue, 40)}"
             pieces.append((f"   checking{where} …", "muted"))

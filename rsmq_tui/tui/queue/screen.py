@@ -144,7 +144,7 @@ class QueueScreen(ActingScreen):
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
         self._due = BarPanel(self._kind.due_title)
-        self._pane = MessagePane(queue, place)
+        self._pane = MessagePane()
         self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -171,7 +171,8 @@ class QueueScreen(ActingScreen):
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known])
+        # On a narrow terminal, two lines for the reason of the verdict.
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 2)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
@@ -187,7 +188,7 @@ class QueueScreen(ActingScreen):
     def _show_pane(self) -> None:
         """Show the message under the cursor."""
         at_ms = 0 if self.snapshot is None else self.snapshot.at_ms
-        self._pane.follow(self.messages.table.cursor_row, at_ms)
+        self._pane.follow(self.messages.table.cursor_row, at_ms, self.queue, self.site.place)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting])

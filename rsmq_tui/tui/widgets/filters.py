@@ -25,7 +25,10 @@ _LINES_MAX = 3
 
 
 class FilterInput(Input):
-    """The input of a filter, which can be saved under a name; ``kind`` is that of the screen that it filters."""
+    """The input of a filter, which can be saved under a name; ``kind`` is that of the screen that it filters.
+
+    Of the saved filters of that kind, those are offered that it ``reads``.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filter")
 
@@ -39,14 +42,21 @@ class FilterInput(Input):
     class SavedAsked(Message):
         """A saved filter is to be chosen."""
 
-    def __init__(self, kind: str, placeholder: str, *, select_on_focus: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        placeholder: str,
+        *,
+        select_on_focus: bool = True,
+        reads: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         super().__init__(
             placeholder=f"{placeholder} · ↓ saved filters, ctrl+s saves",
             id="filter",
             compact=True,
             select_on_focus=select_on_focus,
         )
-        self.kind = kind
+        self.kind, self.reads = kind, reads
 
     def action_save_filter(self) -> None:
         """Ask for a name, and save the filter under it."""
@@ -182,6 +192,7 @@ class FilterLine(Vertical):
             "queue:orders-* " * names_queues
             + 'state:ready rc>=5 age>10m size>1k id:… body:"…" body~regex json.type=refund !json.vip=true',
             select_on_focus=False,
+            reads=lambda text: names_queues or split_pattern(text) == ("*", text),
         )
         self._problem = FilterProblem()
 

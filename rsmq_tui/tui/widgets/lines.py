@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
+from operator import itemgetter
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -209,11 +210,15 @@ class TextLine(Painted):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._pieces: Sequence[Piece] = ()
-        self._height = 1
+        self._height = self._most = 1
+
+    def on_resize(self) -> None:
+        """Take as many lines as the words need in this width."""
+        self.show(self._pieces, self._most)
 
     def show(self, pieces: Sequence[Piece], most: int = 1) -> None:
         """Show these pieces, on ``most`` lines at most."""
-        self._pieces = pieces
+        self._pieces, self._most = pieces, most
         height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
@@ -363,6 +368,17 @@ class KeyHints(Painted):
             self._spans += _spans_of(key, start)
             start += _width(key, gap)
         return [self.line(pieces)]
+
+
+def fitting(ranked: Iterable[tuple[int, Piece]], width: int) -> list[Piece]:
+    """Return the pieces that fit into ``width`` cells, in their order.
+
+    Those with the highest rank are left out first; 0 always stays.
+    """
+    kept = list(ranked)
+    while cells_of(piece for _, piece in kept) > width and any(rank for rank, _ in kept):
+        kept.remove(max(kept, key=itemgetter(0)))
+    return [piece for _, piece in kept]
 
 
 def cells_of(pieces: Iterable[Piece]) -> int:
