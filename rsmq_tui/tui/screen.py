@@ -16,7 +16,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.controls import FilterInput
+from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
@@ -240,8 +240,8 @@ class DashboardScreen(Screen[None]):
             if told is None:
                 return
             hints = self.query_one_optional(KeyHints)
-            if hints is None:
-                # The app is closing, and the screen is empty already.
+            if hints is None or not self.is_attached:
+                # The app is closing: it takes no more widgets, and the screen may be empty already.
                 return
             line = ChangeLine()
             self.mount(line, before=hints)

@@ -20,7 +20,8 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import WordFilter, label_table
+from rsmq_tui.tui.widgets.controls import label_table
+from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable

@@ -48,7 +48,8 @@ from rsmq_tui.tui.history.pages import (
 from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, WordFilter
+from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog
+from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -56,6 +57,18 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 
 class RangeScreen(Dialog[TimeRange]):
     """Returns the range that was chosen within ``whole``, or None."""
+
+    DEFAULT_CSS = """
+    RangeScreen Vertical {
+        width: 76; max-width: 95%; height: auto; max-height: 95%;
+        background: $panel; border: round $primary; border-subtitle-color: $quiet;
+    }
+    RangeScreen OptionList, RangeScreen OptionList:focus {
+        width: 1fr; max-width: 100%; height: 5; max-height: 100%; background: $panel; border: none; padding: 0;
+    }
+    RangeScreen.-tiny OptionList { height: 3; }
+    RangeScreen #from-to { border: none; padding: 0 1; background: $surface; }
+    """
 
     def __init__(self, whole: TimeRange) -> None:
         super().__init__()

@@ -61,7 +61,8 @@ class QueuePane(Pane[Page]):
             self._show_messages()
 
     def _fill(self) -> None:
-        if not self._is_filled and self._part is not None:
+        # An app that was told to end meanwhile takes no more widgets.
+        if not self._is_filled and self._part is not None and self.is_attached:
             self._is_filled, charts = True, self._charts
             panels = (charts.sparks, charts.depth, charts.rates, charts.flights, self._messages)
             self.mount(Vertical(*panels, classes="parts"))
