@@ -80,11 +80,9 @@ from rsmq_tui.pipeline.tables import (
 )
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
 from rsmq_tui.pipeline.transforms.columns import DAY
-from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.places import place_rollup
-from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
-from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, whole_tables
+from rsmq_tui.pipeline.transforms.samples import persisted, place_rollup, sample_tables
+from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, incidents, whole_tables
 
 STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.

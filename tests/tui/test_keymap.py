@@ -26,7 +26,8 @@ from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList, FilterInput
+from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
+from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 

@@ -12,7 +12,7 @@ from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import ROWS_MAX
-from rsmq_tui.tui.widgets.controls import FilterProblem
+from rsmq_tui.tui.widgets.filters import FilterProblem
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,

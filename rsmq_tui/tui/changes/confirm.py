@@ -48,6 +48,10 @@ class ConfirmScreen(Dialog["Preview"]):
     previews it with its target created: if there is no such queue, a button does that.
     """
 
+    DEFAULT_CSS = """
+    /* Four lines of a preview are its border and its buttons; the input of a name takes two more. */
+    ConfirmScreen .dialog .words { max-height: 80vh; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines"), *bindings_of("confirm")]
 
     def __init__(

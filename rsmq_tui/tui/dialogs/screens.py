@@ -66,6 +66,10 @@ _LEAST_MEANING = 24
 class HelpScreen(Dialog[None]):
     """Lists the ``usable`` keys of these key groups."""
 
+    DEFAULT_CSS = """
+    HelpScreen LineView { width: 86; max-width: 95%; height: 80%; background: $panel; border: round $primary; }
+    """
+
     def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
         self._usable = usable
@@ -313,6 +317,9 @@ def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormSc
 class PageScreen(Dialog[None]):
     """Shows the page of a topic; links to other pages work."""
 
+    DEFAULT_CSS = """
+    PageScreen ScrolledText { width: 90; max-width: 100%; height: 90%; background: $panel; border: round $primary; }
+    """
     AUTO_FOCUS = "ScrolledText"
 
     def __init__(self, topic: str) -> None:

@@ -21,7 +21,8 @@ from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.search import Hits, Stage
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
+from rsmq_tui.tui.widgets.controls import copy_text
+from rsmq_tui.tui.widgets.filters import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable

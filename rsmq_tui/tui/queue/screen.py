@@ -50,17 +50,18 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
-from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
-from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, FilterLine, copy_text
+from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
+from rsmq_tui.tui.widgets.filters import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -469,6 +470,11 @@ _FIELDS_SHOWN = 20
 
 class GroupScreen(Dialog[str]):
     """Asks what to group by, and counts the matches; returns the filter of the chosen group, or None."""
+
+    DEFAULT_CSS = """
+    GroupScreen Vertical { width: 90; max-width: 95%; height: 80%; background: $panel; border: round $primary; }
+    GroupScreen #by { border: none; padding: 0 1; background: $surface; }
+    """
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()

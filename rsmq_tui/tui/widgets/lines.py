@@ -18,7 +18,6 @@ from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
-from rsmq_tui.tui.replay.banner import empty_words, outage_words
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
@@ -35,6 +34,8 @@ def age_words(part: Snapshot, dashboard: Dashboard) -> str:
 def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
     """Describe how old the numbers of a server that does not answer are, when the next attempt is, and why."""
     if dashboard.replay is not None:
+        from rsmq_tui.tui.replay.banner import outage_words  # noqa: PLC0415 - live screens need none
+
         return outage_words(part, dashboard.replay)
     failure, age = part.link.failure, age_words(part, dashboard)
     if len({each.server for each in part.parts}) > 1:
@@ -59,6 +60,8 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     """Return why there are no rows, with the filter ``typed``, and what to do next."""
     failure, replay = snapshot.link.failure, dashboard.replay
     if replay is not None and not (typed and snapshot.queues):
+        from rsmq_tui.tui.replay.banner import empty_words  # noqa: PLC0415 - live screens need none
+
         return empty_words(snapshot, replay)
     if snapshot.link.fresh_at_s is None:
         if failure is None:
