@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -109,6 +110,16 @@ def _memory_given_back() -> Iterator[None]:
         arrow.default_memory_pool().release_unused()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
+
+
+@pytest.fixture(scope="session")
+def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the scripted analysis, for tests that only read it."""
+    from tests.history.analysis.made import scripted
+
+    out = tmp_path_factory.mktemp("analysis")
+    scripted(out)
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """The error of the commands, and exit statuses that several of them have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_PREVIEW = 3
@@ -11,3 +14,15 @@ EXIT_TERMINATED = 143
 
 class UsageError(Exception):
     """What a command was asked for cannot be, in one sentence for whoever asked."""
+
+
+@contextmanager
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise ``UsageError`` with the sentence of an error of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        # Only now: what this imports would delay the first paint.
+        from rsmq_tui.monitor.text import printable  # noqa: PLC0415
+
+        raise UsageError(printable(str(error))) from error

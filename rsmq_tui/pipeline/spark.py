@@ -169,6 +169,7 @@ _READ_AT_MOST = 1 << 20
 _THROWN = re.compile(r"(?:Exception in thread \"[^\"]*\" |Caused by: |: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)")
 _ERROR_CLASS = re.compile(r"^(?:\w+(?:\.\w+)*\.)?(?:\w+(?:Exception|Error)): |\[[A-Z0-9_.]+\] ?")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_JAVA_ENDED = "its Java process has ended"
 
 
 def log_file(state: Path, label: str) -> Path:
@@ -193,13 +194,17 @@ def failure_in(log: Path) -> str | None:
 
 def why(error: BaseException) -> str:
     """Describe an error of Spark, and what to do if that is known."""
-    text = str(error)
+    try:
+        text = str(error)
+    except OSError:
+        # It asks Java for its text.
+        return _JAVA_ENDED
     if "OutOfMemoryError" in text:
         return "not enough memory: use a larger --driver-memory, such as 4g"
     if "No space left on device" in text or "Disk quota exceeded" in text:
         return "no space left on the disk: free some space, or set SPARK_LOCAL_DIRS to another disk"
     if type(error).__module__.startswith("py4j") and "An error occurred while calling" not in text:
-        return "its Java process has ended"
+        return _JAVA_ENDED
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]

@@ -263,7 +263,6 @@ class PlaceTrack:
         )
         states = tuple(state._replace(limit=self._limit_at(state, poll)) for state in states)
         totals = RunningTotals()
-        totals.begin()
         for state in states:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)

@@ -47,10 +47,11 @@ STILL = Rates(0.0, 0.0, 0.0)
 
 
 class Reference(NamedTuple):
-    """The earlier bucket of a rate: its index and its time."""
+    """The earlier bucket of a rate: its index and its time; from ``until_ms`` on it may be another one."""
 
     bucket: int
     at_ms: int
+    until_ms: int
 
 
 class FlightTimes(NamedTuple):
@@ -533,7 +534,11 @@ class Trend:
         first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
         index = max(first, wanted)
-        return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
+        if index >= len(self.times_ms):
+            return None
+        # Without a later bucket, the one that the next poll finds may be it.
+        next_ms = self.times_ms[index + 1] if index + 1 < len(self.times_ms) else at_ms - span_ms
+        return Reference(index, self.times_ms[index], next_ms + span_ms)
 
     def arrivals(self, name: str, first: int = 0) -> list[float | None]:
         """Return a queue's arrivals per second, bucket by bucket from the index ``first`` on."""

@@ -8,16 +8,27 @@ The samples are shuffled and sorted once, by queue and time. All tables of sampl
 second shuffle or sort is needed.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
-from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
+from rsmq_tui.history.analysis.schema import (
+    METRICS,
+    PLACES,
+    ROLLUP_1H,
+    ROLLUP_1M,
+    ROLLUP_10S,
+    STATISTICS,
+    VERDICT_RUNS,
+    WIDTHS_MS,
+)
+from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import OK
-from rsmq_tui.pipeline.transforms.columns import conform
+from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 
 INTERVAL_MAX_MS = HOUR_MS
@@ -342,3 +353,37 @@ def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep = persi
 def last_known(name: str) -> Column:
     """Return the aggregate for a column's value in the last hour of ``rollup_1h`` in which it is known."""
     return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)
+
+
+def place_rollup(rollups: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the table ``places``, from roll-ups of queues by the names of their tables, each with ``day``."""
+    # One pass over all widths: a job for each would cost more than its rows.
+    rows = reduce(
+        DataFrame.unionAll,
+        (_with_width(rows, WIDTHS_MS[table]) for table, rows in rollups.items()),
+    )
+    grouped = rows.groupBy(DAY, "width_ms", "bucket_ms", *PLACE).agg(
+        sf.count(sf.lit(1)).alias("queues"),
+        sf.max("samples").alias("samples"),
+        sf.max("covered_ms").alias("covered_ms"),
+        *(sf.try_sum(name).alias(name) for name in RATES),
+        *(sf.sum(name).alias(name) for name in ("ready_mean", "hidden_mean")),
+        *(_together(metric, statistic) for metric in METRICS for statistic in STATISTICS),
+        *(sf.max(f"{metric}_max").alias(f"{metric}_greatest") for metric in METRICS),
+    )
+    return conform(grouped, PLACES)
+
+
+def _together(metric: str, statistic: str) -> Column:
+    """Aggregate a statistic over the queues: ages cannot be added."""
+    name = f"{metric}_{statistic}"
+    return (sf.max(name) if metric == AGE else sf.sum(sf.col(name).cast("double"))).alias(name)
+
+
+def _with_width(rows: DataFrame, width_ms: int) -> DataFrame:
+    names = [f"{metric}_{statistic}" for metric in METRICS for statistic in STATISTICS]
+    return rows.select(
+        DAY,
+        sf.lit(width_ms).cast("bigint").alias("width_ms"),
+        *("bucket_ms", *PLACE, "samples", "covered_ms", *RATES, "ready_mean", "hidden_mean", *names),
+    )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
@@ -22,7 +21,7 @@ from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.filters import WordFilter
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -106,19 +105,11 @@ class JournalScreen(DashboardScreen):
             apply=self._show,
             target=lambda: self.table,
         )
+        self.parts = (self._title, self._filter, self.table, self._details)
         self._changes: Sequence[Change] = ()
         self._problem: str | None = None
         self._read_at: object = ()
         self._outlook: _Outlook | None = None
-
-    def compose(self) -> ComposeResult:
-        """Status, title, filter, changes, details of the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._filter
-        yield self.table
-        yield self._details
-        yield KeyHints("table", "journal", "app")
 
     def on_mount(self) -> None:
         """Focus the table, and follow the journal."""
@@ -259,14 +250,9 @@ class JournalScreen(DashboardScreen):
 
     def _open(self, change: Change) -> None:
         """Go to the queue of a change."""
-        snapshot = self.dashboard.snapshot
-        for queue in snapshot.queues if snapshot is not None else ():
-            part = snapshot.part(queue.place) if snapshot is not None else None
-            if part is not None and part.server == change.server and queue.name in change.queues_in(part.ns):
-                self.dashboard.navigation.open_queue(queue.name, queue.place)
-                return
-        name = printable(_queue(change), 60)
-        self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
+        if not self.dashboard.open_shown(change.server, change.queues_in):
+            name = printable(_queue(change), 60)
+            self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
 
     def action_undo_change(self) -> None:
         """Preview the undo of the change under the cursor."""
@@ -294,12 +280,3 @@ class JournalScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
         else:
             self.dashboard.changes.undo(site, None, change.change, verb)
-
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
-
-    def action_clear(self) -> None:
-        """Clear the filter; if there is none, go back."""
-        if not self._filter.close():
-            self.app.call_later(self.app.run_action, "leave")

@@ -50,11 +50,11 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
-from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
