@@ -445,16 +445,19 @@ class PipelineRun:
     def run(self) -> Outcome:
         """Run the job; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
         begun_s = time.monotonic()
+        is_done = False
         try:
             self._history, self._out = open_folders(self._job.history, self._job.out, self._state_folder)
             with alone(self._out):
                 claim(self._out, self._state_folder)
                 outcome = self._run()
+            is_done = True
         except HistoryError as error:
             raise PipelineError(str(error)) from error
         finally:
             if self.engine is not None:
-                self.engine.close()
+                self._progress.step("closing Spark")
+                self.engine.close(is_done=is_done)
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
     def _run(self) -> Outcome:
