@@ -374,6 +374,8 @@ SQL = {
     # An overflow makes a value null, and does not stop the run.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
+    # Looking for the best encoding takes longer than all that it saves: what goes to the disk is compressed anyway.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Rows that are in order are grouped as they come.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
     # Partition values (days) are text.
