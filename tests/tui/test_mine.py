@@ -72,7 +72,7 @@ async def test_groups_fold_and_unfold_and_no_change_is_offered_on_them(triage: S
         assert " a send " not in text_of(app_of(pilot))
         assert [key.rsplit("\0", 1)[-1] for key in table.keys] == ["shop:", "mail:out", "plain"]
         row = next(line for line in lines_of(table) if "shop:" in line)
-        assert row.split()[:7] == ["▲", "growing", "▸", "shop:…", "3", "13", "3"]
+        assert row.split()[:7] == ["▲", "growing", "▸", "3", "shop:…", "13", "3"]
         assert "3 queues: 1 growing, 2 ok; the worst is" in text_of(app_of(pilot))
         for key in ("x", "a", "N", "E", "asterisk"):
             await press(pilot, key)
@@ -141,7 +141,7 @@ async def test_favourites_columns_and_the_order_are_there_again(tmp_path: Path) 
         await play(pilot, source, poll_of(source, QUEUES))
         assert table.keys[0] == HOSTILE
         assert "* shop:" in text_of(app_of(pilot))
-        assert "> shop:" in text_of(app_of(pilot))
+        assert "> 2 shop:" in text_of(app_of(pilot))
         assert lines_of(table)[0].split()[:3] == ["QUEUE", "HIDDEN", "DEPTH"]
         await press(pilot, "V", "r", "escape", "g", "asterisk", "b")
         assert lines_of(table)[0].split()[:3] == ["VERDICT", "QUEUE", "↑READY"]

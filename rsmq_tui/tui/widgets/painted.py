@@ -103,7 +103,8 @@ class Painted(Widget):
         line, width = self.line(pieces), self.size.width
         if line.cell_length <= width:
             return line
-        words = line.crop(0, width).text.rpartition(" ")[0].rstrip(" ·,:(")
+        # Room for a space and the sign.
+        words = line.crop(0, max(0, width - 1)).text.rpartition(" ")[0].rstrip(" ·,:(")
         if cell_len(words) >= width * _WORDS_LEAST:
             return Strip([*line.crop(0, cell_len(words)), Segment(" …", self.token("muted"))])
         return Strip([*line.crop(0, max(0, width - 1)), Segment("…", self.token("muted"))])
