@@ -126,6 +126,13 @@ def state_folder() -> Path:
     return user_state_path(_PROGRAM, appauthor=False)
 
 
+def cache_folder() -> Path:
+    """Return the folder of files that can be made again, which need not exist."""
+    from platformdirs import user_cache_path  # noqa: PLC0415
+
+    return user_cache_path(_PROGRAM, appauthor=False)
+
+
 class FileLock:
     """Holds a file locked until ``release``, or until the process ends; use ``acquire``."""
 

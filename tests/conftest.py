@@ -105,6 +105,9 @@ def _known_not_to_be_there() -> Iterator[None]:
 def _memory_given_back() -> Iterator[None]:
     """What a module of tests took is free after it, for others too: glibc and Arrow would keep it for this process."""
     yield
+    if styles := sys.modules.get("textual._styles_cache"):
+        # It keeps what the last 1,024 widgets painted, of apps that have ended.
+        styles.StylesCache.get_inner_outer.cache_clear()
     gc.collect()
     if arrow := sys.modules.get("pyarrow"):
         arrow.default_memory_pool().release_unused()

@@ -1,4 +1,4 @@
-"""The error of the commands, and exit statuses that several of them have."""
+"""The error of the commands, what raises it, and exit statuses that several of them have."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,17 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        # Only now: what this imports would delay the first paint.
-        from rsmq_tui.monitor.text import printable  # noqa: PLC0415
+        raise UsageError(_printable(str(error))) from error
 
-        raise UsageError(printable(str(error))) from error
+
+def cannot_listen(where: str, error: OSError | UnicodeError, hint: str = "") -> UsageError:
+    """Return the error of a server whose address cannot be bound."""
+    why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
+    return UsageError(f"cannot listen on {_printable(where)}: {why}{hint}")
+
+
+def _printable(text: str) -> str:
+    # Only now: what this imports would delay the first paint.
+    from rsmq_tui.monitor.text import printable  # noqa: PLC0415
+
+    return printable(text)

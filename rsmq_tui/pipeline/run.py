@@ -463,11 +463,13 @@ class PipelineRun:
     def run(self) -> Outcome:
         """Run the job; raises ``PipelineError``, ``StoppedError``, and ``RuntimeError`` if Spark fails."""
         begun_s = time.monotonic()
+        is_done = False
         try:
             self._history, self._out = open_folders(self._job.history, self._job.out, self._state_folder)
             with alone(self._out):
                 claim(self._out, self._state_folder)
                 outcome = self._run()
+            is_done = True
         except HistoryError as error:
             raise PipelineError(str(error)) from error
         except (PySparkException, Py4JError) as error:
@@ -475,7 +477,8 @@ class PipelineRun:
             raise RuntimeError(why(error)) from None
         finally:
             if self.engine is not None:
-                self.engine.close()
+                self._progress.step("closing Spark")
+                self.engine.close(is_done=is_done)
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
     def _run(self) -> Outcome:

@@ -41,10 +41,9 @@ GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
-_READ = (
-    *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
-    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms"),
-)
+_READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "hidden", "totalsent", "totalrecv")
+# What is not compared with the sample before. In one column it is copied at once, by each of the windows.
+_REST = ("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms")
 
 
 def day_of(at_ms: Column) -> Column:
@@ -88,6 +87,7 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
     is_queue = sf.col("queue").isNotNull()
     read = rows.select(
         *_READ,
+        sf.struct(*_REST).alias("rest"),
         sf.when(is_queue, sf.col("verdict")).when(_is_down(), "down").alias("verdict"),
         sf.coalesce("broken", "failure").alias("told"),
     )
@@ -157,7 +157,9 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
         .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
         .withColumn("run", sf.when(~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))), start))
     )
-    counted = _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
+    counted = _counted(continued, by_time).where(is_within(at_ms, hours)).select("*", "rest.*")
+    # Each column that is cached takes time.
+    counted = counted.drop("rest", "failed_ms", "before_ms", "totalsent", "totalrecv", *earlier)
     # They are in this order already. Saying so lets Spark group the cached rows as they come, without sorting them.
     return counted.sortWithinPartitions(*QUEUE, *_BUCKETS, "at_ms")
 
