@@ -314,7 +314,7 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         *lines, unread = table_of(pilot).rows
         assert [line.row.size for line in lines] == longest[:150]
         assert (unread.found.queue, unread.row) == ("secret", None)
-        assert "x" * 40 in text_of(app_of(pilot))
+        await shows(pilot, "x" * 40)
         await press(pilot, "S")
         await shows(pilot, "by size, reversed · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert [line.row.size for line in table_of(pilot).rows[:-1]] == longest[::-1][:150]
