@@ -38,7 +38,8 @@ _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 # place, even without such a string: to look for the next one from every place would take quadratic time.
 _HOLDING = rb'"\s*+[{\[](?:[^"\\]++|\\.)*+"(?!\s*+:)'
 _HOLDERS = re.compile(rb'((?:[^"]++|(?!' + _HOLDING + rb")" + _STRING + rb")*+)(" + _HOLDING + rb")?+", re.DOTALL)
-_TOKENS = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.DOTALL)
+# A string is followed by a colon if it is a key: no part of a text ends between them.
+_TOKENS = re.compile(rb'(?:[^"]++|' + _STRING + rb'\s*+[^\s"])*+', re.DOTALL)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]+={0,2}\s*")
 _SPACE = b" \t\r\n"
 
@@ -156,13 +157,14 @@ def _from_base64(text: bytes) -> bytes:
 
 
 def _debased(data: bytes, room: int) -> _Steps:
-    text = data.translate(None, _SPACE)
-    text += b"=" * (-len(text) % 4)
-    yield
-    out = bytearray()
-    for start in range(0, len(text), _STEP_BYTES):
+    out, left = bytearray(), b""
+    for start in range(0, len(data), _STEP_BYTES):
+        text = left + data[start : start + _STEP_BYTES].translate(None, _SPACE)
+        is_last = start + _STEP_BYTES >= len(data)
+        whole = len(text) if is_last else len(text) // 4 * 4
+        text, left = text[:whole] + b"=" * (-whole % 4), text[whole:]
         try:
-            out += _from_base64(text[start : start + _STEP_BYTES])
+            out += _from_base64(text)
         except binascii.Error:
             raise _UndecodableError("it has other characters further on") from None
         _check(len(out), room)

@@ -69,6 +69,23 @@ def test_json_in_strings_is_opened_in_place() -> None:
     assert found['{"key"'] == 1
 
 
+def test_a_key_that_looks_like_json_stays_a_key_at_the_end_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "_JSON_BYTES", 40)
+    for length in range(60):
+        document = {"a": "x" * length, '{"k": 1}': JSON.decode()}
+        for separators in ((",", ":"), (" , ", " : ")):
+            found = json.loads(decode(json.dumps(document, separators=separators).encode()).data)
+            assert found == {**document, '{"k": 1}': DOCUMENT}
+
+
+def test_base64_may_be_broken_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = base64.b64encode(JSON)
+    for step in (5, 8):
+        monkeypatch.setattr(decoding, "_STEP_BYTES", step)
+        for place in range(0, len(body), 7):
+            assert decode(body[:place] + b"\r\n " + body[place:] + b"\n").data == JSON
+
+
 def test_message_pack_has_values_that_json_has_not() -> None:
     odd = {1: b"\xff\x00", "when": msgpack.Timestamp(1_700_000_000), "more": msgpack.ExtType(5, b"x"), "nan": None}
     assert json.loads(decode(msgpack.packb(odd)).data) == {

@@ -122,11 +122,50 @@ async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) ->
         assert _shown(pilot)[:2] == ["[", "  {"]
 
 
+async def test_keys_do_nothing_while_no_line_is_known(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        # One string, whose only line is not known before its end.
+        view = await _open(pilot, source, b'"' + b"x" * 500_000 + b'"')
+        view.turn(3)
+        assert view.can_fold
+        for step in (-1, 1):
+            view.action_scroll_lines(step)
+            view.action_scroll_pages(step)
+            view.action_scroll_to_end(step)
+        await until(pilot, lambda: any('"xxx' in row for row in _shown(pilot)), "its line is shown")
+
+
+async def test_a_match_deep_within_a_long_line_is_scrolled_to(source: ScriptedSource) -> None:
+    long = "x" * 1000 + "Z\\u00f6e-1" + "y" * 5000 + "Zöe-2" + "z" * 1500
+    async with opened(source) as pilot:
+        view = await _open(pilot, source, long.encode())
+        for body, first in ((long, "Z\\u00f6e-1"), (f'["{long}", 1]', "Zöe-1")):
+            view.show_body(body.encode())
+            await press(pilot, "slash")
+            type_at_once(pilot, "zöe")
+            await press(pilot, "enter")
+            for shown in (first, "Zöe-2", first):
+                await until(pilot, lambda: shown in "".join(_shown(pilot)), shown)  # noqa: B023
+                await press(pilot, "n")
+            assert "Zöe-2" in "".join(_shown(pilot))
+            assert first not in "".join(_shown(pilot))
+            await press(pilot, "N")
+            assert first in "".join(_shown(pilot))
+            await press(pilot, "escape")
+
+
+class Unprinted(bytes):
+    """A body of which nobody takes the repr, which is four times as long."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("somebody takes the repr of a body")
+
+
 async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Path) -> None:
     inner = json.dumps(DOCUMENT).encode()
     stored = base64.b64encode(gzip.compress(inner * 1, mtime=0))
     async with opened(source, notifications=True, size=(140, 36)) as pilot:
-        await _open(pilot, source, stored)
+        await _open(pilot, source, Unprinted(stored))
         words = "base64, gzip, JSON"
         assert f"[pretty] · raw · hex · {words}: {len(inner)} B from {len(stored)} B" in text_of(app_of(pilot))
         assert _shown(pilot) == json.dumps(DOCUMENT, indent=2).splitlines()

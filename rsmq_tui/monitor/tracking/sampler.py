@@ -321,7 +321,8 @@ class Sampler:
             for name, series in self.trend.series.items()
             if series.changed_ms and series.changed_ms[-1] >= oldest_ms
         }
-        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights, changes)
+        day, totals = self.trend.day.last, self.trend.day_totals
+        return Moment(self._at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from functools import partial
 from pathlib import Path
 
 from textual import on
@@ -30,8 +29,12 @@ def save(screen: DashboardScreen, id: str, body: bytes, about: str) -> None:
     """Ask for a new file, and write a body to it, which only the user can read."""
 
     def write(path: Path) -> None:
+        async def work() -> None:
+            await _write(screen, path, body)
+
         form.dismiss()
-        _: Worker[None] = screen.run_worker(partial(_write, screen, path, body), group="save")
+        # Not a partial of the body: Textual takes the repr of what it runs.
+        _: Worker[None] = screen.run_worker(work, group="save")
 
     name = f"{id}{_SUFFIXES[first_view(body)]}"
     form = FormScreen(save_form(name), write, yes="Save", note="the server is not changed", about=about)

@@ -1,8 +1,8 @@
 """Bodies as numbered lines of any number: JSON that is set out, text, or hex.
 
 Lines are found block by block in ``read_on``; only where the blocks begin is kept, and the lines of a block are made
-when they are shown. JSON is set out token by token, not through Python values, so numbers, escapes and duplicate keys
-stay as they were sent; what is not JSON keeps all its characters too.
+when they are shown. JSON is set out token by token, not through Python values, so numbers and duplicate keys stay as
+they were sent; what is not JSON keeps all its characters too. Of escapes, only those of printable letters are replaced.
 """
 
 import json
@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
 
+from rich.cells import cell_len
+
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.widgets.painted import Piece
 
@@ -23,6 +25,7 @@ BLOCK_BYTES = 8 << 10
 _LINE_BLOCKS = 4
 # A longer JSON is not checked as a whole before it is shown.
 _CHECKED_BYTES_MAX = 1_000_000
+_JUDGED_BLOCKS = 8
 _KEPT_BLOCKS = 16
 _HEX_ROW = 16
 _INDENT = 2
@@ -30,12 +33,14 @@ _INDENT = 2
 _INDENT_LEVELS_MAX = 40
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
+# A string, or what is left of one that does not end: it is searched once, not from each of its quotes.
+_STARTED = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _WORD = rb'[^\s{}\[\],:"]++'
 _EMPTY = rb"\{\s*+\}|\[\s*+\]"
 _KEY = rb"(?:" + _STRING + rb"\s*+:\s*+)?"
 # One line of JSON that is set out: an opening (1) or closing (2) bracket, a value or a stray character; or the end (3).
 _LINE = re.compile(
-    rb"\s*+(?:" + _KEY + rb"(?:" + _EMPTY + rb"|([{\[])|([}\]])|" + _STRING + rb"|" + _WORD + rb')\s*+,?|[,:"]|(\Z))',
+    rb"\s*+(?:" + _KEY + rb"(?:" + _EMPTY + rb"|([{\[])|([}\]])|" + _STARTED + rb"|" + _WORD + rb")\s*+,?|[,:]|(\Z))",
     re.DOTALL,
 )
 # A line, which ends with a comma, an opening bracket, or before a closing one; and as many lines as fit.
@@ -54,8 +59,17 @@ _VALID = re.compile(
     rb"|[}\]]\s*+(?:,(?!\s*+[}\]])|(?=[}\]]|\Z))))*+\s*+"
 )
 _STRINGS, _EMPTIES = re.compile(_STRING, re.DOTALL), re.compile(_EMPTY)
+_CLOSED = re.compile(rb'(?:[^"]++|' + _STRING + rb")*+", re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.DOTALL)
+_TOKEN = re.compile(_STARTED.decode() + r'|[{}\[\],:]|[^\s{}\[\],:"]++', re.DOTALL)
+_HEX, _HIGH, _LOW = "[0-9a-fA-F]", "[dD][89abAB][0-9a-fA-F]{2}", "[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(rf"\\(?:u({_HIGH})\\u({_LOW})|u({_HEX}{{4}})|.)", re.DOTALL)
+# A part of a string, which does not end within an escape, or within the two of one letter.
+_UNCUT = re.compile(
+    rf"(?:[^\\]++|\\u{_HIGH}\\u{_LOW}|\\(?!u{_HIGH}(?:\\(?:u{_HEX}{{0,3}})?)?\Z)u{_HEX}{{4}}"
+    rf"|\\(?!u{_HEX}{{4}}|u{_HEX}{{0,3}}\Z).)*+".encode(),
+    re.DOTALL,
+)
 
 
 class View(StrEnum):
@@ -222,7 +236,7 @@ class JsonLines(TextLines):
             return [(" " * _INDENT * min(line.depth, _INDENT_LEVELS_MAX), ""), *self._tokens_of(line.start, line.end)]
         start, end = max(line.start, line.token[0]), min(line.end, line.token[1])
         style = _token_of(self.body[line.token[0] : line.token[0] + 5].decode("latin-1"), self._follows(line.token[1]))
-        text = _harmless(self.body[start:end].decode("utf-8", "surrogateescape"))
+        text = _harmless(with_letters(self.body[start:end].decode("utf-8", "surrogateescape")))
         indent = " " * _INDENT * min(line.depth, _INDENT_LEVELS_MAX) if line.start <= line.token[0] else ""
         return [
             (indent, ""),
@@ -276,22 +290,24 @@ class JsonLines(TextLines):
         match = _LONG.match(self.body, start, limit)
         if match is None:
             return False
-        within = _WITHIN_STRING if match[1] == b'"' else _WITHIN_WORD
-        # What follows it may be cut too.
-        if within.match(self.body, match.end(), limit).end() < limit - BLOCK_BYTES // 2:  # type: ignore[union-attr]
+        is_string = match[1] == b'"'
+        within = (_WITHIN_STRING if is_string else _WITHIN_WORD).match(self.body, match.end(), limit)
+        end = match.end() if within is None else within.end()
+        # What follows it may be cut too. A string that does not end before the body does is a long one.
+        if end < limit - BLOCK_BYTES // 2 and not (is_string and end >= len(self.body) - 1):
             return False
         self._token, self._is_token_read = (match.start(1), match.end()), False
         return True
 
     def _end_of_some(self, start: int, limit: int) -> int:
-        """Return the end of some lines of what is not JSON, or of long whitespace."""
+        """Return the end of some lines of what is not JSON, or of long whitespace: the limit if no line ends before."""
         end = start
         for match in _LINE.finditer(self.body, start, limit):
-            # A string may go on behind the limit.
-            if match.end() == limit or match[0].strip() == b'"':
+            # It may go on behind the limit.
+            if match.end() == limit or end - start >= BLOCK_BYTES:
                 break
             end = match.end()
-        return end if end > start else min(len(self.body), limit if self.body[start:limit].isspace() else start + 1)
+        return end if end > start else min(len(self.body), limit)
 
     def _read_token(self, start: int, end: int) -> None:
         """Look for the end of a long token in the next part of the body."""
@@ -301,8 +317,10 @@ class JsonLines(TextLines):
         match = (_WITHIN_STRING if is_string else _WITHIN_WORD).match(body, end, limit)
         found = match.end() if match else end
         is_over = found < min(limit, len(body)) - is_string or found >= len(body) or found == end
-        if is_over and is_string and found < len(body):
+        if is_over and is_string and body[found : found + 1] == b'"':
             found += 1
+        elif is_over and is_string:
+            found, self.problem = len(body), self.problem or "not JSON: it ends too early"
         self._token, self._is_token_read = (start, found), is_over
 
     def _add_part(self, first: int, last: int) -> None:
@@ -310,7 +328,8 @@ class JsonLines(TextLines):
         start = self._end
         limit = max(start, first) + BLOCK_BYTES
         if limit < last:
-            self._end = _before_character(self.body, limit)
+            uncut = _UNCUT.match(self.body, max(start, first), limit)
+            self._end = _before_character(self.body, limit if uncut is None else uncut.end())
         else:
             tail = _TAIL.match(self.body, last, last + BLOCK_BYTES)
             self._end = tail.end() if tail else last
@@ -324,7 +343,9 @@ class JsonLines(TextLines):
 
     def _add_lines(self, start: int) -> None:
         depth, end = self._depth, self._end
-        bare = _EMPTIES.sub(b"[]", _STRINGS.sub(b'""', self.body[start:end]))
+        # To look for strings from each quote of one that does not end would take quadratic time.
+        is_closed = end < len(self.body) or _CLOSED.fullmatch(self.body, start) is not None
+        bare = _EMPTIES.sub(b"[]", _STRINGS.sub(b'""', self.body[start:end])) if is_closed else b""
         block = len(self._starts)
         self._depths.append(depth)
         if bare.strip() and _VALID.fullmatch(bare):
@@ -372,7 +393,7 @@ class JsonLines(TextLines):
             if token in "{}[],:":
                 yield ": " if token == ":" else token, "muted"
             else:
-                yield _harmless(token), _token_of(token, following)
+                yield _harmless(with_letters(token)), _token_of(token, following)
 
     def _follows(self, end: int) -> str:
         return self.body[end : end + BLOCK_BYTES].lstrip()[:1].decode("latin-1")
@@ -438,11 +459,13 @@ def is_json(body: bytes) -> bool:
             pass
         else:
             return True
-    lines = JsonLines(body)
-    most = len(body) if len(body) <= _CHECKED_BYTES_MAX else _CHECKED_BYTES_MAX // 16
-    while not lines.is_read and not lines.problem and lines.share * len(body) < most:
+    if body[:BLOCK_BYTES].lstrip()[:1] not in (b"{", b"["):
+        return False
+    lines, most = JsonLines(body), len(body) if len(body) <= _CHECKED_BYTES_MAX else _JUDGED_BLOCKS
+    while not lines.is_read and not lines.problem and most > 0:
         lines.read_on()
-    return body[:BLOCK_BYTES].lstrip()[:1] in (b"{", b"[") and not lines.problem
+        most -= 1
+    return not lines.problem
 
 
 def lines_of(body: bytes, view: View) -> BodyLines:
@@ -462,6 +485,20 @@ def _before_character(body: bytes, offset: int) -> int:
 
 def _harmless(text: str) -> str:
     return text if text.isprintable() else printable(text)
+
+
+def with_letters(token: str) -> str:
+    """Return a token of JSON in which the escapes of letters are these letters, if they are printable and have a width.
+
+    A quote or a backslash stays escaped.
+    """
+    return _ESCAPE.sub(_letter_of, token) if "\\u" in token else token
+
+
+def _letter_of(escape: re.Match[str]) -> str:
+    code = "".join(filter(None, escape.groups()))
+    letter = bytes.fromhex(code).decode("utf-16-be", "surrogatepass")
+    return letter if letter not in ("", '"', "\\") and printable(letter) == letter and cell_len(letter) else escape[0]
 
 
 def _token_of(token: str, following: str) -> str:
@@ -491,15 +528,21 @@ _SEARCHED_BYTES = 128 << 10
 
 
 class Wanted:
-    """A text to find in a body. A capital in it makes case count."""
+    """A text to find in a body, also where JSON escapes its letters. A capital in it makes case count."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        flags = re.IGNORECASE if text == text.lower() else re.NOFLAG
+        is_any_case = text == text.lower()
         # JSON is shown with one space after a colon, and may be stored without.
-        pattern = re.sub(r'(":)(\\ )*', r"\1\\s*", re.escape(text))
+        parts = re.split('(?<=":) *', text)
+        pattern = r"\s*".join("".join(_forms(letter, is_any_case=is_any_case) for letter in part) for part in parts)
+        flags = re.IGNORECASE if is_any_case else re.NOFLAG
         self.shown = re.compile(pattern, flags)
         self._stored = re.compile(pattern.encode("utf-8", "surrogateescape"), flags)
+
+    def number_in(self, body: bytes, start: int, end: int) -> int:
+        """Return how many matches begin from one byte to another, not included."""
+        return sum(match.start() < end for match in self._stored.finditer(body, start, end + _MATCH_BYTES_MAX))
 
     def next_in(self, body: bytes, start: int, step: int) -> Generator[None, None, int | None]:
         """Look for the next match from a byte on, or the one before it if ``step`` is -1, once around the body.
@@ -524,6 +567,17 @@ class Wanted:
                     return found
                 yield
         return None
+
+
+def _forms(letter: str, *, is_any_case: bool) -> str:
+    """Return a pattern of a letter as it is, and as JSON escapes it."""
+    letters = [letter]
+    if is_any_case:
+        # The flag that ignores case knows only the letters of ASCII in bytes.
+        letters += [other for other in (letter.upper(),) if len(other) == 1 and other != letter]
+    codes = [other.encode("utf-16-be", "surrogatepass").hex() for other in letters]
+    escapes = ["".join(rf"\\u{code[at : at + 4]}" for at in range(0, len(code), 4)) for code in codes]
+    return f"(?:{'|'.join(map(re.escape, letters))}|(?i:{'|'.join(escapes)}))"
 
 
 def shown_text(body: bytes, view: View) -> str:

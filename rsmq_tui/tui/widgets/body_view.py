@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TypeVar
 
 from rich.cells import cell_len, chop_cells
@@ -68,7 +69,8 @@ class BodyView(LineView):
             # The start of a body may end within a character.
             self._begin(body, first_view(body.rstrip(_NOT_ASCII) if is_start else body))
             self.workers.cancel_group(self, "body-lines")
-            work = self._read_lines if is_start else partial(self._read, body)
+            # Not a partial of the body: Textual takes the repr of what it runs.
+            work = self._read_lines if is_start else self._read
             _: Worker[None] = self.run_worker(work, group="body", exclusive=True)
         self._tell()
 
@@ -159,7 +161,7 @@ class BodyView(LineView):
 
     def action_scroll_lines(self, step: int) -> None:
         """Move the cursor by lines; without one, scroll."""
-        if isinstance(self._document, JsonLines):
+        if isinstance(self._document, JsonLines) and len(self._document):
             self._move_to(self._at(self._cursor, step))
         else:
             self._scroll(step)
@@ -169,7 +171,7 @@ class BodyView(LineView):
         rows = step * max(1, self.size.height - 1)
         before = self._first
         self._scroll(rows)
-        if isinstance(self._document, JsonLines):
+        if isinstance(self._document, JsonLines) and len(self._document):
             is_end = before == self._first
             self._cursor = self._at(self._cursor, rows) if is_end or self._cursor not in self._shown else self._cursor
             self._move_to(self._cursor)
@@ -222,9 +224,9 @@ class BodyView(LineView):
         self._wrapped.clear()
         self._scroll(0)
 
-    async def _read(self, body: bytes) -> None:
-        """Decode a body, then find its lines; those on the screen are there already."""
-        decoded = await _in_turns(decoding(body))
+    async def _read(self) -> None:
+        """Decode the body, then find its lines; those on the screen are there already."""
+        decoded = await _in_turns(decoding(self.body or b""))
         self._decoded = decoded
         if decoded.layers:
             self._begin(decoded.data, first_view(decoded.data))
@@ -266,13 +268,13 @@ class BodyView(LineView):
             # Another view or body is shown by now, which has other lines.
             self.find_next(step)
             return
-        if number is None:
+        if found is None or number is None:
             self._search = f"{printable(wanted.text, 40)} is not here"
         else:
             self._found = found
             self._search = f"{printable(wanted.text, 40)} in line {count(number + 1)}"
             self._unfold_to(number)
-            self._move_to(number)
+            self._move_to(number, self._row_of(number, found, wanted))
         self._tell()
 
     def _unfold_to(self, number: int) -> None:
@@ -339,19 +341,30 @@ class BodyView(LineView):
         self.repaint()
         self._tell()
 
-    def _first_for(self, last: int) -> tuple[int, int]:
-        """Return the first row of the screen whose last line is ``last``."""
-        *_, first = islice(self._rows_from(last, 1 << 30, -1), max(1, self.size.height))
+    def _first_for(self, last: int, row: int = 1 << 30) -> tuple[int, int]:
+        """Return the first row of the screen whose last one is a row of the line ``last``."""
+        *_, first = islice(self._rows_from(last, row, -1), max(1, self.size.height))
         return first
 
-    def _move_to(self, number: int) -> None:
-        """Move the cursor to a line, and scroll as far as it needs to be seen."""
+    def _move_to(self, number: int, row: int | None = None) -> None:
+        """Move the cursor to a line, and scroll as far as it, or one of its rows, needs to be seen."""
         self._cursor = number
-        if self.size and number < self._first[0]:
-            self._first = (number, 0)
+        if self.size and (number, self._first[1] if row is None else row) < self._first:
+            self._first = (number, row or 0)
         elif self.size:
-            self._first = max(self._first, min((number, 0), self._first_for(number)))
+            self._first = max(self._first, min((number, 0), self._first_for(number)), self._first_for(number, row or 0))
         self._scroll(0)
+
+    def _row_of(self, number: int, found: int, wanted: Wanted) -> int:
+        """Return the row of a line in which a match is: there are as many before it as in the bytes of the line."""
+        if self._document is None or len(self._rows(number)) == 1:
+            return 0
+        before = wanted.number_in(self._document.body, self._document.line(number).start, found)
+        texts = ["".join(text for text, _ in row) for row in self._rows(number)]
+        places = [match.start() for match in wanted.shown.finditer("".join(texts))]
+        # A match that goes on in the next line is in the last row.
+        ends = list(accumulate(map(len, texts)))
+        return bisect_right(ends, places[before]) if before < len(places) else len(texts) - 1
 
     def _rows(self, number: int) -> list[list[Piece]]:
         rows = self._wrapped.get(number)
