@@ -19,6 +19,7 @@ from rsmq_tui.monitor.peek import (
     PageRequest,
     RowsAgain,
     in_words,
+    row_alone,
     row_of,
 )
 from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
@@ -109,10 +110,8 @@ def _row(message: PeekedMessage, at_ms: int, age: JsonPath | None) -> MessageRow
 
 
 def _whole_row(raw: WholeMessage, age: JsonPath | None) -> MessageRow | None:
-    if raw.score is None:
-        return None
-    row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body), raw.at_ms)
-    if age is None or raw.body is None:
+    row = row_alone(raw, raw.body)
+    if row is None or age is None or raw.body is None:
         return row
     return replace(row, sent_ms=read_age(raw.body, raw.size, age)[0])
 
@@ -200,9 +199,9 @@ class ListPoller(ReaderPolling[ListReader]):
         """Find a known item again. Its body is not read: the id identifies it. Raises ``PeekError``."""
         with in_words():
             raw = await self.reader.pages.item(queue, known.id, with_body=False)
-        if raw.score is None:
+        row = row_alone(raw, known.body)
+        if row is None:
             return replace(known, at_ms=raw.at_ms, row=None)
-        row = row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body), raw.at_ms)
         sent_ms = None if known.row is None else known.row.sent_ms
         return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
 

@@ -33,6 +33,7 @@ from rsmq_tui.protocol import (
     Row,
     RsmqError,
     Where,
+    WholeMessage,
     failure_of,
     leading_int,
     name_of,
@@ -248,11 +249,14 @@ async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
     """Read one message; raises ``PeekError``."""
     with in_words():
         raw = await reader.pages.message(queue, id)
-    row = None
-    if raw.score is not None:
-        peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, raw.body)
-        row = row_of(peeked, raw.at_ms)
-    return MessageView(raw.at_ms, raw.id, row, raw.body, raw.size)
+    return MessageView(raw.at_ms, raw.id, row_alone(raw, raw.body), raw.body, raw.size)
+
+
+def row_alone(raw: WholeMessage, body: bytes | None) -> MessageRow | None:
+    """Return the row of a message that was read alone, and has that body; None if it has left its queue."""
+    if raw.score is None:
+        return None
+    return row_of(PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, body), raw.at_ms)
 
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:

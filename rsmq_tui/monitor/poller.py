@@ -22,6 +22,7 @@ from rsmq_tui.monitor.peek import (
     in_words,
     read_message,
     read_page,
+    row_alone,
     row_of,
 )
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
@@ -321,12 +322,9 @@ class LivePoller(ReaderPolling[QueueReader]):
         """
         with in_words():
             raw = await self.reader.pages.message(queue, known.id, with_body=False)
-        if raw.score is None:
-            return replace(known, at_ms=raw.at_ms, row=None)
-        if raw.size != known.size:
+        if raw.score is not None and raw.size != known.size:
             return await self.read(queue, known.id)
-        peeked = PeekedMessage(raw.id, raw.score, raw.rc, raw.fr_ms, raw.size, known.body)
-        return replace(known, at_ms=raw.at_ms, row=row_of(peeked, raw.at_ms))
+        return replace(known, at_ms=raw.at_ms, row=row_alone(raw, known.body))
 
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Read the current state of known messages, without their bodies; raises ``PeekError``."""

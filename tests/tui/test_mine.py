@@ -141,7 +141,7 @@ async def test_favourites_columns_and_the_order_are_there_again(tmp_path: Path) 
         await play(pilot, source, poll_of(source, QUEUES))
         assert table.keys[0] == HOSTILE
         assert "* shop:" in text_of(app_of(pilot))
-        assert "> shop:" in text_of(app_of(pilot))
+        assert "> 2 shop:" in text_of(app_of(pilot))
         assert lines_of(table)[0].split()[:3] == ["QUEUE", "HIDDEN", "DEPTH"]
         await press(pilot, "V", "r", "escape", "g", "asterisk", "b")
         assert lines_of(table)[0].split()[:3] == ["VERDICT", "QUEUE", "↑READY"]
