@@ -283,7 +283,7 @@ class ListTracker(Tracker):
         if overdue_ms is not None:
             due.append(self._returns.since_ms(overdue_ms) + self._returns.limit_ms(limits.leaking_ms))
         if oldest_ms is not None:
-            due += self._forecast_due_ms(sample, oldest_ms)
+            due += [oldest_ms + limits.aged_ms, *self._forecast_due_ms(sample, oldest_ms)]
         return min(moment for moment in due if moment > sample.at_ms)
 
 

@@ -122,7 +122,7 @@ class QueueTracker(Tracker):
             is_whole = at_ms - earlier.at_ms >= RATE_SPAN_MS
             used = references if may_grow else references[:1]
             until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
-        self.stale_from_ms = self._stale_from(sample, due_ms, until_ms) if until_ms > at_ms else 0
+        self.stale_from_ms = self._stale_from(sample, due_ms, until_ms, is_still=is_still) if until_ms > at_ms else 0
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         self.state = QueueState(
@@ -331,19 +331,21 @@ class QueueTracker(Tracker):
             earlier = Sample(self._created_ms, 0, 0, 0, 0)
         return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
 
-    def _stale_from(self, sample: Sample, due_ms: int | None, until_ms: int) -> int:
+    def _stale_from(self, sample: Sample, due_ms: int | None, until_ms: int, *, is_still: bool) -> int:
         """Return when the state of a queue that does not change does; its rates do at ``until_ms``."""
-        limits = self._thresholds
-        due: tuple[int, ...] = () if due_ms is None else self._forecast_due_ms(sample, due_ms)
-        if self._troubles.episodes:
-            due += (*self._troubles.ends_ms(limits.clear_ms),)
+        at_ms, limits, due = sample.at_ms, self._thresholds, []
         if (idle_since_ms := self._idle_since_ms()) is not None:
-            due += (idle_since_ms + limits.stalled_ms,)
+            due.append(idle_since_ms + limits.stalled_ms)
+        if due_ms is not None:
+            due.append(due_ms + limits.aged_ms)
+            if is_still:
+                due += self._forecast_due_ms(sample, due_ms)
+        if self._troubles.episodes:
+            due += self._troubles.ends_ms(limits.clear_ms)
         if self._growth_known_ms:
-            due += self._growth_known_ms, self._watched_from_ms + MEASURED_MS
+            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
             if self._first is not None:
-                due += (self._first.at_ms + MEASURED_MS,)
-        at_ms = sample.at_ms
+                due.append(self._first.at_ms + MEASURED_MS)
         for moment in due:
             if at_ms < moment < until_ms:
                 until_ms = moment

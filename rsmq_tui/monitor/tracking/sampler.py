@@ -46,16 +46,18 @@ class RunningTotals:
             self._ready -= before.ready or 0
             self._hidden -= before.hidden or 0
             self._measured -= before.arrivals_s is not None
-            self._moving.pop(before.name, None)
+            if after is None:
+                self._moving.pop(before.name, None)
         if after is not None:
             self._verdicts[after.verdict] += 1
             self._depth += after.depth or 0
             self._ready += after.ready or 0
             self._hidden += after.hidden or 0
-            if after.arrivals_s is not None:
-                self._measured += 1
-                if after.arrivals_s or after.deletes_s or after.receives_s:
-                    self._moving[after.name] = after
+            self._measured += after.arrivals_s is not None
+            if after.arrivals_s or after.deletes_s or after.receives_s:
+                self._moving[after.name] = after
+            elif self._moving:
+                self._moving.pop(after.name, None)
         if self._oldest is not None:
             self._follow_oldest(self._oldest, before, after)
 

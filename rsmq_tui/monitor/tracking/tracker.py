@@ -187,8 +187,7 @@ class Tracker(ABC):
 
     def _forecast_due_ms(self, sample: Sample, due_ms: int) -> tuple[int, ...]:
         """Return when the forecast of a queue that is still may change; its first message became due at ``due_ms``."""
-        aged_ms = self._thresholds.aged_ms
-        return due_ms + aged_ms, due_ms + ceil(WAITING_SHARE * aged_ms), self._known_from_ms(sample) + KNOWN_MS
+        return due_ms + ceil(WAITING_SHARE * self._thresholds.aged_ms), self._known_from_ms(sample) + KNOWN_MS
 
     def _known_from_ms(self, sample: Sample) -> int:
         """Return from when on the samples of the series may be compared."""
