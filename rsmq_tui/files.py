@@ -76,27 +76,33 @@ _PROGRAM = "rsmq-tui"
 
 
 @contextmanager
-def whole_file(path: Path, *, force: bool = False) -> Iterator[Callable[[str], object]]:
-    """Write a file that gets its name only when it is complete; only the user can read it. Raises OSError.
+def whole_file(path: Path, *, force: bool = False, is_private: bool = True) -> Iterator[Callable[[str], object]]:
+    """Write a file that gets its name only when it is complete. Raises OSError.
 
-    Raises ``FileExistsError`` if the file exists, at the start or at the end, unless ``force`` is set. Until then the
-    text is in a hidden file in the same folder, which is removed after a failure or a cancellation.
+    It is UTF-8; a lone surrogate becomes a question mark. Only the user can read it, unless ``is_private`` is False:
+    then its mode is that of any other new file. Raises ``FileExistsError`` if the file exists, at the start or at the
+    end, unless ``force`` is set. Until then the text is in a hidden file in the same folder, which is removed after a
+    failure or a cancellation.
     """
     if path.exists() and not path.is_file():
         # A pipe or a device cannot be replaced.
-        with path.open("w", encoding="ascii") as out:
+        with path.open("w", encoding="utf-8", errors="replace") as out:
             yield out.write
         return
     path = path.resolve()
     if not force and path.exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
     part = Path(name)
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as out:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as out:
             yield out.write
             out.flush()
             os.fsync(out.fileno())
+        if not is_private:
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o666 & ~mask)
         if not force:
             # Fails if another program has created the file meanwhile.
             path.touch(mode=0o600, exist_ok=False)
@@ -118,6 +124,13 @@ def state_folder() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415
 
     return user_state_path(_PROGRAM, appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Return the folder of files that can be made again, which need not exist."""
+    from platformdirs import user_cache_path  # noqa: PLC0415
+
+    return user_cache_path(_PROGRAM, appauthor=False)
 
 
 class FileLock:

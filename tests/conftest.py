@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -104,11 +105,24 @@ def _known_not_to_be_there() -> Iterator[None]:
 def _memory_given_back() -> Iterator[None]:
     """What a module of tests took is free after it, for others too: glibc and Arrow would keep it for this process."""
     yield
+    if styles := sys.modules.get("textual._styles_cache"):
+        # It keeps what the last 1,024 widgets painted, of apps that have ended.
+        styles.StylesCache.get_inner_outer.cache_clear()
     gc.collect()
     if arrow := sys.modules.get("pyarrow"):
         arrow.default_memory_pool().release_unused()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
+
+
+@pytest.fixture(scope="session")
+def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the scripted analysis, for tests that only read it."""
+    from tests.history.analysis.made import scripted
+
+    out = tmp_path_factory.mktemp("analysis")
+    scripted(out)
+    return out
 
 
 @pytest.fixture(scope="session")

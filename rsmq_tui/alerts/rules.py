@@ -8,6 +8,8 @@ Only the states that changed since the last poll are looked at. A condition that
 when the first queue is due.
 """
 
+import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -301,6 +303,7 @@ class AlertRules:
         self._rules = rules if is_patient else [replace(rule, for_ms=0, repeat_ms=None) for rule in rules]
         self._store = store
         self._is_patient = is_patient
+        self._contents = _contents_of(rules)
         self._checks = {rule.name: _check_of(rule.when) for rule in rules if rule.when.what not in OF_SERVERS}
         self._followed: dict[tuple[str, ...], _Followed] = {}
         self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
@@ -349,7 +352,8 @@ class AlertRules:
         now: _Now,
         muted: Collection[str],
     ) -> list[Telling]:
-        followed = self._follow(Topic(rule.name, rule.when.text, profile, snapshot.server, snapshot.ns), rule, now)
+        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, snapshot.ns)
+        followed = self._follow(topic, rule, now)
         check, at_ms, queues = self._checks[rule.name], snapshot.at_ms, snapshot.queues
         looked, was_forecast, followed.is_forecast = changed, followed.is_forecast, _is_forecast(snapshot)
         if looked is None or at_ms >= followed.next_ms or was_forecast is not followed.is_forecast:
@@ -407,7 +411,8 @@ class AlertRules:
             holds = any(known) if known else None
             why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"
             over = "its memory is not filling any more, after {}"
-        followed = self._follow(Topic(rule.name, rule.when.text, profile, snapshot.server, ""), rule, now)
+        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
+        followed = self._follow(topic, rule, now)
         followed.take([] if holds is None else [("", holds)], now.ms)
         found = []
         for each in followed.due(now, ()):
@@ -422,6 +427,10 @@ class AlertRules:
         if topic not in self._followed:
             self._followed[topic] = _Followed(rule, topic, self._store, now, is_patient=self._is_patient)
         return self._followed[topic]
+
+    def topic_of(self, message: Message) -> Topic:
+        """Return what a message of one of the rules is about."""
+        return Topic(self._contents[message.rule], message.when, message.profile, message.server, message.ns)
 
     def _of_rule(self, rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
         """Return the queues that a rule names; what its patterns say of each name is kept."""
@@ -441,9 +450,18 @@ class AlertRules:
         return found
 
 
-def topic_of(message: Message) -> Topic:
-    """Return what a message is about."""
-    return Topic(message.rule, message.when, message.profile, message.server, message.ns)
+def _contents_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return what identifies each rule beside its condition, by name: its queues, and its number if several are alike.
+
+    So a rule with another name is still the same.
+    """
+    numbers: Counter[tuple[str, ...]] = Counter()
+    contents = {}
+    for rule in rules:
+        queues = sorted(rule.queues)
+        numbers[rule.when.text, *queues] += 1
+        contents[rule.name] = json.dumps([queues, numbers[rule.when.text, *queues]])
+    return contents
 
 
 def names_queue(patterns: Sequence[str], queue: QueueState) -> bool:

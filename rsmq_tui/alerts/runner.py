@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rsmq_tui.alerts.channels import ChannelError, Send, Write, sender
 from rsmq_tui.alerts.message import Message
-from rsmq_tui.alerts.rules import AlertRules, topic_of
+from rsmq_tui.alerts.rules import AlertRules
 from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
@@ -249,7 +249,7 @@ class AlertRunner:
         if self._store is not None and not self._thread.is_alive():
             for name in self._shared:
                 for message in self._outboxes[name].unsent:
-                    self._store.take_back(topic_of(message), message.at_ms)
+                    self._store.take_back(self._rules.topic_of(message), message.at_ms)
             self._store.close()
 
     def _run(self) -> None:

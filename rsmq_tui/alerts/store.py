@@ -31,7 +31,10 @@ class AlertStoreError(Exception):
 
 
 class Topic(NamedTuple):
-    """What an alert is about: a rule, its condition as it is written, and a place; ``ns`` is empty for a server."""
+    """What an alert is about: a rule, its condition as it is written, and a place; ``ns`` is empty for a server.
+
+    ``rule`` is what identifies it beside the condition, not its name.
+    """
 
     rule: str
     when: str

@@ -85,7 +85,7 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
     if out is None:
         yield None
         return
-    from rsmq_tui.cli.commands.recorded.record import started_recorder  # noqa: PLC0415 - only who records needs its packages
+    from rsmq_tui.cli.commands.recorded import started_recorder  # noqa: PLC0415 - only who records needs its packages
 
     recorder = started_recorder(out)
     try:

@@ -36,6 +36,14 @@ def call_at(number: signal.Signals, call: Callable[[], object]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, call)
 
 
+def call_at_end(call: Callable[[], object]) -> None:
+    """Call a function at each signal that asks a program to end; one that nohup lets it ignore stays ignored."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            call_at(number, call)
+
+
 def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     """Run a command to its end and return its exit status, 130 when it was interrupted."""
 

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.monitor.text import UNKNOWN, duration, printable
+from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
+    from rsmq_tui.monitor import QueueState
     from rsmq_tui.monitor.peek import MessageRow
+    from rsmq_tui.monitor.tracking.forecast import Limit
 
 _PROGRESS_AFTER_S = 1.0
 _PROGRESS_EVERY_S = 0.1
+_TIMES = ("wait_p50", "wait_p95", "work_p50", "work_p95")
 
 
 def wants_json(options: Options) -> bool:
@@ -184,3 +188,39 @@ def print_body(body: bytes) -> None:
 def fields_json(**fields: Any) -> None:
     """Print an object with those fields as one line."""
     print_json(fields)
+
+
+def queue_as_json(queue: "QueueState", at_ms: int) -> dict[str, Any]:
+    """Return one queue of the documented JSON value; some kinds have keys of their own behind it."""
+    kind = kind_named(queue.kind)
+    times = queue.times_at(at_ms)
+    more = {"expired": queue.expired} if kind.has_leases else {}
+    return {
+        "name": queue.name,
+        "kind": queue.kind,
+        "depth": queue.depth,
+        "ready": queue.ready,
+        "hidden": queue.hidden,
+        "oldest_ready_age_ms": queue.oldest_ready_age_ms(at_ms),
+        "vt_s": queue.vt_s,
+        "delay_s": queue.delay_s,
+        "maxsize": queue.maxsize,
+        "totalsent": queue.totalsent,
+        "totalrecv": queue.totalrecv,
+        "created_ms": queue.created_ms,
+        "modified_ms": queue.modified_ms,
+        "oldest_ready_waiting_ms": queue.waiting_ms(at_ms),
+        **{f"{name}_ms": None if times is None else getattr(times, f"{name}_ms") for name in _TIMES},
+        "limit": None if queue.limit is None else queue.limit.name,
+        **limit_as_json("limit", queue.limit, at_ms),
+        "verdict": queue.verdict.value,
+        "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
+        **more,
+        **({} if kind.counts_arrivals else {"net_s": queue.net_s}),
+    }
+
+
+def limit_as_json(name: str, limit: "Limit | None", at_ms: int) -> dict[str, Any]:
+    """Return the soonest and the latest time until a limit is reached, in keys that begin with ``name``."""
+    soonest_ms, latest_ms = (None, None) if limit is None else limit.until_ms(at_ms)
+    return {f"{name}_soonest_ms": soonest_ms, f"{name}_latest_ms": latest_ms}

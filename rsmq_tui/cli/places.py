@@ -5,11 +5,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
@@ -192,10 +193,8 @@ class _RsmqPlace(Place):
     def backend(self) -> "Backend":
         from rsmq_tui.triage.rsmq.backend import RsmqBackend  # noqa: PLC0415
 
-        try:
+        with refusing(ValueError):
             return RsmqBackend(self.profile.address, self.ns, self.profile.list_names)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
 
     async def refuse_missing(self, queue: str) -> None:
         from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
@@ -253,10 +252,8 @@ class _ListPlace(Place):
 
         profile, shown_bytes = self.profile, 0 if self._age is None else AGE_BYTES
         names, patterns = profile.list_names, profile.lists
-        try:
+        with refusing(ValueError):
             return ListReader(profile.address, names, patterns, shown_bytes=shown_bytes, timeout_s=timeout_s)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
 
     @property
     def title(self) -> str:
@@ -288,10 +285,8 @@ class _ListPlace(Place):
         from rsmq_tui.triage.lists.backend import ListBackend  # noqa: PLC0415
 
         profile = self.profile
-        try:
+        with refusing(ValueError):
             return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, self._age)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
 
     async def refuse_missing(self, queue: str) -> None:
         # An empty one is no key, and so never missing.
@@ -350,6 +345,12 @@ def places_of(profile: Profile) -> list[Place]:
     """Return the places that a profile watches: its namespaces, then its lists, where it has some."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
+
+
+async def poll_all(profile: Profile) -> Sequence[Snapshot]:
+    """Poll the first namespace of a profile, and behind it what else it watches; raises ``UsageError``."""
+    places = places_of(replace(profile, namespaces=(profile.ns,)))
+    return await asyncio.gather(*(place.poll_once() for place in places))
 
 
 def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:

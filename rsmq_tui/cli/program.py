@@ -1,5 +1,6 @@
 """Running a program: from its arguments to its exit status, whatever goes wrong."""
 
+import atexit
 import errno
 import gc
 import os
@@ -23,7 +24,28 @@ def run_program(name: str, module: str, completion: str, arguments: Sequence[str
     ``completion`` is the module whose ``complete`` answers a shell, and ``exit_unwritable`` the status for output that
     cannot be written.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is not None:
+        return _run(name, module, completion, list(arguments), exit_unwritable)
+    statuses: list[int] = []
+    # The first that is registered is the last that is called.
+    atexit.register(_end_beside_threads, statuses)
+    statuses.append(_run(name, module, completion, sys.argv[1:], exit_unwritable))
+    return statuses[0]
+
+
+def _end_beside_threads(statuses: list[int]) -> None:
+    """End the process at once if it has daemon threads, such as a search that was given up.
+
+    Python ends each by unwinding its stack when it next wants the interpreter; through the C++ of a regex, that is an
+    abort of the process.
+    """
+    # Whoever started one has imported it; --version does without.
+    threading = sys.modules.get("threading")
+    if threading and statuses and any(thread.daemon for thread in threading.enumerate()):
+        os._exit(statuses[0])
+
+
+def _run(name: str, module: str, completion: str, given: list[str], exit_unwritable: int) -> int:
     try:
         if given == ["--version"]:
             # Said before anything is imported.

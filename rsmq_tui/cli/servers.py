@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.parsing import DEFAULT_URL, Options
 from rsmq_tui.files import config_folder
 from rsmq_tui.monitor.text import printable
@@ -52,10 +52,8 @@ def profile_of(options: Options) -> Profile:
 
 def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
     """Return a reader of that server, in its first namespace if none is named."""
-    try:
+    with refusing(ValueError):
         return QueueReader(profile.address, profile.ns if ns is None else ns)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def config_path(options: Options) -> tuple[Path, bool]:
@@ -73,10 +71,8 @@ def config_of(options: Options) -> "Config | None":
     from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
     from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415
 
-    try:
+    with refusing(ConfigError):
         return read_config(path)
-    except ConfigError as error:
-        raise UsageError(printable(str(error))) from error
 
 
 def expected_of(options: Options) -> "dict[str, Expected]":
@@ -100,10 +96,8 @@ def _names(options: Options) -> tuple[str, ...]:
 
 
 def _unnamed(url: str, config: "Config | None", options: Options) -> Profile:
-    try:
+    with refusing(ValueError):
         address = Address(url)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     watched = Profile("", address) if config is None else replace(config.watched, address=address)
     return _as_asked(watched, options, names_ns=config is not None and "" in config.naming_ns)
 
@@ -137,13 +131,9 @@ def _patterns(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _unknown(name: str, known: tuple[str, ...], options: Options) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415
+    from rsmq_tui.profiles.values import meant  # noqa: PLC0415
 
-    path, _ = config_path(options)
+    missing = f"there is no profile {printable(name)}"
     if not known:
-        return (
-            f"there is no profile {printable(name)}: {path} defines none; `rsmq-tui profiles example` prints an example"
-        )
-    close = get_close_matches(name, known, n=1)
-    meant = f"did you mean {close[0]}? " if close else ""
-    return f"there is no profile {printable(name)}: {meant}known profiles: {', '.join(known)}"
+        return f"{missing}: {config_path(options)[0]} defines none; `rsmq-tui profiles example` prints an example"
+    return f"{missing}: known profiles: {', '.join(known)}{meant(name, known)}"

@@ -5,10 +5,8 @@ share. Nothing is changed in Redis. A note stays with its queue after the troubl
 """
 
 import re
-import sqlite3
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -65,16 +63,19 @@ class Known(NamedTuple):
         )
 
 
-def read_until(text: str, now_ms: int) -> int | None:
-    """Read ``06:00`` (the next time, local), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError."""
+def read_until(text: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
+    """Read ``06:00`` (the next time), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError.
+
+    The time is in ``zone``, by default in local time.
+    """
     wanted = " ".join(text.lower().split())
     if wanted in ("", "ok", "until ok", UNTIL_OK):
         return None
     wanted = wanted.removeprefix("until ")
     if found := _CLOCK.fullmatch(wanted):
-        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone)
         # A naive time is local, also on the day when the clocks are changed.
-        end = now.replace(tzinfo=None, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+        end = now.replace(tzinfo=zone, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
         if end.timestamp() * 1000 <= now_ms:
             end += timedelta(days=1)
         return round(end.timestamp() * 1000)
@@ -87,8 +88,8 @@ def read_until(text: str, now_ms: int) -> int | None:
 _COLUMNS = ("server", "ns", "queue", "note", "since_ms", "until_ms", "ended_ms")
 
 
-class KnownFile(SqliteFile):
-    """The file of known troubles."""
+class KnownStore(SqliteFile):
+    """Reads and writes the file of known troubles; raises ``KnownError``."""
 
     what = "file of known troubles"
     error_type = KnownError
@@ -110,31 +111,18 @@ class KnownFile(SqliteFile):
     """
     columns: ClassVar = {"known": _COLUMNS}
 
-
-class KnownStore:
-    """Reads and writes the file ``path``, created if needed; raises ``KnownError``."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = KnownFile(path)
-        self._seen: object = None
-
-    @property
-    def is_in_place(self) -> bool:
-        """True while the open file is the one at its path, and was not removed or replaced."""
-        return self._file.is_in_place
-
     def put(self, known: Known) -> None:
         """Store a known trouble in place of an earlier one of its queue."""
         names = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue))
         values = (*names, name_bytes(known.note[:NOTE_MAX]), known.since_ms, known.until_ms, known.ended_ms)
-        with self._file.told(), self._file.transaction():
-            self._file.db.execute(f"INSERT OR REPLACE INTO known VALUES ({', '.join('?' * len(_COLUMNS))})", values)
+        with self.told(), self.transaction():
+            self.db.execute(f"INSERT OR REPLACE INTO known VALUES ({', '.join('?' * len(_COLUMNS))})", values)
 
     def end(self, known: Known, at_ms: int) -> bool:
         """Note that it has ended, and return whether that is news: several programs may find it."""
         key = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue), known.since_ms)
-        with self._file.told(), self._file.transaction():
-            ended = self._file.db.execute(
+        with self.told(), self.transaction():
+            ended = self.db.execute(
                 "UPDATE known SET ended_ms = ?"
                 " WHERE server = ? AND ns = ? AND queue = ? AND since_ms = ? AND ended_ms IS NULL",
                 (at_ms, *key),
@@ -143,8 +131,8 @@ class KnownStore:
 
     def all(self) -> list[Known]:
         """Return all of them, also those that have ended."""
-        with self._file.told():
-            rows = self._file.db.execute("SELECT * FROM known ORDER BY server, ns, queue").fetchall()
+        with self.told():
+            rows = self.db.execute("SELECT * FROM known ORDER BY server, ns, queue").fetchall()
         found = []
         for row in rows:
             # Another program may have written anything.
@@ -152,15 +140,3 @@ class KnownStore:
                 server, ns, queue, note = (name_of(row[name]) for name in _COLUMNS[:4])
                 found.append(Known(server, ns, queue, note, row["since_ms"], row["until_ms"], row["ended_ms"]))
         return found
-
-    def has_news(self) -> bool:
-        """Return whether this or another program has written since the last call."""
-        with self._file.told():
-            seen = self._file.db.execute("PRAGMA data_version").fetchone()[0], self._file.db.total_changes
-        is_new, self._seen = seen != self._seen, seen
-        return is_new
-
-    def close(self) -> None:
-        """Close the file."""
-        with suppress(sqlite3.Error):
-            self._file.close()

@@ -68,8 +68,11 @@ _COLUMNS = ("id", "at_ms", "server", "run_id", "ns", "queue", "kind", "severity"
             "writer", "uid")  # fmt: skip
 
 
-class EventFile(SqliteFile):
-    """The file of a log of events."""
+class EventStore(SqliteFile):
+    """Writes and reads the events in the file ``path``, created if needed; raises ``EventStoreError``.
+
+    At most ``limit`` events are kept; the oldest go first. ``writer`` is a random id of the program that writes.
+    """
 
     what = "log of events"
     error_type = EventStoreError
@@ -81,23 +84,10 @@ class EventFile(SqliteFile):
     # The last events may be lost when the machine crashes, but a commit does not wait for the disk.
     synchronous = "NORMAL"
 
-
-class EventStore:
-    """Writes and reads the events in the file ``path``, created if needed; raises ``EventStoreError``.
-
-    At most ``limit`` events are kept; the oldest go first. ``writer`` is a random id of the program that writes.
-    """
-
     def __init__(self, path: Path, *, writer: str = "", limit: int = LIMIT) -> None:
-        self._file = EventFile(path)
+        super().__init__(path)
         self._writer = writer
         self._limit = limit
-        self._seen: object = None
-
-    @property
-    def is_in_place(self) -> bool:
-        """True while the open file is the one at its path, and was not removed or replaced."""
-        return self._file.is_in_place
 
     def write(self, events: Iterable[Event], *, uids: Sequence[str] | None = None) -> int:
         """Write events in one transaction, and return how many were written; those of other writers are left out.
@@ -105,11 +95,11 @@ class EventStore:
         ``uids`` gives each event an id, under which it is written only once, ever.
         """
         written = 0
-        with self._file.told(), self._file.transaction():
+        with self.told(), self.transaction():
             for number, event in enumerate(events):
                 written += self._write(event, None if uids is None else uids[number])
             if written:
-                self._file.db.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (self._limit,))
+                self.db.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (self._limit,))
         return written
 
     def _write(self, event: Event, uid: str | None) -> bool:
@@ -121,7 +111,7 @@ class EventStore:
             name_bytes(event.text), json.dumps(event.details), event.same, begin_ms, self._writer, uid,
         )  # fmt: skip
         _, server, run_id, ns, queue, kind, _, _, _, same, _, writer, _ = values
-        inserted = self._file.db.execute(
+        inserted = self.db.execute(
             f"INSERT OR IGNORE INTO events ({', '.join(_COLUMNS[1:])}) SELECT {', '.join('?' * (len(_COLUMNS) - 1))}"
             " WHERE NOT EXISTS (SELECT 1 FROM events WHERE begin_ms BETWEEN ? AND ? AND writer != ? AND kind = ?"
             " AND same = ? AND queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?)))",
@@ -140,23 +130,15 @@ class EventStore:
         """Return the events that were written after that one, in the order of writing."""
         return self._select("WHERE id > ? ORDER BY id LIMIT ?", id, limit)
 
-    def has_news(self) -> bool:
-        """Return whether this or another program has written since the last call."""
-        with self._file.told():
-            # data_version changes if another connection has written, total_changes if this one has.
-            seen = self._file.db.execute("PRAGMA data_version").fetchone()[0], self._file.db.total_changes
-        is_new, self._seen = seen != self._seen, seen
-        return is_new
-
     def newest_id(self) -> int:
         """Return the id of the event that was written last, 0 for none."""
-        with self._file.told():
-            return int(self._file.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+        with self.told():
+            return int(self.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     def told_verdicts(self, server: str, ns: str) -> dict[str, ToldVerdict]:
         """Return the troubles of queues that were told and are not over, as far as the log goes."""
-        with self._file.told():
-            rows = self._file.db.execute(
+        with self.told():
+            rows = self.db.execute(
                 "SELECT queue, kind, same, at_ms, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
                 " AND kind IN ('verdict', 'deleted', 'created') GROUP BY queue",
                 (name_bytes(server), name_bytes(ns)),
@@ -171,21 +153,16 @@ class EventStore:
 
     def was_lost(self, server: str) -> bool:
         """Return whether the last thing told of a server's connection is that it was lost."""
-        with self._file.told():
-            row = self._file.db.execute(
+        with self.told():
+            row = self.db.execute(
                 "SELECT kind FROM events WHERE server = ? AND kind IN ('lost', 'back') ORDER BY id DESC LIMIT 1",
                 (name_bytes(server),),
             ).fetchone()
         return row is not None and row["kind"] == EventKind.LOST
 
-    def close(self) -> None:
-        """Close the file."""
-        with suppress(sqlite3.Error):
-            self._file.close()
-
     def _select(self, where: str, *values: object) -> list[Stored]:
-        with self._file.told():
-            rows = self._file.db.execute(f"SELECT * FROM events {where}", values).fetchall()
+        with self.told():
+            rows = self.db.execute(f"SELECT * FROM events {where}", values).fetchall()
         found = []
         for row in rows:
             # Another program may have written anything: what is no event is left out.

@@ -20,7 +20,7 @@ from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import is_joined, replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
-from rsmq_tui.history.store import SealedFile, Store, day_of
+from rsmq_tui.history.store import SealedFile, Store, day_of, recorder_of
 from rsmq_tui.history.writer import Settings, write_sealed
 
 _LIMITS = Settings()
@@ -103,7 +103,7 @@ def _compact_day(store: Store, table: str, files: Sequence[SealedFile], scratch:
     store.remove(*gone)
     fewer = len(gone)
     left = sorted((name, part) for name, part in found if name not in replaced)
-    for _, group in groupby(left, key=lambda one: _recorder(one[0])):
+    for _, group in groupby(left, key=lambda one: recorder_of(one[0])):
         for parts in _batches([part for _, part in group]):
             _join(store, table, parts, scratch)
             fewer += len(parts) - 1
@@ -152,7 +152,7 @@ def _join(store: Store, table: str, parts: Sequence[_Part], scratch: Path) -> No
     rows = pa.concat_tables([SCHEMAS[table].empty_table(), *tables], promote_options="permissive")
     folder, _, first = parts[0].name.rpartition("/")
     numbers = [_numbers(part.name) for part in (parts[0], parts[-1])]
-    name = f"{folder}/{_recorder(first)}-{numbers[0][0]}-{numbers[1][-1]}.parquet"
+    name = f"{folder}/{recorder_of(first)}-{numbers[0][0]}-{numbers[1][-1]}.parquet"
     path = scratch / _JOINED
     write_sealed(rows, path, [name for part in parts for name in (part.name, *part.replaces)])
     with pq.ParquetFile(path) as written:
@@ -160,10 +160,6 @@ def _join(store: Store, table: str, parts: Sequence[_Part], scratch: Path) -> No
             raise OSError("a joined file has not all rows")
     store.publish(path, name)
     store.remove(*(part.name for part in parts))
-
-
-def _recorder(name: str) -> str:
-    return name.rpartition("/")[2].partition("-")[0]
 
 
 def _numbers(name: str) -> list[str]:

@@ -22,6 +22,7 @@ from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
 from rsmq_tui.history.schema import (
     DOWN,
     MESSAGES,
+    OF_MEMORY,
     OF_SERVER,
     PLACES_KEY,
     REPLACES_KEY,
@@ -34,6 +35,7 @@ from rsmq_tui.history.schema import (
 from rsmq_tui.history.store import LAST_MS, SealedFile, Store, day_span_ms, nearest_day_of, open_store
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol.status import ServerInfo
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ _TEXT_MAX = 1_000
 # A longer threshold is invalid.
 _SPAN_MAX_MS = 366 * DAY_MS
 # The columns of the poll itself, in its row without a queue.
-_OF_POLL = ("interval_ms", "status", "failure", "thresholds", *OF_SERVER)
+_OF_POLL = ("interval_ms", "status", "failure", "thresholds", *OF_SERVER, *OF_MEMORY)
 
 
 class Span(NamedTuple):
@@ -92,6 +94,7 @@ class Poll:
 
     ``rows`` has a row for each queue, with the columns of the schema, sorted by name. ``thresholds`` are those of its
     verdicts; for older files, the defaults. ``info`` is what the server said of itself, in those polls that asked it.
+    ``memory_limit`` is as in ``Snapshot``; None for older files.
     """
 
     at_ms: int
@@ -102,6 +105,7 @@ class Poll:
     rows: pa.Table
     thresholds: Thresholds
     info: ServerInfo | None
+    memory_limit: Limit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +346,9 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
         queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
         info = ServerInfo(*(told[name] for name in OF_SERVER))._replace(at_ms=told["at_ms"])
         known = None if None in info or not info.run_id else info
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known)
+        soonest_ms, latest_ms = (told[name] for name in OF_MEMORY)
+        limit = None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms)
+        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known, limit)
         start = end + 1
 
 

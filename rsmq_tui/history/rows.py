@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.history.names import Place, stored_name, stored_text
-from rsmq_tui.history.schema import DOWN, MESSAGES, OF_SERVER, OK, SAMPLES, SCHEMAS
+from rsmq_tui.history.schema import DOWN, MESSAGES, OF_MEMORY, OF_SERVER, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.model import TIMES_KEPT_MS
 from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
 from rsmq_tui.protocol.kinds import kind_named
@@ -192,16 +193,23 @@ class SampleRows:
         wanted = snapshot.queues if queues is None else queues
         info = None if snapshot.info == self._info else snapshot.info
         self._info = snapshot.info
-        return self.polled(wanted, at_ms, interval_ms, info), at_ms
+        return self.polled(wanted, at_ms, interval_ms, info, snapshot.memory_limit), at_ms
 
     def polled(
-        self, queues: tuple[QueueState, ...], at_ms: int, interval_ms: int | None, info: ServerInfo | None = None
+        self,
+        queues: tuple[QueueState, ...],
+        at_ms: int,
+        interval_ms: int | None,
+        info: ServerInfo | None = None,
+        memory_limit: Limit | None = None,
     ) -> pa.RecordBatch:
         """Return a row for each queue, and one without a queue for the poll."""
         self._refresh(queues)
         count = len(queues) + 1
         kept = self._kept
         of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
+        of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
+        of_poll: dict[str, Any] = {**dict.fromkeys((*OF_SERVER, *OF_MEMORY)), **of_server, **of_memory}
         is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS)
         arrays = []
         for field in _SAMPLES:
@@ -209,8 +217,8 @@ class SampleRows:
                 arrays.append(repeated(at_ms, field.type, count))
             elif field.name == "interval_ms":
                 arrays.append(repeated(interval_ms, field.type, count))
-            elif field.name in OF_SERVER:
-                value = of_server.get(field.name)
+            elif field.name in of_poll:
+                value = of_poll[field.name]
                 told = array_of([stored_text(value) if isinstance(value, str) else value], field.type)
                 arrays.append(pa.concat_arrays([pa.nulls(count - 1, field.type), told]))
             elif field.name in _SINCE:

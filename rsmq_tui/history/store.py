@@ -34,6 +34,11 @@ class SealedFile(NamedTuple):
     bytes: int
 
 
+def recorder_of(name: str) -> str:
+    """Return the id of the recorder in the name of a sealed file."""
+    return name.rpartition("/")[2].partition("-")[0]
+
+
 def open_store(out: str, state: Path) -> "tuple[Store, Path]":
     """Return the store that ``out`` names, and the local folder for its segments.
 

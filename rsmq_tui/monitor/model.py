@@ -58,8 +58,9 @@ class QueueState(NamedTuple):
     """One queue at one moment. None means unknown, never 0.
 
     ``ready``, ``hidden`` and ``depth`` are counts. ``arrivals_s``, ``deletes_s``, ``receives_s`` and ``net_s`` are
-    rates in messages per second, over about the last ten seconds. ``oldest_ready_ms`` is when the first ready message
-    was sent, or became visible if its id carries no time: its age is the snapshot's time minus this.
+    rates in messages per second, over about the ten seconds before the queue changed, or before one of the last
+    ``BUCKET_MS`` if it did not. ``oldest_ready_ms`` is when the first ready message was sent, or became visible if its
+    id carries no time: its age is the snapshot's time minus this.
     ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time. ``since_ms`` is when the
     condition of the verdict began. ``place`` names the server if there are several, and is empty otherwise.
 

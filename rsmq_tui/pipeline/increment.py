@@ -150,6 +150,24 @@ def with_whole_days(todo: WorkPlan, sources: Sources, wanted: Collection[str]) -
     return _reading(worked, todo.days[MESSAGES], sources.days)
 
 
+def batches(todo: WorkPlan, sources: Sources, table: str, rows_max: int) -> list[WorkPlan]:
+    """Split the work on a table of a history: parts of days, which have at most ``rows_max`` rows or are one day."""
+    parts: list[list[str]] = []
+    left = 0
+    for day in todo.days[table]:
+        rows = sum(file.rows or 0 for file in sources.of_day(table, day).values())
+        if not parts or rows > left:
+            parts.append([])
+            left = rows_max
+        parts[-1].append(day)
+        left -= rows
+    is_samples = table == SAMPLES
+    return [
+        _reading(todo.hours & hours_of(days) if is_samples else (), () if is_samples else days, sources.days)
+        for days in parts
+    ]
+
+
 def is_stored(before: Manifest, source: str, day: str) -> bool:
     """Return whether any table by day that is computed from ``source`` has files of a day."""
     return any(before.files(table, day, day) for table in BY_DAY if source_of(table) == source)
@@ -170,11 +188,11 @@ def parts_to_read(sources: Sources, todo: WorkPlan, table: str, left_out: Collec
     return parts
 
 
-def _reading(worked: Collection[int], message_days: list[str], there: Mapping[str, Collection[str]]) -> WorkPlan:
+def _reading(worked: Collection[int], message_days: Sequence[str], there: Mapping[str, Collection[str]]) -> WorkPlan:
     sample_days = days_of(worked)
     return WorkPlan(
         frozenset(worked),
-        {SAMPLES: sample_days, MESSAGES: message_days},
+        {SAMPLES: sample_days, MESSAGES: list(message_days)},
         {SAMPLES: hours_to_read(worked, there[SAMPLES]), MESSAGES: days_to_read(message_days, there[MESSAGES])},
         frozenset(day for day in sample_days if not hours_of([day]) <= set(worked)),
     )

@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -52,6 +54,7 @@ from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.increment import (
     WorkPlan,
+    batches,
     first_day_of,
     is_stored,
     midnight_ms,
@@ -74,26 +77,28 @@ from rsmq_tui.pipeline.tables import (
     names_in,
     remove_old,
     stored_rows,
+    together,
     with_days_joined,
     write_rows,
     write_table,
 )
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
 from rsmq_tui.pipeline.transforms.columns import DAY
-from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.places import place_rollup
-from rsmq_tui.pipeline.transforms.samples import persisted, sample_tables
-from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, whole_tables
+from rsmq_tui.pipeline.transforms.samples import persisted, place_rollup, sample_tables
+from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, incidents, whole_tables
 
 STATE_FILE = "_state.json"
 # The tables of samples take about this many times as long as one table over all days, those of messages this many.
 _WEIGHTS = {SAMPLES: 20.0, MESSAGES: 6.0}
+_JOINING = 3.0
 _RUNS_MAX = 10_000
 # With fewer new rows, and a smaller roll-up by hour, most of the time is not spent on rows.
 _SMALL_ROWS, _SMALL_BYTES = 250_000, 32_000_000
 # Queries over fewer new rows of a table take less time if they are not compiled.
 _FEW_ROWS = 40_000
+# What the samples of a run need in memory, or on disk, depends on this, and not on the length of the history.
+_BATCH_ROWS = 4_000_000
 # A run every few days still joins the files of each.
 _JOINED_DAYS = 7
 
@@ -188,37 +193,50 @@ class BatchJob:
     ) -> dict[str, Written]:
         written: dict[str, Written] = {}
         for source in HISTORY_TABLES:
-            if not todo.days[source]:
-                continue
             compile_queries(self._spark, wanted=self._new_rows[source] >= _FEW_ROWS)
-            self._begin(f"{source} of {todo.amount(source)}", _WEIGHTS[source] / 10)
             out = [name for name in left_out if name.startswith(f"{source}/")]
-            parts = parts_to_read(sources, todo, source, out)
-            rows = history_rows(self._spark, self._history, source, parts, out)
-            kept: list[DataFrame] = []
-            found: dict[str, Written] = {}
-            try:
-                tables = self._tables_of(source, rows, todo, kept)
-                for table, made in tables.items():
-                    # The first one computes the rows that the others share.
-                    share = 0.5 if not found else 0.4 / max(1, len(tables) - 1)
-                    first = first_day_of(table, sources.newest)
-                    kept_rows = made.where(sf.col(DAY) >= first) if first else made
-                    found[table] = self._write(table, kept_rows, todo.amount(source), _WEIGHTS[source] * share)
-                rollups = {
-                    table: stored_rows(self._spark, self._out, table, names)
-                    for table in WIDTHS_MS
-                    if table in found and (names := [name for day in found[table].files.values() for name in day])
-                }
-                if rollups:
-                    found[PLACES] = self._write(PLACES, place_rollup(rollups), todo.amount(source))
-                written |= {table: standing.with_rest(table, made) for table, made in found.items()}
-            finally:
-                for shared in kept:
-                    # If Spark has ended, nothing is cached any more.
-                    with suppress(Exception):
-                        shared.unpersist()
+            parts = batches(todo, sources, source, _BATCH_ROWS)
+            made: dict[str, list[Written]] = {}
+            for number, part in enumerate(parts):
+                folder = f"{self._run}/{number}" if number else self._run
+                for table, rows in self._write_batch(source, part, sources, out, folder, 1 / len(parts)).items():
+                    made.setdefault(table, []).append(rows)
+            written |= {table: standing.with_rest(table, together(*rows)) for table, rows in made.items()}
         return written
+
+    def _write_batch(
+        self, source: str, todo: WorkPlan, sources: Sources, left_out: Collection[str], folder: str, share: float
+    ) -> dict[str, Written]:
+        """Write the tables of a part of the work, which is this ``share`` of it, to ``folder`` of each table."""
+        of, weight = todo.amount(source), _WEIGHTS[source] * share
+        self._begin(f"{source} of {of}", weight / 10)
+        parts = parts_to_read(sources, todo, source, left_out)
+        rows = history_rows(self._spark, self._history, source, parts, left_out)
+        kept: list[DataFrame] = []
+        found: dict[str, Written] = {}
+        try:
+            tables = self._tables_of(source, rows, todo, kept)
+            for table, made in tables.items():
+                first = first_day_of(table, sources.newest)
+                if first > todo.days[source][-1]:
+                    continue
+                # The first one computes the rows that the others share.
+                part = 0.5 if not found else 0.4 / max(1, len(tables) - 1)
+                kept_rows = made.where(sf.col(DAY) >= first) if first else made
+                found[table] = self._write(table, kept_rows, of, weight * part, folder)
+            rollups = {
+                table: stored_rows(self._spark, self._out, table, names)
+                for table in WIDTHS_MS
+                if table in found and (names := [name for day in found[table].files.values() for name in day])
+            }
+            if rollups:
+                found[PLACES] = self._write(PLACES, place_rollup(rollups), of, 0.0, folder)
+        finally:
+            for shared in kept:
+                # If Spark has ended, nothing is cached any more.
+                with suppress(Exception):
+                    shared.unpersist()
+        return found
 
     def _tables_of(self, source: str, rows: DataFrame, todo: WorkPlan, kept: list[DataFrame]) -> dict[str, DataFrame]:
         def keep(shared: DataFrame) -> DataFrame:
@@ -229,9 +247,9 @@ class BatchJob:
             return sample_tables(rows, todo.hours, keep)
         return message_tables(rows, todo.days[source], self._settings)
 
-    def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0) -> Written:
+    def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0, folder: str = "") -> Written:
         self._begin(f"{table} of {of}", weight)
-        return write_table(self._out, self._run, table, rows)
+        return write_table(self._out, folder or self._run, table, rows)
 
     def _found_by(self, error: Exception, names: Sequence[str]) -> dict[str, str]:
         """Return the unreadable files after a job has failed: the one that the error names, and others like it."""
@@ -443,18 +461,24 @@ class PipelineRun:
         self._steps = steps
 
     def run(self) -> Outcome:
-        """Run the job; raises ``PipelineError``, ``StoppedError`` and what Spark raises."""
+        """Run the job; raises ``PipelineError``, ``StoppedError``, and ``RuntimeError`` if Spark fails."""
         begun_s = time.monotonic()
+        is_done = False
         try:
             self._history, self._out = open_folders(self._job.history, self._job.out, self._state_folder)
             with alone(self._out):
                 claim(self._out, self._state_folder)
                 outcome = self._run()
+            is_done = True
         except HistoryError as error:
             raise PipelineError(str(error)) from error
+        except (PySparkException, Py4JError) as error:
+            # They ask Spark's Java for their text, which ends now.
+            raise RuntimeError(why(error)) from None
         finally:
             if self.engine is not None:
-                self.engine.close()
+                self._progress.step("closing Spark")
+                self.engine.close(is_done=is_done)
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
     def _run(self) -> Outcome:
@@ -467,12 +491,29 @@ class PipelineRun:
         if is_full:
             # If this run does not complete, the next one must also compute everything.
             keep_state(out, self._state_folder, is_full=True)
-        sources = Sources(history, out, before)
+        plan = self._plan(before, is_full=is_full)
+        if before is None and not any(plan.new.values()):
+            raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
+        if not plan.todo and before is not None and before.settings == plan.settings and not is_full:
+            return Outcome(None, out.label, known_problems=len(plan.left_out))
+        notes: list[str] = []
+        if job.compact:
+            # Before they are read: a few large files are read in less time than thousands of small ones.
+            self._progress.expect(_WEIGHTS[SAMPLES])
+            self._begin("joining files of the history", _JOINING)
+            is_joined, notes = self._join_history(plan)
+            if is_joined:
+                plan = self._plan(before, is_full=is_full)
+        self._step("planned")
+        return self._work(plan, notes)
+
+    def _plan(self, before: Manifest | None, *, is_full: bool) -> "_Plan":
+        """Find what there is to compute."""
+        job, history = self._job, self._history
+        sources = Sources(history, self._out, before)
         left_out = {} if before is None else _still_there(before.left_out, sources)
         mended = {name for name, (stamp, _) in left_out.items() if history.stamp(name) not in (stamp, None)}
         left_out = {name: about for name, about in left_out.items() if name not in mended}
-        # As the manifest has them: without tuples.
-        settings = json.loads(json.dumps(asdict(job.settings)))
         is_anew = is_full or before is None or before.schema != VERSION
         # Poison messages are stored by day.
         has_other_poison = before is not None and before.settings.get("poison_rc") != job.settings.poison_rc
@@ -482,15 +523,11 @@ class PipelineRun:
             .difference(left_out)
             for table in HISTORY_TABLES
         }
-        todo = to_do(sources, new, before)
-        if before is None and not any(new.values()):
-            raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
-        if not todo and before is not None and before.settings == settings and not is_full:
-            return Outcome(None, out.label, known_problems=len(left_out))
-        self._step("planned")
-        return self._work(_Plan(before, sources, new, todo, left_out, settings))
+        # As the manifest has them: without tuples.
+        settings = json.loads(json.dumps(asdict(job.settings)))
+        return _Plan(before, sources, new, to_do(sources, new, before), left_out, settings)
 
-    def _work(self, plan: "_Plan") -> Outcome:
+    def _work(self, plan: "_Plan", notes: list[str]) -> Outcome:
         history, out, before, sources = self._history, self._out, plan.before, plan.sources
         begun_s = time.monotonic()
         self._progress.expect(_WEIGHTS[SAMPLES])
@@ -557,33 +594,30 @@ class PipelineRun:
         self._step("old files removed")
         days = {table: tuple(worked[table]) for table in HISTORY_TABLES}
         found = tuple(problems[name] for name in sorted(damaged))
-        return Outcome(run, out.label, days, rows, found, len(plan.left_out), notes=self._notes(plan, made))
+        if before is not None and before.schema != VERSION:
+            reason = "was made by an earlier version: all days of the history were computed again"
+            notes = [f"{out.label} {reason}", *notes]
+        return Outcome(run, out.label, days, rows, found, len(plan.left_out), notes=tuple(notes))
 
-    def _notes(self, plan: "_Plan", made: Made) -> tuple[str, ...]:
-        """Join files of the history, and return what there is to say of the run."""
-        notes = []
-        if plan.before is not None and plan.before.schema != VERSION:
-            label = self._out.label
-            notes.append(f"{label} was made by an earlier version: all days of the history were computed again")
-        if self._job.compact:
-            notes += self._join_history({day for days in made.done.days.values() for day in days}, plan.sources)
-        return tuple(notes)
+    def _join_history(self, plan: "_Plan") -> tuple[bool, list[str]]:
+        """Join the small files of past days of the history: of those to be computed, and of the last ones.
 
-    def _join_history(self, computed: Collection[str], sources: Sources) -> list[str]:
-        """Join the small files of past days of the history: of those that were computed, and of the last ones.
-
-        A history that cannot be written is no failure of the run: the reason is returned.
+        Return whether any were joined. A history that cannot be written is no failure of the run: the reason is
+        returned.
         """
-        recorded = sorted({day for days in sources.days.values() for day in days})
+        computed = {day for days in plan.todo.days.values() for day in days}
+        recorded = sorted({day for days in plan.sources.days.values() for day in days})
         days = past_days({*computed, *recorded[-_JOINED_DAYS:]}, round(time.time() * 1000))
         store, scratch = open_store(self._job.history, self._state_folder)
+        is_joined = False
         try:
-            for _ in compact(store, days, scratch, is_asked=False):
+            for _, done in compact(store, days, scratch, is_asked=False):
+                is_joined = is_joined or done.after < done.before
                 if self._stop.is_set():
                     break
         except HistoryError as error:
-            return [f"the files of the history were not joined: {error}"]
-        return []
+            return is_joined, [f"the files of the history were not joined: {error}"]
+        return is_joined, []
 
     def _open(self, run: str, plan: "_Plan", news: Mapping[str, Source]) -> BatchJob:
         """Start Spark for the files ``news``."""

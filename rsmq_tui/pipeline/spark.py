@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.files import FileLock
+from rsmq_tui.files import FileLock, cache_folder
 from rsmq_tui.pipeline.state import NotInstalledError, PipelineError
 
 LEAST_VERSION = 17
@@ -164,11 +164,60 @@ def _remove_abandoned(parent: Path) -> None:
             lock.release()
 
 
+# One takes 190 MB. Each Java, and each installed Spark, has its own.
+_ARCHIVES_MAX = 3
+# It would warn of each class that cannot be stored.
+_QUIET = "-Xlog:cds*=off"
+_STORE_TIMEOUT_S = 300.0
+
+
+class ClassArchive:
+    """Spark's classes as Java maps them into memory, in place of reading and checking them again at each start.
+
+    ``options`` are for a Java that uses it, or that, if there is none and ``stores`` is set, writes it when it ends.
+    Java itself ignores an archive that does not fit it. Raises ``OSError``.
+    """
+
+    def __init__(self, folder: Path, home: Path, jars: Path, *, stores: bool) -> None:
+        # It extends the archive of Java's own classes, which not every Java has.
+        base = next(home.glob("*/server/classes.jsa"), None)
+        stamps = [f"{path.resolve()} {path.stat().st_mtime_ns}" for path in (base, jars) if path is not None]
+        self._name = hashlib.sha256(" ".join(stamps).encode()).hexdigest()[:16]
+        self._folder, self._part = folder, folder / f"{self._name}.{os.getpid()}"
+        self.is_new = False
+        self.options = ""
+        # Java crashes if the end of it is missing.
+        whole = [path for path in folder.glob(f"{self._name}-*") if path.name == self._name_of(path)]
+        if whole:
+            self.options = f'-XX:SharedArchiveFile="{whole[0]}" {_QUIET}'
+        elif stores and base is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.is_new = True
+            self.options = f'-XX:ArchiveClassesAtExit="{self._part}" {_QUIET}'
+
+    def publish(self, *, is_whole: bool) -> None:
+        """Give what Java has written its name, and remove the oldest archives; or remove it if it is not whole."""
+        with suppress(OSError):
+            if not is_whole:
+                self._part.unlink()
+                return
+            if os.name == "posix":
+                with self._part.open("rb") as opened:
+                    os.fsync(opened.fileno())
+            self._part.replace(self._folder / self._name_of(self._part))
+            for old in sorted(self._folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-_ARCHIVES_MAX]:
+                old.unlink()
+
+    def _name_of(self, path: Path) -> str:
+        return f"{self._name}-{path.stat().st_size}.jsa"
+
+
 _SAID_MAX = 300
 _READ_AT_MOST = 1 << 20
 _THROWN = re.compile(r"(?:Exception in thread \"[^\"]*\" |Caused by: |: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)")
 _ERROR_CLASS = re.compile(r"^(?:\w+(?:\.\w+)*\.)?(?:\w+(?:Exception|Error)): |\[[A-Z0-9_.]+\] ?")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_JAVA_ENDED = "its Java process has ended"
 
 
 def log_file(state: Path, label: str) -> Path:
@@ -193,13 +242,17 @@ def failure_in(log: Path) -> str | None:
 
 def why(error: BaseException) -> str:
     """Describe an error of Spark, and what to do if that is known."""
-    text = str(error)
+    try:
+        text = str(error)
+    except OSError:
+        # It asks Java for its text.
+        return _JAVA_ENDED
     if "OutOfMemoryError" in text:
         return "not enough memory: use a larger --driver-memory, such as 4g"
     if "No space left on device" in text or "Disk quota exceeded" in text:
         return "no space left on the disk: free some space, or set SPARK_LOCAL_DIRS to another disk"
     if type(error).__module__.startswith("py4j") and "An error occurred while calling" not in text:
-        return "its Java process has ended"
+        return _JAVA_ENDED
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]
@@ -270,8 +323,9 @@ class Connected:
         """Interrupt all operations of this session."""
         self.spark.interruptAll()
 
-    def close(self) -> None:
+    def close(self, *, is_done: bool = False) -> None:
         """Close the session; the server keeps running."""
+        del is_done
         with suppress(Exception):
             self.spark.stop()
 
@@ -297,11 +351,14 @@ def _check_answers(remote: str) -> None:
 
 _LOOPBACK = "127.0.0.1"
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
 # Without the compiler that optimizes: a run over few rows ends before it is worth its time. The default room for
 # compiled code is then a fifth of the usual one, which Spark fills: Java would search it for old code all the time.
 _JAVA_SMALL = f"{_JAVA} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# Its collector has no threads of its own. A Java can have only one, so that it is left to users who set Java's options.
+_JAVA_SERIAL = "-XX:+UseSerialGC"
 # Variables that would select another Spark than the installed one.
 _OTHERS = (
     "SPARK_REMOTE",
@@ -317,6 +374,8 @@ SQL = {
     # An overflow makes a value null, and does not stop the run.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
+    # Looking for the best encoding takes longer than all that it saves: what goes to the disk is compressed anyway.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Rows that are in order are grouped as they come.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
     # Partition values (days) are text.
@@ -390,6 +449,8 @@ class Started:
         self.log: Path | None = None
         self._scratch: Scratch | None = None
         self._java: subprocess.Popen[bytes] | None = None
+        self._archive: ClassArchive | None = None
+        self._is_storing = False
         self.spark: Any = None
         try:
             if _GATEWAY in os.environ:
@@ -423,9 +484,12 @@ class Started:
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
         home = java_home(state)
+        jars = Path(pyspark.__file__).parent / "jars"
         try:
             self._scratch = Scratch()
             self.log = None if options.shows_log else log_file(state, label)
+            # Storing an archive takes as long as a small run: only for an analysis that is computed repeatedly.
+            is_repeated = self.log is not None and self.log.exists()
             written = None if self.log is None else self.log.open("wb")
         except OSError as error:
             raise PipelineError(f"{error.filename} cannot be written: {error.strerror}") from error
@@ -437,6 +501,9 @@ class Started:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_DIRS": str(self._scratch.folder),
         }
+        if _JAVA_OPTIONS not in dict(options.settings):
+            with suppress(OSError):
+                self._archive = ClassArchive(cache_folder() / "java", home, jars, stores=is_repeated)
         conf = SparkConf()
         for name, value in self._settings(options).items():
             conf.set(name, value)
@@ -461,9 +528,13 @@ class Started:
         master = options.master or "local[*]"
         given = dict(options.settings)
         # Files that Java unpacks are removed with the scratch folder.
-        asked = given.pop("spark.driver.extraJavaOptions", "")
-        compiled = _JAVA_SMALL if options.is_small else _JAVA
-        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {compiled} {asked}'.strip()
+        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA_SMALL if options.is_small else _JAVA}'
+        if asked := given.pop(_JAVA_OPTIONS, ""):
+            java += f" {asked}"
+        elif options.is_small:
+            java += f" {_JAVA_SERIAL}"
+        if self._archive is not None and self._archive.options:
+            java += f" {self._archive.options}"
         settings = {
             "spark.master": master,
             "spark.app.name": "rsmq-tui pipeline",
@@ -471,7 +542,9 @@ class Started:
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.warehouse.dir": str(self._scratch.folder / "warehouse"),
-            "spark.driver.extraJavaOptions": java,
+            _JAVA_OPTIONS: java,
+            # Python would tell Java of the line of each expression, for messages of errors.
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
             "spark.executor.extraJavaOptions": _JAVA,
             **SQL,
         }
@@ -500,12 +573,17 @@ class Started:
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
     def cancel(self) -> None:
-        """Cancel all its jobs."""
-        if self.spark is not None:
+        """Cancel all its jobs, and the storing of classes."""
+        if self._is_storing and self._java is not None:
+            self._java.kill()
+        elif self.spark is not None:
             self.spark.sparkContext.cancelAllJobs()
 
-    def close(self) -> None:
-        """Stop Spark, and its Java if we started it, and remove the scratch folder."""
+    def close(self, *, is_done: bool = False) -> None:
+        """Stop Spark, and its Java if we started it, and remove the scratch folder.
+
+        If its work ``is_done``, its classes are stored for the next start, unless they are: that takes some seconds.
+        """
         with suppress(Exception):
             if self.spark is not None:
                 self.spark.stop()
@@ -517,14 +595,20 @@ class Started:
                     SparkContext._gateway.shutdown()
                     SparkContext._gateway = None
                     SparkContext._jvm = None
+            new = self._archive if self._archive is not None and self._archive.is_new else None
+            if new is not None and not is_done:
+                self._java.kill()
+            self._is_storing = new is not None
             # Java ends when its stdin is closed.
             if self._java.stdin is not None:
                 self._java.stdin.close()
             try:
-                self._java.wait(_CONNECT_TIMEOUT_S)
+                self._java.wait(_CONNECT_TIMEOUT_S if new is None else _STORE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self._java.kill()
                 self._java.wait()
+            if new is not None:
+                new.publish(is_whole=self._java.returncode == 0)
         if self._scratch is not None:
             self._scratch.remove()
 

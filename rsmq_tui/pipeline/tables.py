@@ -318,10 +318,10 @@ class IncrementalMerge:
             stay[day], some = self._sorted_out(table, day)
             replaced += some
         if not replaced:
-            return _together(Written(stay, 0), made)
+            return together(Written(stay, 0), made)
         stored = stored_rows(self._spark, self._out, table, replaced)
         others = stored.where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
-        return _together(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
+        return together(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
         """Return the files of a day that are kept, and those of which only some rows are kept."""
@@ -334,7 +334,8 @@ class IncrementalMerge:
         return stay, [name for name in names if name not in stay and hours[name] & rest]
 
 
-def _together(*parts: Written) -> Written:
+def together(*parts: Written) -> Written:
+    """Return what several writes to a table wrote together."""
     days = sorted({day for part in parts for day in part.files})
     files = {day: tuple(name for part in parts for name in part.files.get(day, ())) for day in days}
     return Written(files, sum(part.rows for part in parts))

@@ -1,10 +1,9 @@
 """Profiles: the servers in the configuration file, and the settings of each.
 
 alerts        reads the rules and channels of alerts
-config        reads and checks the configuration file
+config        reads and checks the configuration file, and the service level objectives in it
 example.toml  an example of that file, printed by `rsmq-tui profiles example`
 passwords     passwords from a variable, a file or a command, read when a connection is made
-slo           reads the service level objectives of a profile
 values        reads single values and tables of the file; reports the line of each mistake
 """
 

@@ -1,5 +1,8 @@
 """The errors of changes, as sentences for people."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rsmq_tui.monitor.peek import PeekError
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
@@ -22,6 +25,15 @@ class NoTargetError(TriageError):
 
 # The errors that preparing or running a change can raise; any other error is a defect.
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Raise expected errors as ``TriageError``, with their text."""
+    try:
+        yield
+    except EXPECTED as error:
+        raise TriageError(explain(error)) from error
 
 
 def explain(error: Exception) -> str:

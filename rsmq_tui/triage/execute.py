@@ -13,7 +13,7 @@ from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_o
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
-from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
+from rsmq_tui.triage.errors import EXPECTED, explain, explained
 from rsmq_tui.triage.journal import AuditLog, DamagedError, Journal
 from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
 from rsmq_tui.triage.scope import Preview
@@ -462,10 +462,8 @@ class Run:
     async def __aiter__(self) -> AsyncIterator[Tally]:
         preview = self.preview
         try:
-            self._runner, steps = await self._steps(preview)
-        except EXPECTED as error:
-            preview.close()
-            raise TriageError(explain(error)) from error
+            with explained():
+                self._runner, steps = await self._steps(preview)
         except BaseException:
             preview.close()
             raise

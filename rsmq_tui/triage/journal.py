@@ -125,8 +125,8 @@ class Journal:
         """Return the last changes, newest first."""
         return list(self._changes("ORDER BY change DESC LIMIT ?", limit))
 
-    def last_undoable(self, server: str, ns: str, queue: str | None = None) -> Change | None:
-        """Return the last change on that server and namespace (and queue) that can be undone and is no undo itself.
+    def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
+        """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
 
         One that was undone and made again is as recent as when it was made again.
         """
@@ -135,10 +135,11 @@ class Journal:
             f" WHERE back.undoes = changes.change AND redo.{ENDED}"
         )
         found = self._changes(
-            "WHERE server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL AND touched"
+            f"WHERE server = ? AND ns IN ({', '.join('?' * len(namespaces))}) AND ? IN (queue, target, '')"
+            " AND undoes IS NULL AND touched"
             f" AND {ENDED} ORDER BY coalesce(({made_again}), change) DESC",
             server,
-            ns,
+            *namespaces,
             stored_name(queue or ""),
         )
         return next((change for change in found if change.state is not State.DAMAGED), None)

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
@@ -216,6 +216,7 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
+        self._seen: object = None
         with self.told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Bodies may contain secrets: only the user may ever read the file.
@@ -257,9 +258,17 @@ class SqliteFile:
         )
         return int((pages - free) * size)
 
+    def has_news(self) -> bool:
+        """Return whether this or another program has written since the last call."""
+        with self.told():
+            # data_version changes if another connection has written, total_changes if this one has.
+            seen = self.db.execute("PRAGMA data_version").fetchone()[0], self.db.total_changes
+        is_new, self._seen = seen != self._seen, seen
+        return is_new
+
     def close(self) -> None:
-        """Close the file, after other threads have finished with it."""
-        with self._lock:
+        """Close the file, after other threads have finished with it; an error is ignored: transactions have ended."""
+        with self._lock, suppress(sqlite3.Error):
             self.db.close()
 
     @contextmanager

@@ -29,14 +29,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.rsmq.editor import QueueFields
 from rsmq_tui.protocol.rsmq.edits import Comparison, Condition, Outcome
 from rsmq_tui.protocol.rsmq.operations import raw_message
-from rsmq_tui.triage.actions import (
-    Action,
-    Copy,
-    Import,
-    MessageAction,
-    Send,
-    Undo,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
 
@@ -293,7 +286,7 @@ class Preview:
     the starts of those of some messages that it removes.
     """
 
-    action: Action
+    action: actions.Action
     what: str
     server: str
     ns: str
@@ -323,7 +316,7 @@ class Preview:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The lines of the preview, as (label, text)."""
         action = self.action
-        rows = [("in" if not isinstance(action, MessageAction) else "from", f"{action.queue} on {self.where}")]
+        rows = [("in" if not isinstance(action, actions.MessageAction) else "from", f"{action.queue} on {self.where}")]
         if action.to is not None:
             rows.append(("to", action.to))
         rows.append(("that", self.what))
@@ -331,7 +324,7 @@ class Preview:
         rows += action.details
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
-        if self.count and not isinstance(action, Undo):
+        if self.count and not isinstance(action, actions.Undo):
             rows.append(("undo", self._undo()))
         return tuple(rows)
 
@@ -360,7 +353,7 @@ class Preview:
     def _undo(self) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.
         by = "u" if self.keep_days is None else "u, or rsmq-tui undo"
-        if isinstance(self.action, Copy | Send):
+        if isinstance(self.action, actions.Copy | actions.Send):
             return f"removes them again, except for those received meanwhile ({by})"
         if self.selection is None:
             return by
@@ -392,7 +385,7 @@ class ScanProgress(NamedTuple):
 ScanCallback = Callable[[ScanProgress], None]
 
 
-def what_of(action: Action, scope: Scope | None) -> str:
+def what_of(action: actions.Action, scope: Scope | None) -> str:
     """Describe the messages of a scope, for people."""
     match scope:
         case Marked(messages=messages):
@@ -404,7 +397,7 @@ def what_of(action: Action, scope: Scope | None) -> str:
             return f"{first}match {wanted.text}, in the whole queue"
         case Matching(limit=limit) if limit is not None:
             return f"any {plural(limit, 'message')} of the queue"
-    return "every message of the queue" if isinstance(action, MessageAction) else action.queue
+    return "every message of the queue" if isinstance(action, actions.MessageAction) else action.queue
 
 
 async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Preview:
@@ -413,11 +406,11 @@ async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Previe
     Raises ``TriageError`` if there is nothing to send or a line is invalid, and OSError.
     """
     match base.action:
-        case Send(bodies=bodies):
+        case actions.Send(bodies=bodies):
             if not bodies:
                 raise TriageError("nothing to send: give a body")
             return replace(base, count=len(bodies), what=f"{size(sum(map(len, bodies)))} in all")
-        case Import(path=path):
+        case actions.Import(path=path):
             seen = file_seen(await asyncio.to_thread(path.stat))
             messages, count = read_file(path, seen), 0
             while found := await asyncio.to_thread(lambda: sum(1 for _ in islice(messages, _COUNTED_AT_ONCE))):
@@ -429,7 +422,7 @@ async def preview_of_sending(base: Preview, on_progress: ScanCallback) -> Previe
     return base
 
 
-def check_room(limit_bytes: int, action: Action, *selections: Selection) -> None:
+def check_room(limit_bytes: int, action: actions.Action, *selections: Selection) -> None:
     """Raise ``TriageError`` if a change of these messages would exceed the journal's limit.
 
     The journal keeps the bodies of messages that the action removes.

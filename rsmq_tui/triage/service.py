@@ -15,8 +15,7 @@ from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, Redo, Undo
 from rsmq_tui.triage.change import Change, State, Step, Tally
-from rsmq_tui.triage.errors import EXPECTED, TriageError
-from rsmq_tui.triage.errors import explain as words
+from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
@@ -130,15 +129,13 @@ class ChangeService:
         Unfinished changes on this server are recovered first.
         """
         self._refuse_if_read_only()
-        try:
+        with explained():
             journal = await self._open()
             await self._recover(journal)
             what = printable(what_of(action, scope))
             server, ns, keep_days = self.server, self.ns, journal.keep_days
             base = Preview(action, what, server, ns, self.profile, 0, 1, keep_days=keep_days, scope=scope)
             return await self._backend.preview(base, journal, scope, on_progress)
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
 
     async def preview_undo(
         self, change: int | None = None, *, queue: str | None = None, unsettled: bool = False
@@ -148,7 +145,7 @@ class ChangeService:
         Messages that may have been removed by a consumer, not by the change, are put back only with ``unsettled``.
         """
         self._refuse_if_read_only()
-        try:
+        with explained():
             journal = await self._open()
             await self._recover(journal)
             found = await self._undoable(journal, change, queue, unsettled=unsettled)
@@ -165,8 +162,6 @@ class ChangeService:
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 told = (*told, *(f"{damage_words(number).capitalize()}." for number in damaged))
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
         summary = undo_summary(original if is_redo else found)
         notes = [_LEFT_ALONE, *told, *removal_notes(left)]
         if left.unsettled:
@@ -202,28 +197,22 @@ class ChangeService:
 
     async def last_undoable(self, queue: str | None = None) -> Change | None:
         """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none."""
-        try:
+        with explained():
             journal = await self._open()
-            return await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
+            return await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
 
     async def changes(self, limit: int) -> list[Change]:
         """Return the last changes in the journal, of all servers, newest first; creates no journal."""
-        try:
+        with explained():
             if self.journal_version is None:
                 return []
             journal = await self._open()
             return await asyncio.to_thread(journal.changes, limit)
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
 
     async def undo_outlook(self, change: Change) -> UndoOutlook:
         """Return what undoing a change of this server would do now."""
-        try:
+        with explained():
             return await undo_outlook(self._editor_of(change.ns, change.queue), await self._open(), change.change)
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
 
     def run(self, preview: Preview) -> Run:
         """Return the run of a previewed change: iterate over it for its progress, then read its ``report``."""
@@ -232,13 +221,10 @@ class ChangeService:
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         """Write messages to a file as JSON lines, and yield the progress; the server is not changed."""
-        try:
-            with whole_file(path) as write:
-                async with aclosing(self.export_to(queue, scope, write)) as exported:
-                    async for each in exported:
-                        yield each
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
+        with explained(), whole_file(path) as write:
+            async with aclosing(self.export_to(queue, scope, write)) as exported:
+                async for each in exported:
+                    yield each
 
     async def export_to(
         self, queue: str, scope: Scope | None, write: Callable[[str], object]
@@ -253,12 +239,10 @@ class ChangeService:
         """Settle the changes that earlier runs left unfinished on this server, and return them."""
         if self.read_only:
             return []
-        try:
+        with explained():
             if not (self.folder / "journal.sqlite").exists():
                 return []
             return await self._recover(await self._open())
-        except EXPECTED as error:
-            raise TriageError(words(error)) from error
 
     async def aclose(self) -> None:
         """Close the connections and the journal."""
@@ -288,7 +272,7 @@ class ChangeService:
 
     async def _undoable(self, journal: Journal, change: int | None, queue: str | None, *, unsettled: bool) -> Change:
         if change is None:
-            found = await asyncio.to_thread(journal.last_undoable, self.server, self.ns, queue)
+            found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
             if found is None:
                 where = f"queue {queue}" if queue else f"namespace {self.ns}"
                 damaged = [damage_words(number) for number in await asyncio.to_thread(journal.damaged_since, 0)]

@@ -13,7 +13,7 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
 from rsmq_tui.triage.change import Report, Tally
-from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
+from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.jsonl import write_named
@@ -275,17 +275,14 @@ async def export_several(
                 yield exported
         return
     before = Exported(ScanProgress(0, 0, 0), 0, 0, 0, 0)
-    try:
-        with whole_file(path) as write:
-            for service, queue, scope in asked:
-                last, named = before, partial(write_named, write, reference(queue, service.ns))
-                async with aclosing(service.export_to(queue, scope, named)) as parts:
-                    async for exported in parts:
-                        last = before.and_then(exported)
-                        yield last
-                before = last
-    except EXPECTED as error:
-        raise TriageError(explain(error)) from error
+    with explained(), whole_file(path) as write:
+        for service, queue, scope in asked:
+            last, named = before, partial(write_named, write, reference(queue, service.ns))
+            async with aclosing(service.export_to(queue, scope, named)) as parts:
+                async for exported in parts:
+                    last = before.and_then(exported)
+                    yield last
+            before = last
 
 
 def run_of(service: ChangeService, preview: Preview) -> Run | SeveralRun:

@@ -13,23 +13,7 @@ from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
 from rsmq_tui.protocol.rsmq.edits import Outcome
-from rsmq_tui.triage.actions import (
-    Copy,
-    CreateQueue,
-    DeleteQueue,
-    Effect,
-    Fix,
-    Hide,
-    Import,
-    Move,
-    Purge,
-    Redrive,
-    Release,
-    Requeue,
-    Send,
-    SetAttributes,
-    Undo,
-)
+from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
@@ -181,13 +165,13 @@ def removal_notes(left: LeftToUndo) -> list[str]:
 def notes_of_undo(change: Change) -> tuple[str, ...]:
     """Return the notes for the preview of an undo."""
     note = kind_of(change.ns).part("undo").note
-    is_put_back = change.name not in (Copy.name, Send.name, Import.name, Hide.name)
+    is_put_back = change.name not in (actions.Copy.name, actions.Send.name, actions.Import.name, actions.Hide.name)
     return (note,) if note and is_put_back else ()
 
 
 def undo_summary(change: Change) -> str:
     """Return one line: the change that is undone."""
-    if change.name in (CreateQueue.name, SetAttributes.name, Fix.name):
+    if change.name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
         done = f"{change.past} queue {printable(change.queue)}, {change.what}"
     elif not change.done:
         done = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
@@ -201,13 +185,13 @@ def undo_summary(change: Change) -> str:
 _PUT_BACK, _REMOVE, _RESTORE = ("put back", "put back"), ("remove", "removed"), ("restore", "restored")
 _MOVE_BACK = ("move back", "moved back")
 _UNDOES = {
-    **dict.fromkeys((Send.name, Copy.name, Import.name, CreateQueue.name), _REMOVE),
-    **dict.fromkeys((Hide.name, Release.name, SetAttributes.name, Fix.name), _RESTORE),
-    **dict.fromkeys((Move.name, Redrive.name, Requeue.name), _MOVE_BACK),
+    **dict.fromkeys((actions.Send.name, actions.Copy.name, actions.Import.name, actions.CreateQueue.name), _REMOVE),
+    **dict.fromkeys((actions.Hide.name, actions.Release.name, actions.SetAttributes.name, actions.Fix.name), _RESTORE),
+    **dict.fromkeys((actions.Move.name, actions.Redrive.name, actions.Requeue.name), _MOVE_BACK),
     # An undo of which the journal no longer has the change that it undid.
-    Undo.name: ("undo", "undone"),
+    actions.Undo.name: ("undo", "undone"),
 }
-_REDOES = {DeleteQueue.name: "delete", SetAttributes.name: "change", Purge.name: "delete"}
+_REDOES = {actions.DeleteQueue.name: "delete", actions.SetAttributes.name: "change", actions.Purge.name: "delete"}
 
 
 def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
@@ -218,22 +202,26 @@ def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
     return change, is_redo
 
 
-def effect_of(original: Change, planned: int, *, is_redo: bool) -> Effect:
+def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:
     """Return what undoing a change does to ``planned`` messages or queues, or making it again."""
     name, queue = original.name, original.queue
     if not original.done:
         # It did nothing to messages: it created its target, or changed its queue.
-        name, queue = (SetAttributes.name, queue) if original.target is None else (CreateQueue.name, original.target)
+        name, queue = (
+            (actions.SetAttributes.name, queue)
+            if original.target is None
+            else (actions.CreateQueue.name, original.target)
+        )
     what, were = plural(planned, "message"), "was" if planned == 1 else "were"
-    if name in (CreateQueue.name, SetAttributes.name, Fix.name):
+    if name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
         what, were = f"queue {printable(queue)}", "was"
-    elif name == DeleteQueue.name:
+    elif name == actions.DeleteQueue.name:
         what, were = f"queue {printable(queue)} and its messages", "were"
     if is_redo:
-        return Effect(_REDOES.get(name, name), original.past, f"{what} again", removes=name not in _UNDOES)
-    did = original.past if original.done else "created" if name == CreateQueue.name else "changed"
-    removes = name in (Send.name, Copy.name, Import.name)
-    return Effect(*_UNDOES.get(name, _PUT_BACK), f"{what} that {were} {did}", removes)
+        return actions.Effect(_REDOES.get(name, name), original.past, f"{what} again", removes=name not in _UNDOES)
+    did = original.past if original.done else "created" if name == actions.CreateQueue.name else "changed"
+    removes = name in (actions.Send.name, actions.Copy.name, actions.Import.name)
+    return actions.Effect(*_UNDOES.get(name, _PUT_BACK), f"{what} that {were} {did}", removes)
 
 
 async def bodies_to_remove(editor: EditExecutor, journal: Journal, change: int) -> tuple[bytes, ...]:

@@ -79,7 +79,8 @@ FAVOURITE = "★"
 def _name(queue: QueueState, context: QueueContext) -> Piece:
     if isinstance(queue, QueueGroup):
         sign = "▾" if queue.key in context.unfolded else "▸"
-        return f"{sign} {queue.name}… {count(len(queue.members))}", "strong"
+        # The number comes first: a long name is cut off at its end.
+        return f"{sign} {count(len(queue.members))} {queue.name}…", "strong"
     mark = f"{FAVOURITE} " if queue.key in context.favourites else "  " if queue.key in context.members else ""
     return mark + queue.name, "strong"
 

@@ -1,7 +1,7 @@
 """What all screens share: the servers or the replay, the last snapshot, navigation and changes."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
@@ -295,6 +295,17 @@ class Dashboard:
         self.sites = replay.sites
         # Screens behind the replay may still ask for their own site.
         self._by_place = {**self._by_place, **replay.sites_by_label}
+
+    def open_shown(self, server: str, names: Callable[[str], Container[str | None]]) -> bool:
+        """Open a queue of a server that ``names`` has of its namespace; return False if none of them is shown."""
+        if (snapshot := self.snapshot) is None:
+            return False
+        for queue in snapshot.queues:
+            part = snapshot.part(queue.place)
+            if part.server == server and queue.name in names(part.ns):
+                self.navigation.open_queue(queue.name, queue.place)
+                return True
+        return False
 
     def _open_first(self, name: str, snapshot: Snapshot) -> None:
         place = next((queue.place for queue in snapshot.queues if queue.name == name), None)

@@ -234,6 +234,8 @@ KEYS = (
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
+    Key("search.sort", "s", "sort_next", "Sort by the next column: queue, due time, age, receive count, size", "sort"),
+    Key("search.reverse", "S", "sort_reverse", "Reverse the order"),
     Key("search.mark", "space", "mark", "Mark or unmark the message, or all that match in the queue", "mark"),
     Key("search.mark_all", "A", "mark_all", "Mark or unmark all that match in all queues", "all"),
     _change("search.delete", "x", "change('delete')", "Delete what is marked, or this message", "delete"),
@@ -312,6 +314,7 @@ KEYS = (
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
+    Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
     Key("list.down", "j", "cursor_down", "Next line"),

@@ -1,12 +1,14 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
@@ -16,8 +18,8 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.controls import FilterInput
-from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints
+from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
+from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
 
@@ -30,8 +32,9 @@ NO_SERVER = "select a queue first: this applies to its server"
 class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
 
-    ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. While it
-    ``is_following``, the app calls ``take`` and ``tell_change`` with updates.
+    ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
+    widgets between the status line and the key hints. While it ``is_following``, the app calls ``take`` and
+    ``tell_change`` with updates.
     """
 
     # A key that is typed ahead is meant for the table, and must not go to the filter.
@@ -42,9 +45,16 @@ class DashboardScreen(Screen[None]):
     def __init__(self, place: str | None = None) -> None:
         super().__init__()
         self.place = place
+        self.parts: Sequence[Widget] = ()
         self._shown_in: ReplaySession | None = None
         self._banner: Painted | None = None
         self.is_following = False
+
+    def compose(self) -> ComposeResult:
+        """Status, the parts, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield from self.parts
+        yield KeyHints(*reversed(self.WHERE), "app")
 
     def on_mount(self) -> None:
         """Show the last snapshot and the state of a change, and follow updates from now on."""
@@ -114,6 +124,15 @@ class DashboardScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Open the filter, on a screen that has one."""
+        if (entry := self.query_one_optional(WordFilter)) is not None:
+            entry.open()
+
+    def action_clear(self) -> Awaitable[None] | None:
+        """Clear the filter; if there is none, go back."""
+        entry = self.query_one_optional(WordFilter)
+        if entry is None or not entry.close():
+            self.app.call_later(self.app.run_action, "leave")
+        return None
 
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""
@@ -121,13 +140,14 @@ class DashboardScreen(Screen[None]):
             words = "no filter is saved for such a screen: ctrl+s in the filter line saves one"
             self.notify(words, severity="warning", markup=False)
         elif (entry := self.query_one_optional(FilterInput)) is not None:
-            self.dashboard.navigation.open("filters", entry.kind, self.apply_filter)
+            self.dashboard.navigation.open("filters", entry.kind, lambda: self.saved_filters, self.apply_filter)
 
     @property
     def saved_filters(self) -> Mapping[str, str]:
-        """The saved filters of screens of this kind, by name."""
+        """The saved filters of screens of this kind that this one can read, by name."""
         entry = self.query_one_optional(FilterInput)
-        return {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
+        saved = {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
+        return {name: text for name, text in saved.items() if entry is not None and entry.reads(text)}
 
     def apply_filter(self, text: str) -> None:
         """Filter by a text, as if it was typed and entered."""
@@ -240,8 +260,8 @@ class DashboardScreen(Screen[None]):
             if told is None:
                 return
             hints = self.query_one_optional(KeyHints)
-            if hints is None:
-                # The app is closing, and the screen is empty already.
+            if hints is None or not self.is_attached:
+                # The app is closing: it takes no more widgets, and the screen may be empty already.
                 return
             line = ChangeLine()
             self.mount(line, before=hints)

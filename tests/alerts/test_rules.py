@@ -449,6 +449,22 @@ def test_another_condition_or_a_week_ago_is_told_again(tmp_path: Path) -> None:
     assert said(late.poll(stalled(), s=10)) == [("firing", 1)]
 
 
+def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
+    rules = [rule(name="one", queues=("a", "b*")), rule(name="two", queues=("b*", "a")), rule(name="three")]
+    watched = Watched(*rules, store=AlertStore(tmp_path))
+    watched.poll(stalled("a"), s=10)
+    assert said(watched.told) == [("firing", 1)] * 3
+    # The second one is new: its queues are others.
+    again = Watched(rule(name="first", queues=("b*", "a")), rule(name="2", queues=("a",)), rule(name="all"),
+                    store=AlertStore(tmp_path))  # fmt: skip
+    again.wall_s = watched.wall_s + watched.s + 60
+    again.poll(stalled("a"), s=100)
+    again.poll(state("a"), s=100)
+
+    told = [(message.rule, message.state.value) for message in again.told]
+    assert told == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
+
+
 def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
     watched = Watched(rule("server gone"), store=AlertStore(tmp_path))
     watched.poll(failure=_GONE, s=10)

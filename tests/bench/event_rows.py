@@ -1,16 +1,20 @@
-"""What finding events, and applying alert rules, adds to a poll of 10,000 queues."""
+"""What finding events, applying alert rules, and all that goes on beside adds to a poll of 10,000 queues."""
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import redis
 
 from rsmq_tui.alerts.rules import AlertRules
+from rsmq_tui.cli.places import OwnChanges
 from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.profiles.alerts import Rule, read_condition
 from rsmq_tui.protocol import QueueReader
 from tests.bench.measure import Sample, interleave
@@ -19,6 +23,8 @@ from tests.bench.row import Measured, Row, Run, Sense
 
 # As in ``poll_rows``: between two polls of either side all of the busy tenth changes.
 _CHANGED_SHARE = 0.10
+# Of the row with everything: of many queues most rest for some seconds.
+_SOME_SHARE = 0.01
 
 
 _RULES = ("trouble", "depth > 1000000", "oldest > 100d", "server gone")
@@ -46,16 +52,35 @@ def _alerts(poller: LivePoller) -> _Take:
     return take
 
 
-def _with(run: Run, made: Callable[[LivePoller], _Take]) -> Measured:
-    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
+def _everything(poller: LivePoller) -> _Take:
+    events, alerts = _events(poller), _alerts(poller)
+
+    def take(snapshot: Snapshot) -> None:
+        events(snapshot)
+        alerts(snapshot)
+
+    return take
+
+
+def _with(
+    run: Run, made: Callable[[LivePoller], _Take], share: float = _CHANGED_SHARE, *, remembers: bool = False
+) -> Measured:
+    with (
+        EmbeddedServer() as server,
+        redis.Redis.from_url(server.url) as client,
+        asyncio.Runner() as loop,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         backlog = Backlog(client, run.size(10_000, 20))
         run.say("filling")
         backlog.fill()
 
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS))
+        async def start(memory: Memory | None = None) -> LivePoller:
+            return LivePoller(QueueReader(server.url, NS), memory_of=lambda _: memory)
 
-        watched, alone = loop.run(start()), loop.run(start())
+        watched, alone = loop.run(start(Memory(Path(folder)) if remembers else None)), loop.run(start())
+        if remembers:
+            watched.own_changes = OwnChanges(Path(folder) / "journal.sqlite").since_last
         taken = made(watched)
 
         async def poll(poller: LivePoller, take: _Take | None) -> float:
@@ -69,11 +94,11 @@ def _with(run: Run, made: Callable[[LivePoller], _Take]) -> Measured:
             return taken_s * 1000
 
         def ours() -> Sample:
-            backlog.change(_CHANGED_SHARE / 2)
+            backlog.change(share / 2)
             return lambda: loop.run(poll(watched, taken))
 
         def other() -> Sample:
-            backlog.change(_CHANGED_SHARE / 2)
+            backlog.change(share / 2)
             return lambda: loop.run(poll(alone, None))
 
         try:
@@ -90,7 +115,11 @@ ROWS = tuple(
         "ms",
         Sense.AT_MOST,
         1.1,
-        partial(_with, made=made),
+        measure,
     )
-    for what, made in (("events", _events), (f"{len(_RULES)} alert rules", _alerts))
+    for what, measure in (
+        ("events", partial(_with, made=_events)),
+        (f"{len(_RULES)} alert rules", partial(_with, made=_alerts)),
+        ("everything on", partial(_with, made=_everything, share=_SOME_SHARE, remembers=True)),
+    )
 )

@@ -289,14 +289,19 @@ def test_whatever_lies_in_the_place_of_a_day_the_rest_is_played(history: Path, w
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-@pytest.mark.parametrize("table", ["samples", "messages"])
-def test_whatever_is_in_the_columns_of_a_history(history: Path, table: str, kind: str) -> None:
-    paths = files_of(history, table)
-    for path in paths[: max(1, len(paths) - 1)]:
-        other_columns(path, COLUMNS[kind])
+def test_whatever_is_in_the_columns_of_a_history(history: Path, kind: str) -> None:
+    change_columns_of_history(history, kind)
     with ending():
         _, most = use(history)
     assert most >= 2
+
+
+def change_columns_of_history(history: Path, kind: str) -> None:
+    """Change the columns of all files but the last of each table."""
+    for table in ("samples", "messages"):
+        paths = files_of(history, table)
+        for path in paths[: max(1, len(paths) - 1)]:
+            other_columns(path, COLUMNS[kind])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -333,10 +338,7 @@ def test_recordings_of_any_year(history: Path, year: int) -> None:
 
 @pytest.mark.parametrize("kind", SHOWN)
 async def test_the_screens_of_a_replay(history: Path, kind: str) -> None:
-    for table in ("samples", "messages"):
-        paths = files_of(history, table)
-        for path in paths[: max(1, len(paths) - 1)]:
-            other_columns(path, COLUMNS[kind])
+    change_columns_of_history(history, kind)
     async with replayed(history, NOON_MS + (POLLS - 5) * STEP_MS) as pilot:
         for keys in ("t", "right_curly_bracket", "left_curly_bracket", "m comma D escape"):
             await look(pilot, *keys.split())

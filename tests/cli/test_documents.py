@@ -1,20 +1,20 @@
 """README and the pages: their commands are run as they are written, their code too, and nothing that they name is gone.
 
 A command runs in a folder with a history and an analysis, on a server with queues of both kinds, which is also what the
-profiles name: in a shell if it needs one, as a process if it goes on, and else in this process. Only what installs
-something and what starts Spark is not run.
+profiles name: in a shell if it needs one, as a process if it goes on, and else in this process, the dashboard without
+a terminal. Only what installs something and what starts Spark is not run.
 """
 
+import asyncio
 import json
 import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import ExitStack, chdir
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -31,11 +31,13 @@ from rsmq_tui.docs import page, topics
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
+from rsmq_tui.tui.app import RsmqApp
 from tests.cli.conftest import Command
 from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
-from tests.hostile.terminal import Terminal
+from tests.hostile.terminal import COLUMNS, LINES, Terminal
+from tests.tui.driving import text_of, until
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "rsmq_tui" / "docs"
@@ -104,11 +106,14 @@ class Shell:
             words[words.index("ID")] = json.loads(self._said)["id"]
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
-            if not called or called[0] in ("demo", "history", "replay"):
+            if called == ["demo"]:
                 self._watch(words[1:])
                 return
+            if not called or called[0] in ("history", "replay"):
+                self._look(words)
+                return
             if called[0] == "pipeline":
-                self._generate(words[1:], called[1])
+                self._generate(words, called[1])
                 return
             if (
                 called[0] in ("record", "listserver")
@@ -134,8 +139,24 @@ class Shell:
             status = status_of(_OURS[words[0]], words[1:])
         return status, *self._captured.readouterr()
 
+    def _look(self, words: list[str]) -> None:
+        """Open the dashboard in this process, and leave it."""
+
+        async def opened(app: RsmqApp) -> None:
+            async with app.run_test(size=(COLUMNS, LINES)) as pilot:
+                await until(pilot, lambda: "? help" in text_of(app), "the hints are shown")
+                await pilot.press("q")
+                await until(pilot, lambda: not app.is_running, "it ends")
+
+        with ExitStack() as patched:
+            for stream in (sys.stdin, sys.stdout):
+                patched.enter_context(patch.object(stream, "isatty", lambda: True))
+            patched.enter_context(patch.object(RsmqApp, "run", lambda app: asyncio.run(opened(app))))
+            status, out, err = self._call(words)
+        assert (status, out) == (0, ""), (words, err)
+
     def _watch(self, words: list[str]) -> None:
-        """Open the dashboard, and leave it."""
+        """Open the dashboard in a terminal, and leave it."""
         start = f"import os; os.chdir({str(self.folder)!r}); from rsmq_tui.cli.main import main; exit(main())"
         with Terminal(
             *words, settings=self._home, command=("-c", start), environment={"XDG_CONFIG_HOME": "", **self._ours}
@@ -160,12 +181,10 @@ class Shell:
         if action == "generate":
             small = self.folder / "generated"
             small.mkdir()
-            program = [str(self._programs / "rsmq-tui"), *words, "--days", "0.05", "--queues", "3"]
-            done = subprocess.run(
-                program, cwd=small, env=self._environment, capture_output=True, timeout=SECONDS_MAX, check=False
-            )
-            assert done.returncode == 0, done.stderr
-            assert (small / "history" / "_schema.json").exists()
+            words[words.index("history")] = str(small)
+            status, _, err = self._call([*words, "--days", "0.05", "--queues", "3"])
+            assert status == 0, err
+            assert (small / "_schema.json").exists()
 
     @property
     def _ours(self) -> dict[str, str]:

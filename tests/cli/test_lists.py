@@ -69,6 +69,9 @@ def test_undo_takes_back_the_last_change_of_either_kind(command: Command, client
     assert len(items(client)) == 5
     assert command("undo", "--yes").lines[0]["queue"] == "parked"
     assert client.zcard("rsmq:parked") == 0
+    # One that is made again is as recent as that, whatever its number.
+    assert [command("undo", undo, "--yes").status for undo in ("3", "4")] == [0, 0]
+    assert command("undo", "--yes").lines[0]["queue"] == "parked"
 
 
 @pytest.mark.parametrize("to", ["queue:copy", "list:queue:copy"])

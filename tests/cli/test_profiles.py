@@ -132,7 +132,7 @@ def test_another_file_by_option_or_environment(config: Path, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--profile", "tow"), "there is no profile tow: did you mean two? known profiles: one, two, three"),
+        (("--profile", "tow"), "there is no profile tow: known profiles: one, two, three; did you mean two?"),
         (("--profile", "x\x1b[31m"), "there is no profile x␛[31m: known profiles: one, two, three"),
         (("--profile", "one,"), "--profile takes profile names separated by commas"),
         (("--profile", "one", "-r", "redis://x"), "-r and --profile both name a server: give only one of them"),

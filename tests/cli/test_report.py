@@ -15,13 +15,6 @@ from tests.history.report.reading import parsed, section_of, text_of
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="session")
-def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("analysis")
-    scripted(out)
-    return out
-
-
 def test_it_writes_a_page_of_a_range(anywhere: Command, analysis_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "night.html"
     done = anywhere(

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.history.analysis.made import scripted
 
 pytestmark = pytest.mark.slow
 
@@ -24,13 +23,6 @@ target = "stalled < 1m"
 objective = 99
 queues = ["e*"]
 """
-
-
-@pytest.fixture(scope="module")
-def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("analysis")
-    scripted(out)
-    return out
 
 
 @pytest.fixture

@@ -38,11 +38,10 @@ def test_a_query_sees_the_files_of_the_manifest_and_no_others(anywhere: Command,
 
 
 def test_columns_that_older_files_lack_are_null_and_tables_that_are_not_there_are_empty(
-    anywhere: Command, tmp_path: Path
+    anywhere: Command, analysis_folder: Path
 ) -> None:
-    scripted(tmp_path)
     query = "select max(last_depth) as depth, (select count(*) from places) as n, any_value(kind) from rollup_1h"
-    done = anywhere("sql", query, "--analysis", str(tmp_path))
+    done = anywhere("sql", query, "--analysis", str(analysis_folder))
     assert rows_of(done.out) == [{"depth": None, "n": 0, "any_value(kind)": "rsmq"}]
 
 
@@ -59,29 +58,28 @@ def test_values_are_text_that_a_terminal_and_json_can_have(anywhere: Command, tm
     assert b"\x1b" not in done.out
 
 
-def test_rows_beyond_the_limit_are_said(anywhere: Command, tmp_path: Path) -> None:
-    scripted(tmp_path)
-    done = anywhere("sql", "select queue from queues", "--analysis", str(tmp_path), "--limit", "2")
+def test_rows_beyond_the_limit_are_said(anywhere: Command, analysis_folder: Path) -> None:
+    done = anywhere("sql", "select queue from queues", "--analysis", str(analysis_folder), "--limit", "2")
     assert len(rows_of(done.out)) == 2
     assert done.err == "rsmq-tui: only the first 2 rows: --limit prints more\n"
 
 
-def test_a_query_that_fails_is_said_in_a_line(anywhere: Command, tmp_path: Path) -> None:
-    scripted(tmp_path)
-    done = anywhere("sql", "select nothing from queues", "--analysis", str(tmp_path))
+def test_a_query_that_fails_is_said_in_a_line(anywhere: Command, analysis_folder: Path, tmp_path: Path) -> None:
+    done = anywhere("sql", "select nothing from queues", "--analysis", str(analysis_folder))
     assert (done.status, done.out) == (2, b"")
     assert done.err.startswith("rsmq-tui: Binder Error: ")
     assert anywhere("sql", "select 1", "--analysis", str(tmp_path / "nowhere")).status == 2
-    assert anywhere("sql", "select 1/0 as x, error('a\x1bb')", "--analysis", str(tmp_path)).err.count("\x1b") == 0
+    assert (
+        anywhere("sql", "select 1/0 as x, error('a\x1bb')", "--analysis", str(analysis_folder)).err.count("\x1b") == 0
+    )
 
 
-def test_the_samples_of_the_history_are_there_too(anywhere: Command, tmp_path: Path) -> None:
-    scripted(tmp_path)
+def test_the_samples_of_the_history_are_there_too(anywhere: Command, analysis_folder: Path, tmp_path: Path) -> None:
     history = tmp_path / "history"
     size = ("--days", "1", "--queues", "2", "--list-queues", "0", "--every", "1m")
     assert anywhere("pipeline", "generate", "--out", str(history), *size).status == 0
     query = "select count(*) > 1000 as many, count(distinct queue) as queues from samples"
-    done = anywhere("sql", query, "--analysis", str(tmp_path), "--history", str(history))
+    done = anywhere("sql", query, "--analysis", str(analysis_folder), "--history", str(history))
     assert rows_of(done.out) == [{"many": True, "queues": 2}]
 
 
@@ -95,13 +93,14 @@ def test_a_package_that_is_missing_is_named_by_its_extra(
     assert done.err == "rsmq-tui: sql needs the packages of the extra `sql`: pip install 'rsmq-tui[sql]'\n"
 
 
-def test_the_queries_of_the_dashboard_find_what_its_panels_show(anywhere: Command, tmp_path: Path) -> None:
-    scripted(tmp_path)
+def test_the_queries_of_the_dashboard_find_what_its_panels_show(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path
+) -> None:
     board = json.loads(anywhere("sql", "--print-dashboard").out)
     variables = {one["name"]: one for one in board["templating"]["list"]}
     queries = {panel["title"]: panel["targets"][0] for panel in board["panels"]}
     assert len(queries) == len(board["panels"]) == 14
-    database = Database(str(tmp_path), None, tmp_path)
+    database = Database(str(analysis_folder), None, tmp_path)
 
     def asked(query: str, days: int = 1) -> list[dict[str, object]]:
         # As Grafana does; DuckDB's extension that reads Delta tables is not there for tests.

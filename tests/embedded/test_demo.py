@@ -17,7 +17,7 @@ from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.embedded.scenarios import DELAYED, LIST_SCENARIOS
 from rsmq_tui.monitor.filters.json_paths import age_path, read_age
 from rsmq_tui.protocol import Rsmq, sent_ms
-from tests.cli.running import run
+from tests.cli.running import call
 from tests.embedded.processes import DEADLINE_S, eventually, is_alive, is_gone, parent
 
 pytestmark = [
@@ -33,6 +33,13 @@ def demo() -> Iterator[redis.Redis]:
         with redis.Redis.from_url(server.url) as client:
             yield client
         assert workload.is_running, workload.failure
+
+
+@pytest.fixture
+def filled(demo: redis.Redis) -> str:
+    """The URL of a server with all backlogs, on which a workload is ready at once."""
+    where = demo.get_connection_kwargs()
+    return f"redis://{where['host']}:{where['port']}/0"
 
 
 def total(client: redis.Redis, queue: str, name: str) -> int:
@@ -127,10 +134,9 @@ def test_what_a_dead_worker_left_without_a_reaper_stays(demo: redis.Redis) -> No
     assert (demo.llen("queue:imports:processing"), expired(demo, "queue:imports")) == (12, 9)
 
 
-def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Redis) -> None:
-    where = demo.get_connection_kwargs()
+def test_the_dashboard_sees_the_list_queues_and_how_old_they_are(demo: redis.Redis, filled: str) -> None:
     lists = [argument for pattern in DEMO_LISTS for argument in ("--lists", pattern)]
-    done = run("-r", f"redis://{where['host']}:{where['port']}/0", *lists, "snapshot")
+    done = call("-r", filled, *lists, "snapshot")
     queues = {queue["name"]: queue for queue in json.loads(done.stdout)["queues"] if queue["kind"] == "list"}
     assert queues.keys() == {scenario.queue for scenario in LIST_SCENARIOS}
     assert queues["queue:imports"]["verdict"] == "leaking"
@@ -148,14 +154,10 @@ def test_bodies_are_those_of_the_seed(demo: redis.Redis) -> None:
     assert first["type"] == "email"
 
 
-def command(url: str) -> list[str]:
-    return [sys.executable, "-m", "rsmq_tui.embedded.workload", url]
-
-
-def test_ends_when_its_standard_input_does(redis_url: str) -> None:
+def test_ends_when_its_standard_input_does(filled: str) -> None:
     root = str(Path(rsmq_tui.__file__).parent.parent)
     with subprocess.Popen(
-        command(redis_url),
+        [sys.executable, "-m", "rsmq_tui.embedded.workload", filled],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,7 +176,7 @@ def test_ends_when_its_standard_input_does(redis_url: str) -> None:
     ("sent", "is_ready"),
     [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGINT, False)],
 )
-def test_ends_with_its_parent(redis_url: str, sent: signal.Signals, is_ready: bool) -> None:
+def test_ends_with_its_parent(filled: str, sent: signal.Signals, is_ready: bool) -> None:
     script = """
 import signal, sys
 from rsmq_tui.embedded import WorkloadProcess
@@ -185,7 +187,7 @@ if sys.argv[2] == "True":
 print(workload.pid, flush=True)
 signal.pause()
 """
-    with parent(script, redis_url, str(is_ready)) as (process, (pid,)):
+    with parent(script, filled, str(is_ready)) as (process, (pid,)):
         assert is_alive(int(pid))
         os.killpg(process.pid, sent)
         assert is_gone(int(pid))
@@ -238,9 +240,9 @@ def test_waits_for_a_server_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_modules_in_the_users_folder_are_not_imported(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, redis_url: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, filled: str
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('imported from the wrong place')")
     monkeypatch.chdir(tmp_path)
-    with WorkloadProcess(redis_url) as workload:
+    with WorkloadProcess(filled) as workload:
         assert workload.wait_ready(), workload.failure

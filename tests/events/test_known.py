@@ -3,7 +3,9 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -77,6 +79,8 @@ def test_until_a_time_in_the_day_or_in_the_next(monkeypatch: pytest.MonkeyPatch)
         assert time.strftime("%H:%M", time.localtime(now_ms / 1000)) == "00:00"
         for text, hours in (("01:00", 1), ("06:00", 5), ("until 06:00", 5), ("0:00", 23)):
             assert read_until(text, now_ms) == now_ms + hours * 3_600_000, text
+            assert read_until(text, now_ms, ZoneInfo("Europe/Berlin")) == now_ms + hours * 3_600_000, text
+        assert read_until("00:30", now_ms, UTC) == now_ms + 5_400_000
     finally:
         monkeypatch.undo()
         time.tzset()

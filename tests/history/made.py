@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from rsmq_tui.history.names import Place
@@ -96,10 +95,6 @@ def rows_of(out: Path, table: str = SAMPLES) -> list[dict[str, Any]]:
         return []
     found = ds.dataset(folder, partitioning="hive").to_table()
     return sorted(found.to_pylist(), key=lambda row: (row["at_ms"], row["recorder"], row["queue"] or "￿"))
-
-
-def sealed_rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
-    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def left_over(out: Path) -> list[str]:

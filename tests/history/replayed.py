@@ -15,6 +15,7 @@ from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMA_FILE, describe
 from rsmq_tui.history.store import day_of
 from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import QueueState, Thresholds
+from rsmq_tui.monitor.tracking.forecast import Limit, MemoryGrowth
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import RawMessage, Row, make_id
 from rsmq_tui.protocol.status import ServerInfo
@@ -50,11 +51,13 @@ class Tape:
         self._open: list[tuple[str, pa.RecordBatch]] = []
         self._last_ms: int | None = None
 
-    def poll(self, at_ms: int, *queues: QueueState, info: ServerInfo | None = None) -> None:
+    def poll(
+        self, at_ms: int, *queues: QueueState, info: ServerInfo | None = None, memory_limit: Limit | None = None
+    ) -> None:
         """Write a poll."""
         interval_ms = None if self._last_ms is None else at_ms - self._last_ms
         self._last_ms = at_ms
-        self._keep(at_ms, self._rows.polled(queues, at_ms, interval_ms, info))
+        self._keep(at_ms, self._rows.polled(queues, at_ms, interval_ms, info, memory_limit))
 
     def fail(self, at_ms: int, sentence: str = "connection refused") -> None:
         """Write a poll that failed."""
@@ -98,17 +101,20 @@ class Live:
     sampler: Sampler = field(default_factory=lambda: Sampler(Thresholds(), ""))
     states: dict[int, tuple[QueueState, ...]] = field(default_factory=dict)
     is_down: bool = False
+    growth: MemoryGrowth = field(default_factory=MemoryGrowth)
 
-    def poll(self, at_ms: int, rows: dict[str, Row]) -> None:
-        """Poll once."""
+    def poll(self, at_ms: int, rows: dict[str, Row], info: ServerInfo | None = None) -> None:
+        """Poll once; ``info`` is what INFO says if it is read."""
+        if info is not None:
+            self.growth.take(info)
         if self.is_down:
             self.sampler.resume(at_ms)
             self.is_down = False
-        self.sampler.begin(at_ms)
+        self.sampler.begin(at_ms, self.growth.limit)
         self.sampler.take(list(rows), rows.values())
         queues, _ = self.sampler.finish()
         self.states[at_ms] = queues
-        self.tape.poll(at_ms, *queues)
+        self.tape.poll(at_ms, *queues, info=info, memory_limit=self.growth.limit)
 
     def fail(self, at_ms: int, sentence: str = "connection refused") -> None:
         """Fail to poll."""

@@ -10,7 +10,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.rows import SampleRows
-from rsmq_tui.history.schema import SCHEMA_FILE, describe
+from rsmq_tui.history.schema import OF_MEMORY, SCHEMA_FILE, describe
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
@@ -18,6 +18,7 @@ from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
+from rsmq_tui.protocol.status import ServerInfo
 from tests.history.made import rows_of, state
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of, without
 from tests.monitor.fresh import NOT_OF_LISTS
@@ -58,6 +59,39 @@ def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
         )
     live.tape.seal()
     return out, live
+
+
+@pytest.mark.parametrize("poll", [20, 60, 150, 239])
+def test_the_limits_of_the_memory_and_of_ages_are_shown_as_they_were_live(tmp_path: Path, poll: int) -> None:
+    used = Thresholds(aged_ms=3_600_000)
+    live = Live(Tape(tmp_path, place=LISTS, thresholds=used), Sampler(used, "", list_trackers(("at",))))
+    for number in range(poll + 1):
+        at_ms = NOON_MS + number * STEP_MS
+        # Of each two seconds one is worked off; the other one fills the memory.
+        item = b'{"at": %d}' % (NOON_MS - 600_000 + (at_ms - NOON_MS) // 2)
+        info = ServerInfo("a", 1, "master", 0, 10_000 * number, 40_000_000, at_ms)
+        rows: dict[str, Row] = {
+            "ages": [100, 0, 0, [len(item), item, 1, item], None],
+            "fills": list_row(10 + 30 * number, taken=number),
+            "timeless": list_row(10, taken=number),
+        }
+        live.poll(at_ms, rows, info if number % 2 else None)
+    live.tape.seal()
+    replay = replay_of(tmp_path, from_ms=at_ms)
+    queues, seen = replay.snapshot.queues, live.states[at_ms]
+
+    names = [queue.limit and queue.limit.name for queue in queues]
+    assert names == [queue.limit and queue.limit.name for queue in seen]
+    assert names == (["age", "memory", None] if poll >= 60 else [None] * 3)
+    for ours, theirs in zip(queues, seen, strict=True):
+        if ours.limit is not None and theirs.limit is not None:
+            # A limit was computed up to 15 s before.
+            assert ours.limit.until_ms(at_ms) == pytest.approx(theirs.limit.until_ms(at_ms), abs=30_000)
+    assert replay.snapshot.memory_limit == live.growth.limit
+
+    without(live.tape, *OF_MEMORY)
+    older = replay_of(tmp_path, from_ms=at_ms)
+    assert (older.snapshot.memory_limit, older.snapshot.queues[1].limit) == (None, None)
 
 
 def test_what_is_not_known_of_a_list_is_null() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
-from rsmq_tui.history.schema import OF_SERVER
+from rsmq_tui.history.schema import OF_MEMORY, OF_SERVER
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage
@@ -50,7 +50,7 @@ def test_a_queue_and_the_poll_itself() -> None:
         "expired": None, "oldest_ready_waiting_ms": 5_000, "since_ms": None, "idle_since_ms": None,
         "pending_since_ms": None, "pending_until_ms": None, "missing": 0, "looked": None, "looked_all_ms": None,
         "is_idle_longer": False, "drain": "unknown", "thresholds": None,
-        **dict.fromkeys((*SAMPLED, *OF_SERVER)),
+        **dict.fromkeys((*SAMPLED, *OF_SERVER, *OF_MEMORY)),
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common
 

@@ -101,6 +101,29 @@ def test_a_command_ends(
     assert _ended(process, number) == (130 if number is signal.SIGINT else -signal.SIGTERM)
 
 
+def test_a_search_that_was_given_up_does_not_abort_the_process() -> None:
+    # While Python ends, the thread of the search comes back from C++ again and again.
+    code = """
+import re2, sys, threading, time
+from rsmq_tui.cli.main import main
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+def search(regex=re2.compile("(a|b)*a(a|b){12}c"), text="ab" * 10_000):
+    while True:
+        regex.search(text)
+
+slow = Slow()
+threading.Thread(target=search, daemon=True).start()
+sys.argv[1:] = ["--no-such-option"]
+sys.exit(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=False)
+    assert ended.returncode == 2, ended
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl+C", "SIGTERM"])
 def test_a_command_ends_while_the_server_hangs(number: signal.Signals, proxy: Proxy) -> None:
     proxy.swallow()

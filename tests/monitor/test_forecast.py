@@ -137,6 +137,13 @@ def test_a_message_that_nobody_receives_is_aged_ten_minutes_after_it_was_due() -
     assert watched.run(flow, seconds=5).limit is None
 
 
+def assert_aged_at(state: QueueState, at_ms: int, within_ms: int) -> None:
+    assert state.limit is not None
+    assert state.limit.name == "age"
+    assert state.limit.soonest_ms == pytest.approx(at_ms, abs=within_ms)
+    assert state.limit.latest_ms == pytest.approx(at_ms, abs=within_ms)
+
+
 def test_the_age_of_a_queue_that_is_worked_on_in_order() -> None:
     """10 a second arrive and 4 leave: the first one is as old as 0.6 of the time that has passed."""
     watched, flow = Scripted(), Flow()
@@ -145,11 +152,8 @@ def test_the_age_of_a_queue_that_is_worked_on_in_order() -> None:
         flow.head_ms = START_MS + flow.deleted * 100
         state = watched.poll_one(flow.row())
         if second > 200:
-            assert state.limit is not None
-            assert state.limit.name == "age"
             # By steps of 15 s, and of a message in each poll.
-            assert state.limit.soonest_ms == pytest.approx(START_MS + 1_000_000, abs=10_000)
-            assert state.limit.latest_ms == pytest.approx(START_MS + 1_000_000, abs=10_000)
+            assert_aged_at(state, START_MS + 1_000_000, within_ms=10_000)
 
 
 def test_a_list_has_the_limit_of_its_depth() -> None:
@@ -180,10 +184,7 @@ def test_a_list_whose_items_have_times_has_the_limit_of_its_age() -> None:
         if second < 170:
             assert state.limit is None
         elif second > 200:
-            assert state.limit is not None
-            assert state.limit.name == "age"
-            assert state.limit.soonest_ms == pytest.approx(START_MS + 1_000_000, abs=2_000)
-            assert state.limit.latest_ms == pytest.approx(START_MS + 1_000_000, abs=2_000)
+            assert_aged_at(state, START_MS + 1_000_000, within_ms=2_000)
 
 
 def test_a_list_that_nobody_takes_from_is_aged_to_the_millisecond() -> None:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
+from math import fsum
 from typing import Any
 
 import pytest
@@ -31,9 +32,9 @@ def summed(states: Iterable[QueueState]) -> Totals:
         depth=sum(state.depth or 0 for state in states),
         ready=sum(state.ready or 0 for state in states),
         hidden=sum(state.hidden or 0 for state in states),
-        arrivals_s=sum(state.arrivals_s or 0.0 for state in measured) if measured else None,
-        deletes_s=sum(state.deletes_s or 0.0 for state in measured) if measured else None,
-        receives_s=sum(state.receives_s or 0.0 for state in measured) if measured else None,
+        arrivals_s=fsum(state.arrivals_s or 0.0 for state in measured) if measured else None,
+        deletes_s=fsum(state.deletes_s or 0.0 for state in measured) if measured else None,
+        receives_s=fsum(state.receives_s or 0.0 for state in measured) if measured else None,
         oldest=oldest.name if oldest else None,
         ready_since_ms=oldest.ready_since_ms if oldest else None,
         verdicts={verdict: sum(state.verdict is verdict for state in states) for verdict in Verdict},

@@ -202,6 +202,36 @@ class TestSeries:
         assert after[0].at_ms >= ended_ms + 40_000
         assert (after[0].ready, after[0].arrivals_s, after[1].arrivals_s) == (3010, None, 10)
 
+    async def test_a_day_of_charts_goes_on_with_a_gap(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow()
+        now = await began(folder, watched)
+        for _ in range(140):
+            for _ in range(2):
+                flow.move(sent=30)
+                watched.poll_one(flow.row(), after_s=30)
+            await kept(now, watched)
+        ended_ms, before = watched.at_ms, list(watched.sampler.trend.day.queue("q"))
+        assert len(before) > 5
+        assert {point.arrivals_s for point in before[1:]} == {1.0}
+        now, again = await restarted(folder, now, watched, after_s=600)
+        assert list(again.sampler.trend.day.queue("q")) == before
+        assert "q" in again.sampler.trend.followed
+        # Later than an hour, the hour is lost, and a gap is shown.
+        later = Scripted()
+        await began(folder, later, at_ms=ended_ms + 3 * KEPT_MS)
+        *older, gap = later.sampler.trend.day_of("q")
+        assert older == before
+        assert (gap.at_ms, gap.ready) == (ended_ms, None)
+        # As in a file of an earlier version, and one of which that has deleted the names.
+        run(now.path, "UPDATE day SET names = 'x' WHERE slot = (SELECT min(slot) FROM day)")
+        past = now.load()
+        assert past is not None
+        assert len(past.day) == len(older) - 1
+        run(now.path, "DROP TABLE day")
+        past = now.load()
+        assert past is not None
+        assert past.day == []
+
     async def test_no_rate_spans_a_change_of_this_program(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow(sent=1_000)
         now = await began(folder, watched)

@@ -2,9 +2,12 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
 from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.series import BUCKET_MS
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
@@ -60,6 +63,47 @@ def test_rates_run_out_although_the_row_stands_still() -> None:
 
     assert rates[0] is not None
     assert rates[-1] == 0
+
+
+class Restless(QueueTracker):
+    """Computes a new state in every poll."""
+
+    stale_from_ms = property(lambda self: 0, lambda self, _: None)
+
+
+def test_a_queue_that_rests_keeps_its_rates_for_some_seconds_and_nothing_else_is_late() -> None:
+    """By chance: queues are busy or rest, and polls fail; beside it the same with a new state in every poll."""
+    rates = ("arrivals_s", "deletes_s", "receives_s")
+    judged = ("verdict", "since_ms", "drain", "drain_s", "pending_since_ms", "pending_until_ms", "limit")
+    left_out: dict[str, Any] = dict.fromkeys((*rates, *judged))
+    chance, watched, anew = random.Random(3), Scripted(), Scripted(new_tracker=Restless)
+    flows = {f"q{number}": Flow(sent=10 * number) for number in range(6)}
+    busy = dict.fromkeys(flows, 0.3)
+    seen: dict[str, list[tuple[int, Verdict]]] = {name: [] for name in flows}
+    before: dict[str, QueueState] = {}
+    kept, polls = 0, 500
+    for _ in range(polls):
+        for name, flow in flows.items():
+            if chance.random() < 0.01:
+                busy[name] = chance.choice((0, 0.02, 0.3, 1))
+            if chance.random() < busy[name]:
+                flow.move(sent=chance.randrange(5), received=chance.randrange(3), deleted=min(flow.depth, 1))
+        if chance.random() < 0.01:
+            watched.resume(after_s=5)
+            anew.resume(after_s=5)
+        rows = {name: flow.row() for name, flow in flows.items()}
+        states, expected = (one.poll(rows, after_s=1.003) for one in (watched, anew))
+        for name, state in states.items():
+            new = expected[name]
+            assert state._replace(**left_out) == new._replace(**left_out)
+            for rate in rates:
+                ours, theirs = getattr(state, rate), getattr(new, rate)
+                assert ours == theirs or 1 / 2 < ours / theirs < 2
+            seen[name].append((anew.at_ms, new.verdict))
+            assert state.verdict in {verdict for at_ms, verdict in seen[name] if at_ms > anew.at_ms - 2 * BUCKET_MS}
+            kept += state is before.get(name)
+        before = states
+    assert kept > polls * len(flows) / 2
 
 
 def test_an_unchanged_row_becomes_stalled_in_time() -> None:

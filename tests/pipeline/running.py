@@ -42,7 +42,7 @@ class Lent:
         del is_small
         return {}
 
-    def close(self) -> None:
+    def close(self, *, is_done: bool = False) -> None:
         """It is not ours to end."""
 
 

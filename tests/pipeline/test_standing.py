@@ -2,13 +2,16 @@
 
 import shutil
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, ROLLUP_1H
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
@@ -21,7 +24,8 @@ from rsmq_tui.pipeline.state import Progress, Settings
 from rsmq_tui.pipeline.tables import write_rows
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
 from tests.history.made import DAY_MS, NOON_MS
-from tests.pipeline.running import DAY, Desk
+from tests.pipeline.running import DAY, Desk, Lent
+from tests.pipeline.stand_ins import TARGETS, Keep, sample_tables
 from tests.pipeline.transforms.made_hours import Chances, arrow, weekly_hours
 
 
@@ -90,6 +94,41 @@ def test_rows_that_lie_in_the_folder_of_another_day_count_for_no_run(desk: Desk,
 
     assert desk.samples_by_hour()[NOON_MS] == (1, 1)
     assert desk.tables(tmp_path / "full") == desk.tables()
+
+
+def test_a_long_history_is_computed_in_parts_of_days(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [shifted(DAY, number) for number in range(4)]
+    for number, day in enumerate(days):
+        # One minute before midnight and one after: an hour needs the one before it, and so a part that before it.
+        desk.record(NOON_MS + number * DAY_MS, midnight_ms(day) + DAY_MS - 60_000, midnight_ms(day) + DAY_MS)
+        desk.inventory(day, midnight_ms(day) + HOUR_MS, "a", rc=5)
+    desk.run(out=tmp_path / "whole")
+    monkeypatch.setattr("rsmq_tui.pipeline.run._BATCH_ROWS", 20)
+    outcome = desk.run()
+
+    manifest = desk.manifest()
+    assert manifest is not None
+    folders = {Path(name).parent.parent.name for name in manifest.files(ROLLUP_1H)}
+    # Nine or six rows a day: two days each, and the last one.
+    assert folders == {manifest.run, "1", "2"}
+    assert desk.tables() == desk.tables(tmp_path / "whole")
+    assert outcome.days["samples"] == (*days, shifted(DAY, 4))
+
+
+def test_a_failure_of_spark_is_told_although_its_java_has_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(samples: DataFrame, hours: Collection[int], keep: Keep) -> dict[str, DataFrame]:
+        tables = sample_tables(samples, hours, keep)
+        full = sf.raise_error(sf.lit("No space left on device")).cast("bigint")
+        return tables | {ROLLUP_1H: tables[ROLLUP_1H].withColumn("samples", full)}
+
+    monkeypatch.setattr(TARGETS["sample_tables"], failing)
+    monkeypatch.setattr(Lent, "close", lambda _: monkeypatch.setattr(SparkContext, "_jvm", None))
+    desk.record(NOON_MS)
+
+    with pytest.raises(RuntimeError, match="no space left on the disk: free some space"):
+        desk.run()
 
 
 def test_unusual_hours_are_computed_from_the_first_day_that_has_changed(spark: SparkSession, tmp_path: Path) -> None:

@@ -59,9 +59,16 @@ class Crasher:
         self._process = process
         self._url, self._folder = url, folder
 
-    def run(self, what: str, kill_at: int, *, lists: bool = False) -> bool:
-        """Make a change, or "undo" the last one, or "recover"; returns whether it was killed before its end."""
-        job = {"url": self._url, "folder": str(self._folder), "what": what, "kill_at": kill_at, "lists": lists}
+    def run(self, what: str, kill_at: int) -> bool:
+        """Make a change, or "recover"; returns whether it was killed before its end."""
+        return self._was_killed(what, kill_at)
+
+    def undo(self, what: str, kill_at: int) -> bool:
+        """Make a change, to its end, and undo it; returns whether the undo was killed before its end."""
+        return self._was_killed(what, 0, undo_kill_at=kill_at)
+
+    def _was_killed(self, what: str, kill_at: int, **undo: int) -> bool:
+        job = {"url": self._url, "folder": str(self._folder), "what": what, "kill_at": kill_at, **undo}
         return was_killed(self._process, job)
 
 
@@ -71,21 +78,29 @@ async def _work(job: dict[str, Any]) -> None:
     list_select.MAX_ITEMS = 4
     execute.GROUP_BATCHES = 2
     rsmq_audit.SETTLING_S = 0
-    folder = Path(job["folder"])
-    is_list = job["what"] in LIST_CHANGES or job["lists"]
-    triage = list_changes(job["url"], ListNames(), folder) if is_list else ChangeService(job["url"], "rsmq", folder)
-    if job["what"] == "recover":
+    folder, what = Path(job["folder"]), job["what"]
+    triage = _desk(job, folder)
+    if what == "recover":
         _arm(job["kill_at"])
         await triage.recover()
-    elif job["what"] == "undo":
-        preview = await triage.preview_undo()
-        _arm(job["kill_at"])
-        await triage.run(preview).to_end()
     else:
-        preview = await triage.preview((CHANGES | LIST_CHANGES)[job["what"]](folder))
+        preview = await triage.preview((CHANGES | LIST_CHANGES)[what](folder))
         _arm(job["kill_at"])
         await triage.run(preview).to_end()
     await triage.aclose()
+    if "undo_kill_at" in job:
+        # As the next start of the program does.
+        triage = _desk(job, folder)
+        preview = await triage.preview_undo()
+        _arm(job["undo_kill_at"])
+        await triage.run(preview).to_end()
+        await triage.aclose()
+
+
+def _desk(job: dict[str, Any], folder: Path) -> ChangeService:
+    if job["what"] in LIST_CHANGES:
+        return list_changes(job["url"], ListNames(), folder)
+    return ChangeService(job["url"], "rsmq", folder)
 
 
 def _arm(kill_at: int) -> None:

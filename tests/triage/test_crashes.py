@@ -109,8 +109,7 @@ def _changed(scene: Scene, what: str) -> int:
 )
 async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
     for kill_at in scene.steps():
-        assert not scene.crasher.run(what, 0)
-        scene.killed = scene.crasher.run("undo", kill_at)
+        scene.killed = scene.crasher.undo(what, kill_at)
         # A consumer does not wait for the recovery.
         gone = scene.consume() if taken else None
         await scene.recovered()

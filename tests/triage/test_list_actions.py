@@ -24,7 +24,6 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.lists.batches import PUT_BACK
 from rsmq_tui.triage.scope import Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -238,12 +237,12 @@ async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_tha
     lay(client, names, A, [b"%d" % number for number in range(200)])
     ids = tuple(item_id("queue", number, b"%d" % number) for number in range(100, 160))
     preview = await lists.preview(Delete(queue=A), Named(ids))
-    assert PUT_BACK in preview.notes
+    assert list_select.PUT_BACK in preview.notes
     await lists.run(preview).to_end()
     client.delete(A)
     lay(client, names, A, [b"new"])
     preview = await lists.preview_undo()
-    assert PUT_BACK in preview.notes
+    assert list_select.PUT_BACK in preview.notes
     assert (await lists.run(preview).to_end()).tally.done == 60
     assert read(client, names, A) == [*(b"%d" % number for number in range(100, 160)), b"new"]
 

@@ -63,8 +63,7 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
 @pytest.mark.parametrize(("what", "taken"), [("list: delete", True), ("list: move", False)])
 async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
     for kill_at in scene.steps():
-        assert not scene.crasher.run(what, 0)
-        scene.killed = scene.crasher.run("undo", kill_at, lists=True)
+        scene.killed = scene.crasher.undo(what, kill_at)
         # A consumer does not wait for the recovery.
         gone = [item for item in take(scene.client, NAME, "queue:a") if item is not None] if taken else []
         await scene.recovered()

@@ -51,7 +51,7 @@ async def test_findings_come_as_they_are_found(source: ScriptedSource) -> None:
         source.search_gate.release()
         await until(pilot, lambda: len(table_of(pilot).rows) == 2, "the second is shown")
         await until(pilot, lambda: "   checking" not in text_of(app_of(pilot)), "it ends")
-        assert "2 queues, 1,204 messages and fields checked · 2 findings" in text_of(app_of(pilot))
+        assert "2 findings · 2 queues, 1,204 messages and fields checked" in text_of(app_of(pilot))
         assert source.audits == [None]
 
 

@@ -124,6 +124,19 @@ async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) ->
         assert _shown(pilot)[:2] == ["[", "  {"]
 
 
+async def test_keys_do_nothing_while_no_line_is_known(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        # One string, whose only line is not known before its end.
+        view = await _open(pilot, source, b'"' + b"x" * 500_000 + b'"')
+        view.turn(3)
+        assert view.can_fold
+        for step in (-1, 1):
+            view.action_scroll_lines(step)
+            view.action_scroll_pages(step)
+            view.action_scroll_to_end(step)
+        await until(pilot, lambda: any('"xxx' in row for row in _shown(pilot)), "its line is shown")
+
+
 async def test_a_match_deep_within_a_long_line_is_scrolled_to(source: ScriptedSource) -> None:
     long = "x" * 1000 + "Z\\u00f6e-1" + "y" * 5000 + "Zöe-2" + "z" * 1500
     async with opened(source) as pilot:

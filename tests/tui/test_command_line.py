@@ -1,19 +1,24 @@
 """The command that a dialog offers to copy: the command line makes the same change of it."""
 
 import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rsmq_tui.cli import changes
+from rsmq_tui.cli.commands import messages
 from rsmq_tui.cli.main import main
-from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.cli.servers import profile_of
+from rsmq_tui.events.known import FILE_NAME, KnownStore
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Preview, Scope, Shown
-from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
+from rsmq_tui.tui.changes.command_line import NoCommandError, command_of, export_command, known_command
 
 POISON = Matching(parse_filter("rc>=5 body:'a b'"))
 MADE: list[tuple[Action, Scope | None]] = [
@@ -103,3 +108,53 @@ def test_undo_and_fix_have_a_command() -> None:
 def test_what_no_command_can_do_is_said(action: Action, scope: Scope | None, why: str) -> None:
     with pytest.raises(NoCommandError, match=why):
         command_of(preview_of(action, scope=scope))
+
+
+SERVER = "redis://localhost:1/0"
+
+
+def marked(*ids: str) -> Marked:
+    return Marked(tuple(Shown(id, "1", 0) for id in ids))
+
+
+@pytest.mark.parametrize(
+    ("queue", "ns", "scope", "wanted"),
+    [
+        ("orders", "jobs", None, ""),
+        ("-orders", "rsmq", Everything(), ""),
+        ("o'r ders", "rsmq", POISON, POISON.filter.text),
+        ("orders", "rsmq", marked("hoa1"), "id=hoa1"),
+        ("mail", LIST.ns, marked("q:0:ab", "p:1:cd"), "id~^(q:0:ab|p:1:cd)$"),
+    ],
+)
+def test_an_export_has_a_command(
+    queue: str, ns: str, scope: Scope | None, wanted: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taken: list[tuple[Any, Filter]] = []
+
+    async def take(options: object, given: Filter) -> int:
+        taken.append((options, given))
+        return 0
+
+    monkeypatch.setattr(messages, "_export", take)
+    path = tmp_path / "a file.jsonl"
+    assert main(shlex.split(export_command(path, queue, scope, SERVER, ns, ""))[1:]) == 0
+    ((options, given),) = taken
+    assert given.text == wanted
+    assert given.terms == parse_filter(wanted).terms
+    found = changes.queue_of(options, profile_of(options))
+    assert (found.queue, found.place.server, found.place.ns) == (queue, SERVER, ns)
+    assert options.output == str(path)
+    for refused in (marked("a b"), marked(*map(str, range(51)))):
+        with pytest.raises(NoCommandError, match="cannot name"):
+            export_command(path, queue, refused, SERVER, ns, "")
+
+
+def test_a_known_trouble_has_a_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(shlex.split(known_command("mail", "-x 'y'", "2h", SERVER, LIST.ns, ""))[1:]) == 0
+    assert main(shlex.split(known_command("orders", "", "until it is ok", SERVER, "jobs", ""))[1:]) == 0
+    assert main(shlex.split(known_command("mail", "-x 'y'", None, SERVER, LIST.ns, ""))[1:]) == 0
+    with closing(KnownStore(state_folder() / FILE_NAME)) as store:
+        kept = {(each.server, each.ns, each.queue, each.note, each.is_active) for each in store.all()}
+    assert kept == {(SERVER, LIST.ns, "mail", "-x 'y'", False), (SERVER, "jobs", "orders", "", True)}

@@ -1,7 +1,9 @@
 """The screen of the journal: what was changed, what undoing it would do now, undo and redo of any change."""
 
+import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.tui.changes import journal
 from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
@@ -74,7 +76,10 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         assert (await made(pilot)).startswith("removed 1,")
 
 
-async def test_what_has_changed_since_is_said_before_it_is_undone(orders: Orders) -> None:
+async def test_what_has_changed_since_is_said_before_it_is_undone(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_AGAIN_MS", 0, raising=False)
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "plus")
         await fill(pilot, seconds="10m")
@@ -85,6 +90,9 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(orders: Orders
         orders.queues.change_message_visibility("orders", second, 0)
         await _journal(pilot, 1)
         await says(pilot, "undo applies to 3 of 5; 2 changed since, and are skipped")
+        # What changes while it is shown is found without a key.
+        orders.queues.delete_message("orders", orders.ids("orders")[-1])
+        await says(pilot, "undo applies to 2 of 5; 3 changed since, and are skipped")
         await pilot.press("enter")
         await wait_for_screen(pilot, QueueScreen)
 

@@ -26,7 +26,8 @@ from rsmq_tui.tui.place.server import ServerScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList, FilterInput
+from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
+from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -125,8 +126,8 @@ RESERVED = {
     "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
     "Y": {"queue.copy_id", "message.copy_id", "search.copy_id"},
-    "s": {"overview.sort", "queue.sort", "message.save"},
-    "S": {"overview.reverse", "queue.reverse"},
+    "s": {"overview.sort", "queue.sort", "search.sort", "message.save"},
+    "S": {"overview.reverse", "queue.reverse", "search.reverse"},
     "p": {"app.pause", "replay.play"},
     "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},

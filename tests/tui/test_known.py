@@ -1,14 +1,18 @@
 """Known troubles on the screen: noted by a form, shown with the note, sunk in the order, ended."""
 
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from textual.pilot import Pilot
 
-from rsmq_tui.events.known import KnownStore
+from rsmq_tui.events.known import Known, KnownStore, read_until
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.text import show_in_zone
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, play, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -39,7 +43,10 @@ async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, 
         assert order(pilot) == ["orders", "mail", "fine"]
         await pilot.press("N")
         await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
-        await pilot.press(*"[red]", "enter")
+        await pilot.press(*"[red]", "ctrl+y")
+        await until(pilot, lambda: app.clipboard, "the command is copied")
+        assert app.clipboard.startswith("rsmq-tui known add orders --note '[red]' --until 'until it is ok' -r redis://")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
         events = app.dashboard.events
         assert events is not None
@@ -69,9 +76,21 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
     async with watched(source, tmp_path) as pilot:
         app = app_of(pilot)
         await polled(pilot, source, 70, stalled("orders", 9))
-        await pilot.press("N", "tab")
+        # The time is one of the zone that the screen shows.
+        show_in_zone(ZoneInfo("Asia/Tokyo"))
+        await pilot.press("N", "tab", "home", "ctrl+k", *"21:30")
+        await pilot.press("ctrl+y")
+        await until(pilot, lambda: app.clipboard, "the command is copied")
+        until_ms = read_until("21:30", round(time.time() * 1000), ZoneInfo("Asia/Tokyo"))
+        local = time.strftime("%H:%M", time.localtime((until_ms or 0) / 1000))
+        assert f" --until {local} " in app.clipboard
+        known = Known("server", "rsmq", "orders", "", 0, until_ms)
+        ((words, _),) = known_pieces(known)
+        assert words.endswith(" 21:30 JST")
+        await pilot.press("home", "ctrl+k")
+        await until(pilot, lambda: "06:00 (JST), 2h" in text_of(app), "the hint names it")
         await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
-        await pilot.press("end", "x", "enter")
+        await pilot.press("end", *"6x", "enter")
         await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")

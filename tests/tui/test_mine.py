@@ -72,7 +72,7 @@ async def test_groups_fold_and_unfold_and_no_change_is_offered_on_them(triage: S
         assert " a send " not in text_of(app_of(pilot))
         assert [key.rsplit("\0", 1)[-1] for key in table.keys] == ["shop:", "mail:out", "plain"]
         row = next(line for line in lines_of(table) if "shop:" in line)
-        assert row.split()[:7] == ["▲", "growing", "▸", "shop:…", "3", "13", "3"]
+        assert row.split()[:7] == ["▲", "growing", "▸", "3", "shop:…", "13", "3"]
         assert "3 queues: 1 growing, 2 ok; the worst is" in text_of(app_of(pilot))
         for key in ("x", "a", "N", "E", "asterisk"):
             await press(pilot, key)
@@ -209,6 +209,17 @@ async def test_a_filter_is_saved_chosen_and_deleted_on_each_kind_of_screen(tmp_p
         assert "rc>=5" in text_of(app)
         await press(pilot, "enter")
         await until(pilot, lambda: "◀ rc>=5 " in text_of(app), "it is applied")
+        # One that names queues is offered there only.
+        await press(pilot, "slash", "ctrl+u", *"queue:shop* rc>1")
+        await _saved(pilot, "shops")
+        await press(pilot, "escape", "escape", "enter", "slash", "down")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList), "the list is there")
+        assert "rc>=5" in text_of(app)
+        assert "queue:shop*" not in text_of(app)
+        await press(pilot, "escape", "escape", "escape", "f", "down")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList), "the list is there")
+        assert "queue:shop*" in text_of(app)
+        await press(pilot, "down", "x", "escape", "escape", "f")
         await press(pilot, "slash", "down")
         await until(pilot, lambda: pilot.app.screen.query(OptionList), "the list is there")
         await press(pilot, "x")

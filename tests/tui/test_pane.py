@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from textual.pilot import Pilot
@@ -11,10 +12,12 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Link
 from rsmq_tui.protocol import Failure
+from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.preferences import PANE
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.pane import QueuePane
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import NOON_MS
@@ -131,6 +134,17 @@ async def test_the_pane_is_where_there_is_room_and_its_key_goes_round(source: Sc
         await resized(pilot, 80, 24)
         await press(pilot, "|")
         assert toasts_of(pilot) == ["the pane needs 120 columns or 40 rows; here are 80 x 24"]
+
+
+async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: ScriptedSource) -> None:
+    async with opened(source, size=(160, 40)) as pilot:
+        app, screen = app_of(pilot), pilot.app.screen
+        pane = screen.query_one(QueuePane)
+        pane.follow(None, poll_of(source, []))
+        app.exit()
+        cast("DashboardScreen", screen).tell_change(ChangeTold("deleted 1"))
+        pane._fill()
+    assert app.return_code == 0
 
 
 async def test_the_overview_shows_the_charts_and_first_messages_of_the_queue_under_the_cursor(

@@ -26,8 +26,10 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.place import search
 from rsmq_tui.tui.place.search import SearchScreen
 from rsmq_tui.tui.place.servers import WatchedServer
-from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.message import MessagePane, MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.pane import fitting
+from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.triage.list_doing import list_changes
 from tests.tui.changing import fill
 from tests.tui.driving import (
@@ -194,7 +196,7 @@ async def test_what_was_not_searched_and_the_counts_are_shown_on_a_small_termina
     async with opened(source, size=(80, 24)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of(name, ready=306) for name in names]))
         await press(pilot, "f", *'body:"word"', "enter")
-        await until(pilot, lambda: "33 of 33" in text_of(app_of(pilot)), "all are searched")
+        await shows(pilot, "96 matches in 32 queues · 1 too long to search")
         text = text_of(app_of(pilot))
         (line,) = (line for line in text.splitlines() if "◀" in line)
         assert "96 matches in 32 queues · 1 too long to search" in line
@@ -279,4 +281,56 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         source.search_gate = None
         screen.tell_change(changed)
         await shows(pilot, "1 match in 1 queue · stopped: ")
+        await settled(pilot)
+
+
+async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of all in an order are listed, also if only a part of them was; what is not listed is searched."""
+    monkeypatch.setattr(search, "LISTED_MAX", 150)
+    monkeypatch.setattr("rsmq_tui.tui.widgets.pane.fitting", fitting)
+    source = Counted()
+    sizes = {
+        "q0": [size * 7 % 131 for size in range(230)],
+        "q1": [size * 5 % 127 for size in range(226)],
+        "q2": [3] * 2,
+    }
+    for name, lengths in sizes.items():
+        source.messages[name] = messages_of([b"x" * length for length in lengths])
+    source.messages["secret"] = messages_of([b"x"])
+    async with opened(source, size=(150, 30)) as pilot:
+        polled = poll_of(source, [queue_of(name, ready=9) for name in source.messages])
+        await play(pilot, source, polled)
+        await press(pilot, "f", "enter")
+        await shows(pilot, "4 of 4 queues, 458 read")
+        # Grouped, the line of a queue shows its first message.
+        assert pilot.app.screen.query_one(MessagePane).position == "beside"
+        assert f" {source.messages['q0'][0].id}  ready" in text_of(app_of(pilot))
+        assert len(source.searches) == 3
+        # By due time, age, receive count, then size.
+        await press(pilot, "s", "s", "s", "s")
+        await shows(pilot, "458 matches in 3 queues by size · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        assert "150 listed, others only counted" in text_of(app_of(pilot))
+        longest = sorted((size for lengths in sizes.values() for size in lengths), reverse=True)
+        *lines, unread = table_of(pilot).rows
+        assert [line.row.size for line in lines] == longest[:150]
+        assert (unread.found.queue, unread.row) == ("secret", None)
+        assert "x" * 40 in text_of(app_of(pilot))
+        await press(pilot, "S")
+        await shows(pilot, "by size, reversed · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        assert [line.row.size for line in table_of(pilot).rows[:-1]] == longest[::-1][:150]
+        # A mark is for the message, in whichever order it is shown.
+        await press(pilot, "space", "escape", "escape")
+        await shows(pilot, "458 matches in 3 queues · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        assert lines_of_queues(pilot) == {"q0": 100, "q1": 100, "q2": 0, "secret": 0}
+        # If all that match are listed, another order reads nothing.
+        await press(pilot, "slash", *"queue:q2", "enter")
+        await shows(pilot, "2 matches in 1 queue · 1 of 1 queue, 2 read")
+        searches = len(source.searches)
+        await press(pilot, "s", "S")
+        await shows(pilot, "2 matches in 1 queue by due time, reversed")
+        assert [line.row.id for line in table_of(pilot).rows] == [row.id for row in source.messages["q2"][::-1]]
+        await pilot.click(RowTable, offset=(4, 0))
+        await shows(pilot, "2 matches in 1 queue · 1 of 1 queue")
+        assert [line.row is None for line in table_of(pilot).rows] == [True, False, False]
+        assert len(source.searches) == searches
         await settled(pilot)

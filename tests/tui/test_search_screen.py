@@ -7,12 +7,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Link, MessageState
+from rsmq_tui.monitor import Link, MessageState, Progress, parse_filter
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.queue.search import ROWS_MAX
-from rsmq_tui.tui.widgets.controls import FilterProblem
+from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Stage, search_pieces
+from rsmq_tui.tui.widgets.filters import FilterProblem
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
     app_of,
@@ -561,6 +561,21 @@ class TestNumbers:
             assert "all ~100 " in text
             assert "ready ~90 " in text
             assert "[ in flight ~10 ]" in text
+
+
+def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
+    hits = Hits(parse_filter("refund"))
+    hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
+    hits.end(Stage.STOPPED)
+    incomplete = "1 of 12,345 matches · 1,234 too long to search · stopped at 123,456 of 1,234,567"
+    for width, expected in (
+        (160, f" filter: refund   {incomplete}, 1m 0s old · r refreshes · first 1,000 of 12,345 shown"),
+        (124, f" {incomplete}, 1m 0s old · first 1,000 of 12,345 shown"),
+        (110, f" filter: refund   {incomplete}, 1m 0s old"),
+        (84, f" {incomplete}"),
+    ):
+        told = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, width))
+        assert told == expected
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)

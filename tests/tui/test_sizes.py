@@ -6,6 +6,7 @@ import pytest
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
+from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
@@ -242,3 +243,33 @@ async def test_a_larger_terminal_fills_the_page_of_messages(source: ScriptedSour
         await resized(pilot, 100, 50)
         await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "the page grows")
         assert len(names_in(pilot)) > 30
+
+
+async def test_lines_on_80_columns_lose_no_reason_and_no_half_of_a_word(source: ScriptedSource) -> None:
+    """The title of a queue takes two lines; a line that is too long ends with a whole word."""
+    odd = queue_of("odd", ready=7, verdict=Verdict.STALLED, since_ms=START_MS - 60_000)
+    source.messages["odd"] = messages_of([b"x"] * 7)
+    async with opened(source, size=(80, 24)) as pilot:
+        await play(pilot, source, poll_of(source, [odd]))
+        await press(pilot, "enter")
+        title, facts = (pilot.app.screen.query_one(id) for id in ("#title", "#facts"))
+        await until(pilot, lambda: title.size.height == 2, "the title has two lines")
+        told = " ".join(" ".join(lines_of(title)).split())
+        assert told.startswith("◀ odd ■ stalled: 7 messages ready, never received")
+        assert told.endswith("since the first was due")
+        await resized(pilot, 200, 24)
+        whole = lines_of(facts)[0]
+        # Wherever the cut is: within a word, before and after its end.
+        for width in range(70, 82):
+            await resized(pilot, width, 24)
+            cut = lines_of(facts)[0].rstrip()
+            assert cut.endswith(" …"), width
+            assert whole.startswith(f"{cut[:-2]} "), width
+        await resized(pilot, 80, 24)
+        # The box of a list's form is one line, as its other fields.
+        form = list_form_of("send", "odd", None, None)
+        assert form is not None
+        await pilot.app.push_screen(FormScreen(form, print))
+        await settled(pilot)
+        assert pilot.app.screen.query_one("#first").region.height == 1
+        assert "Preview" in text_of(app_of(pilot))

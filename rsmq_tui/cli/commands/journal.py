@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from rsmq_tui.cli.changes import make, open_journal, queue_of, service_of, tell_what_was_interrupted
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
@@ -71,17 +72,13 @@ def _restore(options: Options) -> int:
 
 def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
     """Settle what was interrupted, and read in the journal; None is one that does not exist yet."""
-    try:
+    with refusing(JournalError), ExitStack() as stack:
         journal = open_journal()
-        try:
-            if journal is not None and journal.unfinished():
+        if journal is not None:
+            stack.callback(journal.close)
+            if journal.unfinished():
                 run_interruptibly(lambda _: _settle(options, journal))
-            return read(journal)
-        finally:
-            if journal is not None:
-                journal.close()
-    except JournalError as error:
-        raise UsageError(str(error)) from error
+        return read(journal)
 
 
 async def _settle(options: Options, journal: Journal) -> int:
@@ -226,23 +223,23 @@ def undo(options: Options) -> int:
     )
 
 
+def _number(change: Change) -> int:
+    return change.change
+
+
 def _place_of_last(options: Options, profile: Profile) -> Place:
     """Return where the last change on the server was made; only one of a list is meant where --lists is said."""
     if options.lists:
         return place_of(profile, LIST.ns)
     places = [kind.ns or profile.ns for kind in KINDS.values()]
-    try:
+    with refusing(JournalError):
         journal = open_journal()
         if journal is None:
             return place_of(profile)
-        try:
+        with closing(journal):
             server = profile.address.label
-            known = [journal.last_undoable(server, ns, None) for ns in places]
-            # One that was interrupted can be undone as soon as the server was asked what it did.
-            known += [change for change in journal.unfinished(server) if change.ns in places]
-        finally:
-            journal.close()
-    except JournalError as error:
-        raise UsageError(str(error)) from error
-    last = max((change for change in known if change is not None), key=lambda change: change.change, default=None)
+            last = journal.last_undoable(server, places)
+            # One that was interrupted can be undone as soon as the server was asked what it did, which the next change
+            # would do before anything else.
+            last = max((each for each in journal.unfinished(server) if each.ns in places), default=last, key=_number)
     return place_of(profile, None if last is None else last.ns)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, cannot_listen
 from rsmq_tui.cli.interrupts import call_at, run_interruptibly
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, option, whole
@@ -50,9 +50,7 @@ async def _serve(server: ListServer, options: Options) -> int:
     try:
         await server.run(lambda: say(_listening(server, options)))
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
-        where = printable(options.unixsocket or f"{options.host} port {options.port}")
-        raise UsageError(f"cannot listen on {where}: {why}") from error
+        raise cannot_listen(options.unixsocket or f"{options.host} port {options.port}", error) from error
     return 0
 
 

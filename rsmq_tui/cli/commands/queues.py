@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from rsmq_tui.cli.changes import QueueArgument, change_command, queue_of
-from rsmq_tui.cli.commands.snapshot import poll_all, queue_as_json
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
-from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, say, wants_json
+from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, queue_as_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Decorator, Options, at_least, group, option, several, whole_seconds
+from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.poller import KnowsWaiters, Waiters

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
+from rsmq_tui.cli.errors import EXIT_FAILED, refusing
 from rsmq_tui.cli.output import print_json, print_words
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
@@ -36,10 +36,8 @@ class Server:
     def __init__(self, options: Options) -> None:
         self.profile = profile_of(options)
         self.ns = self.profile.ns
-        try:
+        with refusing(ValueError):
             self._client = connect(self.profile.address, self.ns)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
         # Replies are decoded by the operations alone.
         self._client.response_callbacks.clear()
         self.rsmq = Rsmq(self._client, self.ns)

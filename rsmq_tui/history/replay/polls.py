@@ -23,7 +23,7 @@ from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, Span, named
 from rsmq_tui.history.replay.tracking import Pace
 from rsmq_tui.history.schema import DOWN, OK
-from rsmq_tui.history.store import day_span_ms
+from rsmq_tui.history.store import day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import Expected
 
@@ -169,12 +169,8 @@ def _ranks(names: Iterable[str]) -> dict[str, int]:
     """Return the priority of each recorder; the names are sorted by day."""
     ranks: dict[str, int] = {}
     for name in names:
-        ranks.setdefault(_recorder(name), len(ranks))
+        ranks.setdefault(recorder_of(name), len(ranks))
     return ranks
-
-
-def _recorder(name: str) -> str:
-    return name.rpartition("/")[2].partition("-")[0]
 
 
 def _places(history: History, near_ms: int) -> tuple[Place, ...]:
@@ -185,8 +181,8 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     """
     day_ms = near_ms // DAY_MS * DAY_MS
     found = set(history.places(Span(day_ms, day_ms + DAY_MS - 1)))
-    first = {(file.day, _recorder(file.name)): file.name for file in reversed(history.listed())}
-    last = {(file.day, _recorder(file.name)): file.name for file in history.listed()}
+    first = {(file.day, recorder_of(file.name)): file.name for file in reversed(history.listed())}
+    last = {(file.day, recorder_of(file.name)): file.name for file in history.listed()}
     for name in {*first.values(), *last.values()}:
         found.update(history.places_in(name))
     return tuple(sorted(found))

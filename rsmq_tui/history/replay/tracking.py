@@ -12,7 +12,7 @@ from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
-from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Limit, limit_of
+from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.sampler import RunningTotals
 from rsmq_tui.monitor.tracking.series import (
     BUCKET_MS,
@@ -36,6 +36,7 @@ _DRAINS = frozenset(drain.value for drain in Drain)
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
 _TIMES = FlightTimes._fields[1:]
 _SAMPLED = ("queue", "sampled_age_ms", *_TIMES)
+_SERIES = ("depth", "ready", "totalsent", "totalrecv", "oldest_ready_waiting_ms")
 # The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
 # With types: to infer the type of a value, Arrow tries to import dateutil, each time anew where it is not installed.
@@ -215,6 +216,8 @@ class PlaceTrack:
         self._trend = RecordedTrend(pace.kept_ms)
         self._totals = _NOTHING
         self._failure: str | None = None
+        # How old the next items of lists were.
+        self._ages: dict[str, Ages] = {}
         # The polls since the last gap, as far back as rates need; the last one is the current state of the place.
         self._polls: deque[Poll] = deque()
 
@@ -263,23 +266,24 @@ class PlaceTrack:
         )
         states = tuple(state._replace(limit=self._limit_at(state, poll)) for state in states)
         totals = RunningTotals()
-        totals.begin()
         for state in states:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)
 
     def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
-        """Return the limit that a queue reaches first, as it was live; that of the memory was not recorded."""
-        trend, limits, at_ms = self._trend, poll.thresholds, poll.at_ms
-        series = trend.series.get(state.name)
-        # How old the items of a list were in the minutes before is not kept.
-        age_ms = state.waiting_ms(at_ms) if kind_named(state.kind).counts_arrivals else None
+        """Return the limit that a queue reaches first, as it was live."""
+        trend, limits, at_ms, memory = self._trend, poll.thresholds, poll.at_ms, poll.memory_limit
+        series, age_ms = trend.series.get(state.name), state.waiting_ms(at_ms)
         is_waiting = age_ms is not None and age_ms >= WAITING_SHARE * limits.aged_ms
-        if series is None or state.depth is None or not (limits.depth_limit or is_waiting):
+        if series is None or state.depth is None or not (limits.depth_limit or is_waiting or memory):
             return None
         reference = trend.reference(at_ms, DRAIN_SPAN_MS)
         then = None if reference is None else series.at(reference.bucket)
         counts = state.depth, state.totalsent or 0, state.totalrecv or 0
+        is_still = then is not None and (then.depth, then.totalsent, then.totalrecv) == counts
+        if isinstance(series, ListSeries) and state.idle_since_ms is not None:
+            # As many may come as go.
+            is_still = is_still and at_ms - state.idle_since_ms >= DRAIN_SPAN_MS
         # Clients may write any time of creation.
         created_ms = 0 if state.created_ms is None or state.created_ms > at_ms else state.created_ms
         return limit_of(
@@ -290,7 +294,9 @@ class PlaceTrack:
             depth_limit=limits.depth_limit,
             age_ms=age_ms,
             age_limit_ms=limits.aged_ms,
-            is_still=then is not None and (then.depth, then.totalsent, then.totalrecv) == counts,
+            is_still=is_still,
+            ages=self._ages.get(state.name),
+            memory=memory,
         )
 
     def _rates(self, span_ms: int) -> dict[str, pa.ChunkedArray]:
@@ -319,10 +325,15 @@ class PlaceTrack:
             if name not in trend.series:
                 trend.add_queue(name, QueueSeries if kind_named(kind).counts_arrivals else ListSeries)
         trend.open_bucket(at_ms)
-        columns = (rows.column(name).to_pylist() for name in ("depth", "ready", "totalsent", "totalrecv"))
-        for name, depth, ready, sent, received in zip(names, *columns, strict=True):
-            is_known = depth is not None and ready is not None
-            trend.series[name].append(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None)
+        columns = (rows.column(name).to_pylist() for name in _SERIES)
+        known_ages, self._ages = self._ages, {}
+        for name, depth, ready, sent, received, waiting_ms in zip(names, *columns, strict=True):
+            is_known, series = depth is not None and ready is not None, trend.series[name]
+            series.append(Sample(at_ms, depth, ready, sent or 0, received or 0) if is_known else None)
+            # Without times in its items, the age of a list is unknown.
+            if isinstance(series, ListSeries) and (waiting_ms is not None or ready == 0):
+                ages = self._ages[name] = known_ages.get(name, Ages())
+                ages.add(at_ms, waiting_ms or 0)
         for row in rows.select(_SAMPLED).filter(pc.is_valid(rows.column("sampled"))).to_pylist():
             times = _times_of(row, at_ms)
             if times is not None:
@@ -340,6 +351,7 @@ class PlaceTrack:
             link=Link(self._failed(now_ms), None if at_ms is None else at_ms / 1000, None),
             interval_s=self.pace.interval_ms / 1000,
             place=self.label,
+            memory_limit=self._polls[-1].memory_limit if self._polls else None,
         )
 
     def _failed(self, now_ms: int) -> Failure | None:

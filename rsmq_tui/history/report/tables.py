@@ -4,21 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, server_name, worst_first
 from rsmq_tui.history.report.slo import Level
-from rsmq_tui.history.report.words import (
-    CAUSE_MAX,
-    METRICS,
-    budget_words,
-    burn_words,
-    metric_value,
-    percent,
-    poisoned,
-    recovered_words,
-    uses,
-    verdict_words,
-    when,
-)
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, plural, printable, rate, seconds, size
 
 _INCIDENTS, _LEVELS, _QUEUES, _OTHERS = 100, 30, 100, 30
@@ -52,8 +40,8 @@ def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int =
         (
             name(level), level.objective.target,
             f"{level.objective.percent:g} % of {duration(level.objective.window_ms).removesuffix(' 0h')}",
-            percent(level.window.attained), budget_words(level), *burn_words(level),
-            percent(level.week.attained), percent(level.before.attained),
+            words.percent(level.window.attained), words.budget_words(level), *words.burn_words(level),
+            words.percent(level.week.attained), words.percent(level.before.attained),
         )
         for level in levels
     ]  # fmt: skip
@@ -74,7 +62,7 @@ def overviews(report: Report) -> tuple[Overview, ...]:
     return (
         Overview("incidents", "Incidents", "", _incidents_table(report), "No queue was in trouble in this time range."),
         Overview("queues", "Queues", "", _queues_table(report), "The analysis contains no queues."),
-        Overview("poison", "Poison messages", poisoned(report), _poison_table(report), no_poison),
+        Overview("poison", "Poison messages", words.poisoned(report), _poison_table(report), no_poison),
         Overview("advice", "Visibility timeouts", from_all, _advice_table(report), no_advice),
         Overview("forecasts", "Forecasts", "", _forecasts_table(report), no_forecast),
         Overview("unusual", "Unusual hours", "", _anomalies_table(report), no_anomaly),
@@ -99,7 +87,7 @@ def service_levels(report: Report) -> Overview | None:
         "Each ends with the range, and counts its own window before that. Budget left is of the time that may be bad; "
         "burn is how many times faster than allowed it was used, with ! if that is worth a call."
     )
-    return Overview("slo", "Service levels", note, slo_table(used, name), "", uses(report))
+    return Overview("slo", "Service levels", note, slo_table(used, name), "", words.uses(report))
 
 
 def _incidents_table(report: Report) -> Table:
@@ -108,12 +96,12 @@ def _incidents_table(report: Report) -> Table:
     kept.sort(key=lambda one: (one.start_ms, one.place, one.queue or ""))
     rows = [
         (
-            when(report, one.start_ms) if one.start_ms >= report.span.from_ms else "before the range",
-            report.subject(one), ", ".join(verdict_words(verdict) for verdict in one.verdicts),
+            words.when(report, one.start_ms) if one.start_ms >= report.span.from_ms else "before the range",
+            report.subject(one), ", ".join(words.verdict_words(verdict) for verdict in one.verdicts),
             f"{duration(one.within(report.span))}{'' if one.ended == 'over' else ' or more'}",
-            recovered_words(report, one),
+            words.recovered_words(report, one),
             *(
-                (count(one.peak_depth), count(one.affected), printable(one.cause, CAUSE_MAX))
+                (count(one.peak_depth), count(one.affected), printable(one.cause, words.CAUSE_MAX))
                 if report.is_whole(one)
                 else (UNKNOWN, UNKNOWN, "it reaches beyond the range")
             ),
@@ -146,8 +134,8 @@ def _poison_table(report: Report) -> Table:
     there = {True: "still there", False: "gone", None: UNKNOWN}
     rows = [
         (
-            report.name(one.ref), printable(one.id, 80), f"{count(one.rc)} times", when(report, one.last_seen_ms),
-            when(report, one.sent_ms), size(one.size), there[one.is_there],
+            report.name(one.ref), printable(one.id, 80), f"{count(one.rc)} times", words.when(report, one.last_seen_ms),
+            words.when(report, one.sent_ms), size(one.size), there[one.is_there],
         )
         for one in report.poison
     ]  # fmt: skip
@@ -160,7 +148,7 @@ def _advice_table(report: Report) -> Table:
         (
             report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s),
             UNKNOWN if one.expired_share is None else f"{100 * one.expired_share:.1f} %",
-            duration(one.holding_ms_p99), compact(one.received), printable(one.told, CAUSE_MAX),
+            duration(one.holding_ms_p99), compact(one.received), printable(one.told, words.CAUSE_MAX),
         )
         for one in report.advice
     ]  # fmt: skip
@@ -171,9 +159,10 @@ def _advice_table(report: Report) -> Table:
 def _forecasts_table(report: Report) -> Table:
     rows = [
         (
-            report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)), when(report, one.at_ms),
-            metric_value(one.metric, one.value), metric_value(one.metric, one.limit), when(report, one.reaches_ms),
-            printable(one.told, CAUSE_MAX),
+            report.name(one.ref), words.METRICS.get(one.metric, printable(one.metric, 40)),
+            words.when(report, one.at_ms), words.metric_value(one.metric, one.value),
+            words.metric_value(one.metric, one.limit), words.when(report, one.reaches_ms),
+            printable(one.told, words.CAUSE_MAX),
         )
         for one in report.forecasts
         if one.reaches_ms is not None
@@ -186,8 +175,9 @@ def _forecasts_table(report: Report) -> Table:
 def _anomalies_table(report: Report) -> Table:
     rows = [
         (
-            when(report, one.bucket_ms), report.name(one.ref), METRICS.get(one.metric, printable(one.metric, 40)),
-            metric_value(one.metric, one.value), metric_value(one.metric, one.median), f"{one.score:+,.1f}",
+            words.when(report, one.bucket_ms), report.name(one.ref),
+            words.METRICS.get(one.metric, printable(one.metric, 40)),
+            words.metric_value(one.metric, one.value), words.metric_value(one.metric, one.median), f"{one.score:+,.1f}",
         )
         for one in report.anomalies
     ]  # fmt: skip

@@ -26,22 +26,7 @@ from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.rows import SampleRows, inventory_end, inventory_rows, place_columns
 from rsmq_tui.history.schema import MESSAGES, OK, SAMPLES, SCHEMA_FILE, SCHEMAS, describe
 from rsmq_tui.history.store import open_store
-from rsmq_tui.history.synthetic.plan import (
-    LISTS,
-    PLACE,
-    Curve,
-    Event,
-    File,
-    Knots,
-    Plan,
-    Queue,
-    Times,
-    Wanted,
-    list_queue_of,
-    mixed,
-    queue_of,
-    share,
-)
+from rsmq_tui.history.synthetic import plan
 from rsmq_tui.history.writer import write_sealed, write_sorted
 from rsmq_tui.monitor import Thresholds, Verdict
 from rsmq_tui.protocol.kinds import LIST, RSMQ
@@ -62,7 +47,7 @@ _TYPES = {**dict.fromkeys(_FLOATS, pa.float64()), **dict.fromkeys(_WHOLES, pa.in
 class Lines:
     """The line segments of a day that begins at ``from_ms``; times are relative to that, in ms."""
 
-    def __init__(self, from_ms: int, queues: Sequence[tuple[Queue, Knots]]) -> None:
+    def __init__(self, from_ms: int, queues: Sequence[tuple[plan.Queue, plan.Knots]]) -> None:
         self.from_ms = from_ms
         self._knots = [knots for _, knots in queues]
         self._begin: list[int] = []
@@ -118,7 +103,7 @@ class Lines:
         }
 
 
-def _stretch(queue: Queue, knots: Knots, number: int, day_ms: int) -> list[Any]:
+def _stretch(queue: plan.Queue, knots: plan.Knots, number: int, day_ms: int) -> list[Any]:
     from_ms = knots.at_ms[number]
     event, lasts_ms, start = knots.events[number], knots.at_ms[number + 1] - from_ms, from_ms - day_ms
     lines: list[float] = []
@@ -142,7 +127,7 @@ def _stretch(queue: Queue, knots: Knots, number: int, day_ms: int) -> list[Any]:
     ]
 
 
-def _verdict(event: Event, slopes: Sequence[float]) -> int:
+def _verdict(event: plan.Event, slopes: Sequence[float]) -> int:
     """Return the verdict that applies while messages are ready."""
     if event.is_stalled:
         return VERDICTS.index(Verdict.STALLED)
@@ -166,13 +151,15 @@ _EMPTY, _CLEARS, _STEADY, _STALLED, _GROWING = map(pa.scalar, ("empty", "clears"
 _CATCHING_UP = pa.scalar(1.02)
 
 
-def samples_of(wanted: Wanted, file: File, times: Times, lines: Lines, queues: Sequence[Queue]) -> pa.Table:
+def samples_of(
+    wanted: plan.Wanted, file: plan.File, times: plan.Times, lines: Lines, queues: Sequence[plan.Queue]
+) -> pa.Table:
     """Return the rows of the polls of a file, in the order of a sealed file; ``times`` is not empty."""
     found = lines.of(times.at_ms)
     rows, copies = len(found["queue"]), len(queues) + 1
     at_ms = _tiled(times.at_ms, copies)
     now = _tiled([at - lines.from_ms for at in times.at_ms], copies).cast(_FLOAT)
-    seed, every_ms = mixed(wanted.seed, _JITTERS, file.span.from_ms), pa.scalar(float(wanted.every_ms))
+    seed, every_ms = plan.mixed(wanted.seed, _JITTERS, file.span.from_ms), pa.scalar(float(wanted.every_ms))
 
     def told(name: str, number: int) -> tuple[pa.Array, pa.Array]:
         """Return a counter, and the moments of its values."""
@@ -233,11 +220,11 @@ def _verdicts(events: pa.Array, is_ready: pa.Array, poisoned: pa.Array, age: pa.
 
 
 def _with_words(
-    columns: dict[str, pa.Array], numbers: pa.Array, queues: Sequence[Queue], recorder: str
+    columns: dict[str, pa.Array], numbers: pa.Array, queues: Sequence[plan.Queue], recorder: str
 ) -> dict[str, pa.Array]:
     """Return all columns in the order of the schema; ``numbers`` are those of the queues."""
     rows = len(numbers)
-    same = {**place_columns(recorder, PLACE), "status": OK}
+    same = {**place_columns(recorder, plan.PLACE), "status": OK}
     is_queue = pc.is_valid(numbers)
     names = pa.array([stored_name(queue.name) for queue in queues])
     columns["queue"] = pa.DictionaryArray.from_arrays(numbers.cast(_INDEX), names)
@@ -291,7 +278,7 @@ def as_lists(table: pa.Table) -> pa.Table:
     verdict = table.column("verdict").cast(pa.string())
     is_untold = pc.is_in(verdict, value_set=_UNTOLD)
     told = {
-        "ns": pa.repeat(pa.scalar(stored_name(LISTS.ns)), rows),
+        "ns": pa.repeat(pa.scalar(stored_name(plan.LISTS.ns)), rows),
         "since_ms": pc.if_else(is_untold, pa.scalar(None, pa.int64()), table.column("since_ms")),
         "kind": pc.if_else(is_queue, pa.scalar(LIST.name), pa.scalar(None, pa.string())),
         "verdict": pc.if_else(is_untold, _OK, verdict),
@@ -312,20 +299,20 @@ _COLUMNS = ("id", "sent_ms", "due_ms", "rc", "fr_ms", "size")
 _Message = tuple[str, int, int, int, int | None, int]
 
 
-def messages_of(file: File, at_ms: int, queues: Sequence[tuple[Queue, Curve]]) -> pa.Table:
+def messages_of(file: plan.File, at_ms: int, queues: Sequence[tuple[plan.Queue, plan.Curve]]) -> pa.Table:
     """Return the rows of the inventories of all queues that begin at a time."""
     batches = []
     for number, (queue, curve) in enumerate(queues):
         begun_ms, found = at_ms + number * _QUEUE_MS, list(_messages(queue, curve, at_ms + number * _QUEUE_MS))
         of = {"at_ms": begun_ms, "inventory_ms": begun_ms}
         columns = dict(zip(_COLUMNS, map(list, zip(*found[:_MESSAGES_MAX], strict=True)), strict=False))
-        batches.append(inventory_rows(file.recorder, PLACE, queue.name, columns, len(found[:_MESSAGES_MAX]), **of))
+        batches.append(inventory_rows(file.recorder, plan.PLACE, queue.name, columns, len(found[:_MESSAGES_MAX]), **of))
         if len(found) <= _MESSAGES_MAX:
-            batches.append(inventory_end(file.recorder, PLACE, queue.name, **of))
+            batches.append(inventory_end(file.recorder, plan.PLACE, queue.name, **of))
     return pa.Table.from_batches(batches)
 
 
-def _messages(queue: Queue, curve: Curve, at_ms: int) -> Iterator[_Message]:
+def _messages(queue: plan.Queue, curve: plan.Curve, at_ms: int) -> Iterator[_Message]:
     """Yield the messages of a queue, the oldest first."""
     counts = curve.counts(at_ms)
     vt_ms, delay_ms, life = round(queue.vt_s * 1000), round(queue.delay_s * 1000), round(counts.created_ms)
@@ -334,18 +321,18 @@ def _messages(queue: Queue, curve: Curve, at_ms: int) -> Iterator[_Message]:
         first_ms = round(event.poison_ms)
         rc = 1 + (at_ms - first_ms) // vt_ms
         sent_ms = first_ms - round(queue.wait_ms)
-        id_ = _id(sent_ms, mixed(queue.seed, queue.number, _POISON, event.poisons))
+        id_ = _id(sent_ms, plan.mixed(queue.seed, queue.number, _POISON, event.poisons))
         yield id_, sent_ms, first_ms + rc * vt_ms, rc, first_ms, 666
     first, last = int(counts.deleted) + 1, min(int(counts.sent), int(counts.deleted) + _MESSAGES_MAX + 1)
     for number, sent in zip(range(first, last + 1), curve.sent_at(first, last, at_ms), strict=True):
-        chance = mixed(queue.seed, queue.number, life, number)
-        sent_ms, size = min(at_ms, round(sent)), 60 + mixed(chance, _SIZE) % 1500
+        chance = plan.mixed(queue.seed, queue.number, life, number)
+        sent_ms, size = min(at_ms, round(sent)), 60 + plan.mixed(chance, _SIZE) % 1500
         id_ = _id(sent_ms, chance)
         if number > counts.received:
             yield id_, sent_ms, sent_ms + delay_ms, 0, None, size
             continue
         seen_ms = min(at_ms, round(sent_ms + counts.lag_ms))
-        rc = 1 + (share(chance, _AGAIN) < queue.again)
+        rc = 1 + (plan.share(chance, _AGAIN) < queue.again)
         yield id_, sent_ms, seen_ms + vt_ms, rc, max(sent_ms, seen_ms - (rc - 1) * vt_ms), size
 
 
@@ -355,7 +342,7 @@ def _id(sent_ms: int, chance: int) -> str:
     while left:
         left, digit = divmod(left, 36)
         prefix = _DIGITS[digit] + prefix
-    return f"{prefix.rjust(10, '0')}{chance:016x}{mixed(chance, _ID) >> 40:06x}"
+    return f"{prefix.rjust(10, '0')}{chance:016x}{plan.mixed(chance, _ID) >> 40:06x}"
 
 
 _MARK = "_generated.json"
@@ -382,13 +369,17 @@ class Generator:
     Raises ``HistoryError`` if ``out`` cannot be written or contains another history.
     """
 
-    def __init__(self, wanted: Wanted, out: str | Path, *, state: Path | None = None) -> None:
-        self.plan = Plan(wanted)
+    def __init__(self, wanted: plan.Wanted, out: str | Path, *, state: Path | None = None) -> None:
+        self.plan = plan.Plan(wanted)
         self._store, segments = open_store(str(out), state or state_folder())
         self.label = self._store.label
         self._scratch = segments.parent / _SCRATCH
-        self._queues = [(queue := queue_of(number, wanted.seed), Curve(queue)) for number in range(wanted.queues)]
-        self._lists = [(queue := list_queue_of(number, wanted.seed), Curve(queue)) for number in range(wanted.lists)]
+        self._queues = [
+            (queue := plan.queue_of(number, wanted.seed), plan.Curve(queue)) for number in range(wanted.queues)
+        ]
+        self._lists = [
+            (queue := plan.list_queue_of(number, wanted.seed), plan.Curve(queue)) for number in range(wanted.lists)
+        ]
         self._stopped = threading.Event()
 
     def run(self, tell: Callable[[Progress], None] = lambda _: None, threads: int | None = None) -> Progress:
@@ -407,7 +398,7 @@ class Generator:
             # Each kind of filesystem has errors of its own.
             raise HistoryError(explain(error, self.label)) from error
 
-    def _make(self, files: Sequence[File], tell: Callable[[Progress], None], threads: int) -> Progress:
+    def _make(self, files: Sequence[plan.File], tell: Callable[[Progress], None], threads: int) -> Progress:
         there = {file.name for table in (SAMPLES, MESSAGES) for file in self._store.files(table)}
         there |= replaced_in(self._store, there)
         missing = [file for file in files if not there.issuperset(self._names(file))]
@@ -474,11 +465,11 @@ class Generator:
                 self._scratch.rmdir()
             lock.release()
 
-    def _names(self, file: File) -> list[str]:
+    def _names(self, file: plan.File) -> list[str]:
         tables = [SAMPLES] if not self.plan.inventories(file.span) else [SAMPLES, MESSAGES]
         return [f"{table}/day={file.day}/{file.name}" for table in tables]
 
-    def _file(self, file: File, lines: Lines, lists: Lines | None, there: set[str]) -> tuple[str, int, int, int]:
+    def _file(self, file: plan.File, lines: Lines, lists: Lines | None, there: set[str]) -> tuple[str, int, int, int]:
         """Write one file of samples, and one of messages if due; return the day, rows, messages and bytes."""
         rows = messages = size = 0
         if not self._stopped.is_set() and f"{SAMPLES}/day={file.day}/{file.name}" not in there:
@@ -489,7 +480,7 @@ class Generator:
             messages, size = table.num_rows, size + self._publish(name, lambda path: write_sealed(table, path))
         return file.day, rows, messages, size
 
-    def _samples(self, file: File, lines: Lines, lists: Lines | None) -> tuple[int, int]:
+    def _samples(self, file: plan.File, lines: Lines, lists: Lines | None) -> tuple[int, int]:
         """Write a file of samples, in which lists are a separate place; return its rows and bytes."""
         times, failed = self.plan.polls(file.span)
         name, wanted = f"{SAMPLES}/day={file.day}/{file.name}", self.plan.wanted
@@ -501,8 +492,8 @@ class Generator:
                 tables.append(as_lists(samples_of(wanted, file, times, lists, queues)))
         if len(tables) == 1 and not failed:
             # The rows are sorted already.
-            return tables[0].num_rows, self._publish(name, lambda path: write_sorted(tables[0], path, [PLACE]))
-        for place in (PLACE,) if lists is None else (PLACE, LISTS):
+            return tables[0].num_rows, self._publish(name, lambda path: write_sorted(tables[0], path, [plan.PLACE]))
+        for place in (plan.PLACE,) if lists is None else (plan.PLACE, plan.LISTS):
             down = SampleRows(file.recorder, place)
             tables += [pa.Table.from_batches([down.failed(_DOWN, at_ms)]) for at_ms in failed]
         if not tables:
@@ -518,6 +509,6 @@ class Generator:
         return size
 
 
-def _lines(queues: Sequence[tuple[Queue, Curve]], from_ms: int) -> Lines:
+def _lines(queues: Sequence[tuple[plan.Queue, plan.Curve]], from_ms: int) -> Lines:
     """Return the lines of queues on the day that begins there."""
     return Lines(from_ms, [(queue, curve.day(from_ms)) for queue, curve in queues])

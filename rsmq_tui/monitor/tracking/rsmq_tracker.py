@@ -7,7 +7,7 @@ from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.series import STILL, Sample, Trend, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import MEASURED_MS, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import MEASURED_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
 
@@ -36,7 +36,8 @@ _Read = tuple[int, int, int | None, int | None, int | None, int | None, tuple[st
 class QueueTracker(Tracker):
     """Turns the rows of an RSMQ queue into states.
 
-    Until ``stale_from_ms`` an unchanged row costs one comparison, so 10,000 quiet queues are cheap.
+    Until ``stale_from_ms`` an unchanged row costs one comparison, so 10,000 quiet queues are cheap. The rates of a
+    queue that does not change are computed again when they begin at a later bucket, not in each poll.
     """
 
     NUMBERS = 14
@@ -97,7 +98,8 @@ class QueueTracker(Tracker):
         idle_ms = 0 if idle_since_ms is None else at_ms - idle_since_ms
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
         # A queue cannot have grown by more than it holds.
-        growth = self._growth(sample, references) if grows and depth >= self._thresholds.growing_messages else 0.0
+        may_grow = grows and depth >= self._thresholds.growing_messages
+        growth = self._growth(sample, references) if may_grow else 0.0
         self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, self.look.found.poison)
         if depth and len(row) > _WHOLE_ROW:
             self.look.take_headless(at_ms)
@@ -114,7 +116,13 @@ class QueueTracker(Tracker):
         drain, drain_s = drain_of(ready, trend, rates, judged, limits)
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still)
-        self.stale_from_ms = self._stale_from(sample, due_ms) if is_still else 0
+        until_ms = _FOREVER
+        if not is_still:
+            # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
+            is_whole = at_ms - earlier.at_ms >= RATE_SPAN_MS
+            used = references if may_grow else references[:1]
+            until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
+        self.stale_from_ms = self._stale_from(sample, due_ms, until_ms) if until_ms > at_ms else 0
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
         self.state = QueueState(
@@ -323,20 +331,23 @@ class QueueTracker(Tracker):
             earlier = Sample(self._created_ms, 0, 0, 0, 0)
         return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
 
-    def _stale_from(self, sample: Sample, due_ms: int | None) -> int:
-        """Return when the state of a queue that is still changes."""
-        limits, due = self._thresholds, [_FOREVER]
+    def _stale_from(self, sample: Sample, due_ms: int | None, until_ms: int) -> int:
+        """Return when the state of a queue that does not change does; its rates do at ``until_ms``."""
+        limits = self._thresholds
+        due: tuple[int, ...] = () if due_ms is None else self._forecast_due_ms(sample, due_ms)
         if self._troubles.episodes:
-            due += self._troubles.ends_ms(limits.clear_ms)
+            due += (*self._troubles.ends_ms(limits.clear_ms),)
         if (idle_since_ms := self._idle_since_ms()) is not None:
-            due.append(idle_since_ms + limits.stalled_ms)
-        if due_ms is not None:
-            due += self._forecast_due_ms(sample, due_ms)
+            due += (idle_since_ms + limits.stalled_ms,)
         if self._growth_known_ms:
-            due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
+            due += self._growth_known_ms, self._watched_from_ms + MEASURED_MS
             if self._first is not None:
-                due.append(self._first.at_ms + MEASURED_MS)
-        return min(moment for moment in due if moment > sample.at_ms)
+                due += (self._first.at_ms + MEASURED_MS,)
+        at_ms = sample.at_ms
+        for moment in due:
+            if at_ms < moment < until_ms:
+                until_ms = moment
+        return until_ms
 
 
 def _bodiless(missing: int, depth: int) -> str | None:

@@ -4,7 +4,7 @@ import gc
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from math import inf
+from math import fsum, inf
 from operator import itemgetter
 from typing import cast
 
@@ -23,25 +23,20 @@ NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
 WALK_MESSAGES = 250
 WALK_QUEUES = 20
 _CONSIDERED = 500
+_RATES = [itemgetter(QueueState._fields.index(name)) for name in ("arrivals_s", "deletes_s", "receives_s")]
 
 
 class RunningTotals:
-    """Sums over all queues. A poll calls ``begin``, then ``replace`` for each new state, then ``totals``.
-
-    A state that is not replaced in a poll has no rates, or rates of 0, so only the rates of new states are added up.
-    """
+    """Sums over all queues. A poll calls ``replace`` for each new state, then ``totals``."""
 
     def __init__(self) -> None:
         self._depth = self._ready = self._hidden = 0
         self._measured = 0
-        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
+        # The states whose rates are not 0, by name: the others need not be added up.
+        self._moving: dict[str, QueueState] = {}
         self._verdicts = dict.fromkeys(Verdict, 0)
         # When the longest-ready message became due, and its queue; None if both must be searched for.
         self._oldest: tuple[float, str] | None = None
-
-    def begin(self) -> None:
-        """Start a poll."""
-        self._arrivals_s = self._deletes_s = self._receives_s = 0.0
 
     def replace(self, before: QueueState | None, after: QueueState | None) -> None:
         """Replace a queue's state; ``before`` is None for a new queue, ``after`` for one that is gone."""
@@ -51,6 +46,7 @@ class RunningTotals:
             self._ready -= before.ready or 0
             self._hidden -= before.hidden or 0
             self._measured -= before.arrivals_s is not None
+            self._moving.pop(before.name, None)
         if after is not None:
             self._verdicts[after.verdict] += 1
             self._depth += after.depth or 0
@@ -58,9 +54,8 @@ class RunningTotals:
             self._hidden += after.hidden or 0
             if after.arrivals_s is not None:
                 self._measured += 1
-                self._arrivals_s += after.arrivals_s
-                self._deletes_s += after.deletes_s or 0.0
-                self._receives_s += after.receives_s or 0.0
+                if after.arrivals_s or after.deletes_s or after.receives_s:
+                    self._moving[after.name] = after
         if self._oldest is not None:
             self._follow_oldest(self._oldest, before, after)
 
@@ -69,13 +64,16 @@ class RunningTotals:
         if self._oldest is None:
             self._oldest = _oldest_of(states)
         since_ms, name = self._oldest
+        moving = self._moving.values()
+        # Exact, so that the order of the queues does not matter.
+        rates = [fsum(rate or 0.0 for rate in map(column, moving)) if self._measured else None for column in _RATES]
         return Totals(
             depth=self._depth,
             ready=self._ready,
             hidden=self._hidden,
-            arrivals_s=self._arrivals_s if self._measured else None,
-            deletes_s=self._deletes_s if self._measured else None,
-            receives_s=self._receives_s if self._measured else None,
+            arrivals_s=rates[0],
+            deletes_s=rates[1],
+            receives_s=rates[2],
             oldest=name or None,
             ready_since_ms=int(since_ms) if name else None,
             verdicts=self._verdicts.copy(),
@@ -217,7 +215,6 @@ class Sampler:
         self._at_ms = at_ms
         self._taken = 0
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
-        self._totals.begin()
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
         self._references = (
@@ -322,7 +319,8 @@ class Sampler:
             for name, series in self.trend.series.items()
             if series.changed_ms and series.changed_ms[-1] >= oldest_ms
         }
-        return Moment(self._at_ms, list(trackers), counters, self.trend.day_totals, numbers, more, flights, changes)
+        day, totals = self.trend.day.last, self.trend.day_totals
+        return Moment(self._at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from what an earlier run knew, as if polls had failed until now."""

@@ -8,7 +8,7 @@ than an hour, ``DayTrend`` keeps values for each ``DAY_BUCKET_MS``, of ``DAY_QUE
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import isnan
@@ -47,10 +47,11 @@ STILL = Rates(0.0, 0.0, 0.0)
 
 
 class Reference(NamedTuple):
-    """The earlier bucket of a rate: its index and its time."""
+    """The earlier bucket of a rate: its index and its time; from ``until_ms`` on it may be another one."""
 
     bucket: int
     at_ms: int
+    until_ms: int
 
 
 class FlightTimes(NamedTuple):
@@ -280,6 +281,11 @@ class QueuePoint:
     net_s: float | None = None
 
 
+# What a day's bucket holds of a queue: the fields of ``QueuePoint`` after its time, the first two of them counts.
+DAY_VALUES = 6
+_DAY_COUNTS = 2
+
+
 # Stands for None in the numbers of a memory.
 UNKNOWN = -(1 << 63)
 
@@ -294,6 +300,14 @@ def or_unknown(number: int | None) -> int:
     return UNKNOWN if number is None else number
 
 
+class DayBucket(NamedTuple):
+    """A bucket of a ``DayTrend``: ``DAY_VALUES`` numbers of each queue, NaN for unknown; ``names`` has their places."""
+
+    at_ms: int
+    names: dict[str, int]
+    values: "array[float]"
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """What a sampler knows at ``at_ms``, to be kept for another run.
@@ -302,7 +316,7 @@ class Moment:
     tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
     are flat arrays, because thousands of small objects would start the garbage collector. ``flights`` are the samples
     of messages in flight since the moment before, by queue. ``changes`` are the times, of the last hour, of the polls
-    that a change of this program may have affected, by queue.
+    that a change of this program may have affected, by queue. ``day`` is the last bucket of what is older than an hour.
     """
 
     at_ms: int
@@ -313,6 +327,7 @@ class Moment:
     more: dict[str, Any]
     flights: dict[str, list[FlightTimes]] = field(default_factory=dict)
     changes: dict[str, list[int]] = field(default_factory=dict)
+    day: DayBucket | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +336,7 @@ class Past:
 
     The last bucket is just after ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
     time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are
-    all samples of the hour, oldest first.
+    all samples of the hour, oldest first. ``day`` is what is older than the hour, oldest first.
     """
 
     last: Moment
@@ -329,11 +344,7 @@ class Past:
     names: list[str]
     columns: "list[array[float]]"
     marks: "array[float]"
-
-
-# What a day's bucket holds of a queue: the fields of ``QueuePoint`` after its time, the first two of them counts.
-_DAY_VALUES = 6
-_DAY_COUNTS = 2
+    day: list[DayBucket]
 
 
 class DayTrend:
@@ -348,6 +359,8 @@ class DayTrend:
         self._queues: dict[str, array[float]] = {}
         # How many points the last bucket is made of.
         self._merged = 0
+        # Those of an earlier run.
+        self._earlier: deque[DayBucket] = deque()
 
     def add_totals(self, point: TotalsPoint) -> None:
         """Add the sums of a poll that are older than an hour."""
@@ -365,35 +378,58 @@ class DayTrend:
         if not self._times_ms or at_ms // DAY_BUCKET_MS > self._times_ms[-1] // DAY_BUCKET_MS:
             self._times_ms.append(at_ms)
             self._merged = 0
+        while self._earlier and self._earlier[0].at_ms < at_ms - DAY_MS + TREND_MS:
+            self._earlier.popleft()
         surplus = max(0, len(self._times_ms) - DAY_BUCKETS)
         del self._times_ms[:surplus]
         self._merged += 1
         for name, point in points:
             values = self._queues[name] = known.get(name, array("f"))
-            del values[: surplus * _DAY_VALUES]
-            values.extend([_NAN] * (len(self._times_ms) * _DAY_VALUES - len(values)))
+            del values[: surplus * DAY_VALUES]
+            values.extend([_NAN] * (len(self._times_ms) * DAY_VALUES - len(values)))
             if point is not None:
                 self._merge(values, point)
 
+    @property
+    def last(self) -> DayBucket | None:
+        """The last bucket, to be kept for another run; None if there is none."""
+        if not self._times_ms:
+            return None
+        names, values = {name: place for place, name in enumerate(sorted(self._queues))}, array("f")
+        for name in names:
+            values.extend(self._queues[name][-DAY_VALUES:])
+        return DayBucket(self._times_ms[-1], names, values)
+
+    def restore(self, buckets: Iterable[DayBucket]) -> None:
+        """Continue after the buckets of an earlier run."""
+        self._earlier.extend(buckets)
+
     def queue(self, name: str) -> Iterator[QueuePoint]:
         """Iterate over a queue's buckets, oldest first; nothing for a queue that is not followed."""
-        values = self._queues.get(name, ())
-        for start, at_ms in zip(range(0, len(values), _DAY_VALUES), self._times_ms, strict=False):
-            found = (None if isnan(value) else value for value in values[start : start + _DAY_VALUES])
-            yield QueuePoint(at_ms, *found)
+        for bucket in self._earlier:
+            if (place := bucket.names.get(name)) is not None:
+                yield _day_point(bucket.at_ms, bucket.values, place)
+        values = self._queues.get(name, array("f"))
+        for place, at_ms in zip(range(len(values) // DAY_VALUES), self._times_ms, strict=False):
+            yield _day_point(at_ms, values, place)
 
     def _merge(self, values: "array[float]", point: QueuePoint) -> None:
         numbers = (point.ready, point.hidden, point.arrivals_s, point.deletes_s, point.receives_s, point.net_s)
         for index, number in enumerate(numbers):
-            before = values[index - _DAY_VALUES]
+            before = values[index - DAY_VALUES]
             if number is None:
                 continue
             if isnan(before):
-                values[index - _DAY_VALUES] = number
+                values[index - DAY_VALUES] = number
             elif index < _DAY_COUNTS:
-                values[index - _DAY_VALUES] = max(before, number)
+                values[index - DAY_VALUES] = max(before, number)
             else:
-                values[index - _DAY_VALUES] = before + (number - before) / self._merged
+                values[index - DAY_VALUES] = before + (number - before) / self._merged
+
+
+def _day_point(at_ms: int, values: "array[float]", place: int) -> QueuePoint:
+    found = values[place * DAY_VALUES : (place + 1) * DAY_VALUES]
+    return QueuePoint(at_ms, *(None if isnan(value) else value for value in found))
 
 
 class Trend:
@@ -442,6 +478,17 @@ class Trend:
         for name in list(islice(self.followed, max(0, len(self.followed) - DAY_QUEUES))):
             del self.followed[name]
 
+    def restore_day(self, buckets: Sequence[DayBucket], ended_ms: int | None) -> None:
+        """Continue what is older than an hour from an earlier run, and keep a day of the same queues.
+
+        A gap begins at ``ended_ms``, if that is given.
+        """
+        self.day.restore(buckets)
+        names = buckets[-1].names if buckets else ()
+        self.follow(names)
+        if ended_ms is not None:
+            self.day.add(ended_ms, ((name, None) for name in names))
+
     def add_totals(self, point: TotalsPoint) -> None:
         """Append the sums of a poll; those of a day are kept."""
         totals = self.totals
@@ -487,7 +534,11 @@ class Trend:
         first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
         index = max(first, wanted)
-        return Reference(index, self.times_ms[index]) if index < len(self.times_ms) else None
+        if index >= len(self.times_ms):
+            return None
+        # Without a later bucket, the one that the next poll finds may be it.
+        next_ms = self.times_ms[index + 1] if index + 1 < len(self.times_ms) else at_ms - span_ms
+        return Reference(index, self.times_ms[index], next_ms + span_ms)
 
     def arrivals(self, name: str, first: int = 0) -> list[float | None]:
         """Return a queue's arrivals per second, bucket by bucket from the index ``first`` on."""

@@ -8,16 +8,27 @@ The samples are shuffled and sorted once, by queue and time. All tables of sampl
 second shuffle or sort is needed.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 from pyspark.storagelevel import StorageLevel
 
-from rsmq_tui.history.analysis.schema import METRICS, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS, WIDTHS_MS
+from rsmq_tui.history.analysis.schema import (
+    METRICS,
+    PLACES,
+    ROLLUP_1H,
+    ROLLUP_1M,
+    ROLLUP_10S,
+    STATISTICS,
+    VERDICT_RUNS,
+    WIDTHS_MS,
+)
+from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import OK
-from rsmq_tui.pipeline.transforms.columns import conform
+from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 
 INTERVAL_MAX_MS = HOUR_MS
@@ -30,10 +41,9 @@ GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
-_READ = (
-    *("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "ready", "hidden", "oldest_ready_age_ms"),
-    *("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms"),
-)
+_READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "hidden", "totalsent", "totalrecv")
+# What is not compared with the sample before. In one column it is copied at once, by each of the windows.
+_REST = ("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms")
 
 
 def day_of(at_ms: Column) -> Column:
@@ -77,6 +87,7 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
     is_queue = sf.col("queue").isNotNull()
     read = rows.select(
         *_READ,
+        sf.struct(*_REST).alias("rest"),
         sf.when(is_queue, sf.col("verdict")).when(_is_down(), "down").alias("verdict"),
         sf.coalesce("broken", "failure").alias("told"),
     )
@@ -146,7 +157,9 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
         .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
         .withColumn("run", sf.when(~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))), start))
     )
-    counted = _counted(continued, by_time).where(is_within(at_ms, hours)).drop("failed_ms", "before_ms", *earlier)
+    counted = _counted(continued, by_time).where(is_within(at_ms, hours)).select("*", "rest.*")
+    # Each column that is cached takes time.
+    counted = counted.drop("rest", "failed_ms", "before_ms", "totalsent", "totalrecv", *earlier)
     # They are in this order already. Saying so lets Spark group the cached rows as they come, without sorting them.
     return counted.sortWithinPartitions(*QUEUE, *_BUCKETS, "at_ms")
 
@@ -342,3 +355,37 @@ def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep = persi
 def last_known(name: str) -> Column:
     """Return the aggregate for a column's value in the last hour of ``rollup_1h`` in which it is known."""
     return sf.max_by(name, sf.when(sf.col(name).isNotNull(), sf.col("bucket_ms"))).alias(name)
+
+
+def place_rollup(rollups: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the table ``places``, from roll-ups of queues by the names of their tables, each with ``day``."""
+    # One pass over all widths: a job for each would cost more than its rows.
+    rows = reduce(
+        DataFrame.unionAll,
+        (_with_width(rows, WIDTHS_MS[table]) for table, rows in rollups.items()),
+    )
+    grouped = rows.groupBy(DAY, "width_ms", "bucket_ms", *PLACE).agg(
+        sf.count(sf.lit(1)).alias("queues"),
+        sf.max("samples").alias("samples"),
+        sf.max("covered_ms").alias("covered_ms"),
+        *(sf.try_sum(name).alias(name) for name in RATES),
+        *(sf.sum(name).alias(name) for name in ("ready_mean", "hidden_mean")),
+        *(_together(metric, statistic) for metric in METRICS for statistic in STATISTICS),
+        *(sf.max(f"{metric}_max").alias(f"{metric}_greatest") for metric in METRICS),
+    )
+    return conform(grouped, PLACES)
+
+
+def _together(metric: str, statistic: str) -> Column:
+    """Aggregate a statistic over the queues: ages cannot be added."""
+    name = f"{metric}_{statistic}"
+    return (sf.max(name) if metric == AGE else sf.sum(sf.col(name).cast("double"))).alias(name)
+
+
+def _with_width(rows: DataFrame, width_ms: int) -> DataFrame:
+    names = [f"{metric}_{statistic}" for metric in METRICS for statistic in STATISTICS]
+    return rows.select(
+        DAY,
+        sf.lit(width_ms).cast("bigint").alias("width_ms"),
+        *("bucket_ms", *PLACE, "samples", "covered_ms", *RATES, "ready_mean", "hidden_mean", *names),
+    )

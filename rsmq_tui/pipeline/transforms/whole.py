@@ -1,10 +1,13 @@
-"""All tables over all days, from the tables by day."""
+"""All tables over all days, from the tables by day, and the incidents of the episodes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.schema import (
     ADVICE,
     ANOMALIES,
@@ -18,6 +21,9 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     VERDICT_RUNS,
 )
+from rsmq_tui.history.analysis.values import Episode
+from rsmq_tui.history.names import Place, read_name, stored_name
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.advice import advice
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
@@ -62,3 +68,28 @@ def queues(hours: DataFrame) -> DataFrame:
         ),
         QUEUES,
     )
+
+
+_EPISODE_FIELDS = [field.name for field in fields(Episode) if field.name != "place"]
+
+
+def incidents(episodes: Iterable[Mapping[str, Any]], settings: Settings) -> list[dict[str, Any]]:
+    """Return the rows of the table ``incidents``, from those of ``episodes``.
+
+    It is computed by this process, by the rule that replays use (see ``rsmq_tui.history.analysis.incidents``): there
+    are few episodes beside samples.
+    """
+    expected = {profile: Expected.of_lists(*lists) for profile, lists in settings.expected.items()}
+    found = []
+    for row in episodes:
+        place = Place(read_name(row["profile"]), row["server"], read_name(row["ns"]))
+        values = {name: row[name] for name in _EPISODE_FIELDS}
+        values["queue"] = None if row["queue"] is None else read_name(row["queue"])
+        found.append(Episode(place=place, **values))
+    rows = []
+    for incident in incidents_of(found, expected):
+        place = incident.place
+        names = {"profile": stored_name(place.profile), "server": place.server, "ns": stored_name(place.ns)}
+        queue = None if incident.queue is None else stored_name(incident.queue)
+        rows.append(asdict(incident) | names | {"queue": queue, "verdicts": list(incident.verdicts)})
+    return rows

@@ -40,10 +40,10 @@ from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists import select
-from rsmq_tui.triage.lists.batches import PUT_BACK
 from rsmq_tui.triage.lists.select import (
     EVERYWHERE,
     HOLDS_AT_MOST_MS,
+    PUT_BACK,
     Area,
     ItemFinder,
     ListSelection,

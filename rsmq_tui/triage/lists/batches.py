@@ -16,7 +16,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.select import ItemFinder, Span
+from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, Span
 from rsmq_tui.triage.undo import BatchUndo
 
 
@@ -41,9 +41,6 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     target = None if row["target"] is None else known_name(row["target"])
     edits = edits_of(row["edits"])
     return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, int(row["sent"]), is_first)
-
-
-PUT_BACK = "Items are put back at the end that consumers take from: the one that was removed first is taken next again."
 
 
 class ListUndo(BatchUndo):

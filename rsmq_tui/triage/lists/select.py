@@ -36,6 +36,9 @@ from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanCallback, ScanProgress, Scope, Selection
 
+PUT_BACK = "Items are put back at the end that consumers take from: the one that was removed first is taken next again."
+"""What undoing a removal does to the order of a list."""
+
 
 class _Block(NamedTuple):
     first: int

@@ -3,6 +3,5 @@
 backend  the entry point: preview, plan and export
 batches  batches of edits as rows of the journal, and their inverse, with the same guards
 fixes    fixes what an audit found
-plan     from an action on messages to batches of guarded edits, a chunk at a time
-queues   send, import, create and set: preview and plan of each
+plan     from an action on messages, or on a queue, to batches of guarded edits, a chunk at a time
 """

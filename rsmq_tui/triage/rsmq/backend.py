@@ -28,8 +28,7 @@ from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
 from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
-from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages
-from rsmq_tui.triage.rsmq.queues import prepare_queue, preview_of_queue
+from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages, prepare_queue, preview_of_queue
 from rsmq_tui.triage.scope import (
     BODIES_SHOWN,
     SAME_MESSAGE,

@@ -1,6 +1,6 @@
 """From a key to a change: the form, the preview, the progress; and the journal of changes.
 
-command_line  the command that previews the same change as a dialog
+command_line  the command that does the same as a dialog
 confirm       the preview: exact numbers, and the button that starts the change
 controller    the sequence: form, preview, run, report
 forms         the forms of changes, and the screen of a form

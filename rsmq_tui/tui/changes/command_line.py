@@ -1,6 +1,12 @@
-"""The command line that previews the same change as a dialog."""
+"""The command line that does the same as a dialog."""
 
+import re
 import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from textual.screen import Screen
 
 from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import printable
@@ -9,6 +15,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.several import previews_in
+from rsmq_tui.tui.widgets.controls import copy_text
 
 _DEFAULT_NS = "rsmq"
 # More ids than this, or a longer body, are no command that somebody would paste.
@@ -16,12 +23,24 @@ _IDS_MAX = 50
 _BODY_BYTES_MAX = 2_000
 # Commands of `rsmq-tui queues`, by the name of their action; the others are those of `rsmq-tui messages`.
 _OF_QUEUES = {"create": "create", "set": "set", "delete-queue": "delete", "purge": "purge"}
+# An id that a filter can name as it is.
+_ID_FORM = re.compile(r"[0-9A-Za-z:]+")
 # Those that select the messages by a number.
 _OF_NUMBERS = (actions.Pop.name, actions.Trim.name)
 
 
 class NoCommandError(ValueError):
     """There is no command for this change; its text says why, or what to do instead."""
+
+
+def copy_command(screen: Screen[Any], make: Callable[[], str], what: str = "the command") -> None:
+    """Copy a command and show it, or why there is none."""
+    try:
+        command = make()
+    except NoCommandError as error:
+        screen.notify(str(error), severity="warning", markup=False)
+    else:
+        copy_text(screen.app, command, what, shown=True)
 
 
 def command_of(preview: Preview) -> str:
@@ -39,17 +58,53 @@ def _line_of(preview: Preview) -> str:
     is_scoped = isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS)
     if is_scoped:
         options += _scope_words(preview.scope)
-    options += _server_words(preview)
+    options += _server_words(preview.server, preview.ns, preview.profile)
     named = [] if isinstance(action, actions.Undo | actions.Fix) else [reference(action.queue, preview.ns)]
     named += _last_words(action)
+    line = _joined(words, named, options)
+    if is_scoped:
+        _refuse_pattern(action.queue)
+    return line
+
+
+def export_command(path: Path, queue: str, scope: Scope | None, server: str, ns: str, profile: str) -> str:
+    """Return the command that exports the same messages of a queue; raises ``NoCommandError``."""
+    options = ["--output", str(path), *_server_words(server, ns, profile)]
+    match scope:
+        case Marked(messages=messages):
+            ids = [message.id for message in messages]
+            if len(ids) > _IDS_MAX or not all(map(_ID_FORM.fullmatch, ids)):
+                raise NoCommandError("a command cannot name these messages: it exports what matches a filter, or all")
+            options = ["--filter", f"id~^({'|'.join(ids)})$" if len(ids) > 1 else f"id={ids[0]}", *options]
+        case Matching(filter=wanted) if not wanted.is_empty:
+            options = ["--filter", wanted.text.strip(), *options]
+    line = _joined(["rsmq-tui", "messages", "export"], [reference(queue, ns)], options)
+    _refuse_pattern(queue)
+    return line
+
+
+def known_command(queue: str, note: str, until: str | None, server: str, ns: str, profile: str) -> str:
+    """Return the command that notes a queue's trouble as known, or without ``until`` that it is not known any more.
+
+    Raises ``NoCommandError``.
+    """
+    options = [] if until is None else ["--note", note, "--until", until]
+    verb = "remove" if until is None else "add"
+    return _joined(["rsmq-tui", "known", verb], [reference(queue, ns)], [*options, *_server_words(server, ns, profile)])
+
+
+def _joined(words: list[str], named: list[str], options: list[str]) -> str:
     # After --, also a name that begins with a dash is one.
     is_option = any(word.startswith("-") for word in named)
-    words += [*options, "--", *named] if is_option else [*named, *options]
+    words = [*words, *options, "--", *named] if is_option else [*words, *named, *options]
     if any(printable(word) != word for word in words):
-        raise NoCommandError("a name or body here has characters that cannot be typed")
-    if is_scoped and is_pattern(action.queue):
-        raise NoCommandError("a command would take the name of the queue for a pattern of several queues")
+        raise NoCommandError("a name or text here has characters that cannot be typed")
     return shlex.join(words)
+
+
+def _refuse_pattern(queue: str) -> None:
+    if is_pattern(queue):
+        raise NoCommandError("a command would take the name of the queue for a pattern of several queues")
 
 
 def _command_of(action: actions.Action) -> list[str]:
@@ -125,11 +180,11 @@ def _ids(ids: list[str], *, is_any: bool) -> list[str]:
     return ["--id", *ids, *(["--even-if-received"] if is_any else [])]
 
 
-def _server_words(preview: Preview) -> list[str]:
+def _server_words(server: str, ns: str, profile: str) -> list[str]:
     """Return the options that name the server; its password is not among them."""
-    server = ["--profile", preview.profile] if preview.profile else ["-r", preview.server]
-    is_usual = not kind_of(preview.ns).has_namespaces or (preview.ns == _DEFAULT_NS and not preview.profile)
-    return server if is_usual else [*server, "--ns", preview.ns]
+    words = ["--profile", profile] if profile else ["-r", server]
+    is_usual = not kind_of(ns).has_namespaces or (ns == _DEFAULT_NS and not profile)
+    return words if is_usual else [*words, "--ns", ns]
 
 
 def _given(name: str, value: object) -> list[str]:

@@ -18,9 +18,9 @@ from rsmq_tui.monitor.text import count, matches, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
-from rsmq_tui.tui.changes.command_line import NoCommandError, command_of
+from rsmq_tui.tui.changes.command_line import command_of, copy_command
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, copy_text, label_table
+from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class ConfirmScreen(Dialog["Preview"]):
     previews it with its target created: if there is no such queue, a button does that.
     """
 
+    DEFAULT_CSS = """
+    /* Four lines of a preview are its border and its buttons; the input of a name takes two more. */
+    ConfirmScreen .dialog .words { max-height: 80vh; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("dialog"), *bindings_of("lines"), *bindings_of("confirm")]
 
     def __init__(
@@ -220,12 +224,8 @@ class ConfirmScreen(Dialog["Preview"]):
         if preview is None:
             self.notify("wait for the preview", severity="warning", markup=False)
             return
-        try:
-            command = command_of(preview)
-        except NoCommandError as error:
-            self.notify(str(error), severity="warning", markup=False)
-            return
-        copy_text(self.app, command, "the command, which only previews: --yes applies the change", shown=True)
+        what = "the command, which only previews: --yes applies the change"
+        copy_command(self, partial(command_of, preview), what)
 
     def _see(self) -> None:
         self._is_seen = True

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
     from rsmq_tui.triage.several import SeveralRun
     from rsmq_tui.tui.changes.confirm import Look, LookWider
-    from rsmq_tui.tui.changes.forms import FormScreen
+    from rsmq_tui.tui.changes.forms import Answers, FormScreen
 
 
 class Aim(NamedTuple):
@@ -362,6 +362,7 @@ class ChangeController:
             return
         if any(map(self._is_between, sites)):
             return
+        from rsmq_tui.tui.changes.command_line import NoCommandError, export_command  # noqa: PLC0415
         from rsmq_tui.tui.changes.forms import FormScreen, export_form  # noqa: PLC0415
 
         def begin(path: Path) -> None:
@@ -370,6 +371,12 @@ class ChangeController:
             screen.dismiss()
             self._start(sites, partial(self._export, aims, path), "exporting", None)
 
+        def command(path: Path, _: "Answers") -> str:
+            site, queue, scope = aims[0][:3]
+            if not is_one:
+                raise NoCommandError("a command exports one queue, or those of a pattern of names")
+            return export_command(path, queue, scope, site.triage.server, site.triage.ns, site.triage.profile)
+
         is_one = len(aims) == 1
         screen = FormScreen(
             export_form(aims[0].queue if is_one else "messages"),
@@ -377,6 +384,7 @@ class ChangeController:
             yes="Export",
             note="the server is not changed",
             about=meant_by(aims[0].scope) if is_one else f"what is marked or matches in {len(aims):,} queues",
+            command=command,
         )
         self._app.push_screen(screen)
 

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -19,6 +20,7 @@ from textual.widgets import Button, Input, Static, TextArea
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
 from rsmq_tui.triage import actions
+from rsmq_tui.tui.changes.command_line import copy_command
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
 
@@ -263,7 +265,8 @@ _ABOUT_MAX = 140
 class FormScreen(Dialog[None], Generic[T]):
     """Asks for a form's fields and passes the result to ``go_on``; it stays open, so that the user can return to it.
 
-    ``about`` describes the messages that it applies to, which the screen behind it may not make clear.
+    ``about`` describes the messages that it applies to, which the screen behind it may not make clear. ``command``
+    makes the command that does the same, if there is one and no preview follows, which offers its own.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("form")
@@ -276,10 +279,12 @@ class FormScreen(Dialog[None], Generic[T]):
         yes: str = "Preview",
         note: str = "preview first",
         about: str = "",
+        command: Callable[[T, Answers], str] | None = None,
     ) -> None:
         super().__init__()
         self._form = form
         self._go_on = go_on
+        self._command = command
         self._yes, self._note, self._about = yes, note, printable(about, _ABOUT_MAX)
         self._is_warned = False
 
@@ -307,7 +312,8 @@ class FormScreen(Dialog[None], Generic[T]):
         """Focus the first field."""
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
-        dialog.border_subtitle = Content(f"{self._note} · ctrl+s goes on")
+        copies = "" if self._command is None else " · ctrl+y copies the command"
+        dialog.border_subtitle = Content(f"{self._note} · ctrl+s goes on{copies}")
         dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")
         first.focus()
@@ -335,7 +341,17 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(Button.Pressed, "#yes")
     def action_submit(self) -> None:
         """Go on with the answers."""
-        self._build(self._answers())
+        self._build(self._answers(), self._go_on)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the key for a command to the fields if there is no command."""
+        return action != "copy_command" or self._command is not None
+
+    def action_copy_command(self) -> None:
+        """Copy the command that does the same, with the answers."""
+        answers, command = self._answers(), self._command
+        if command is not None:
+            self._build(answers, lambda made: copy_command(self, partial(command, made, answers)))
 
     def action_close(self) -> None:
         """Close; an edited text is discarded only on the second request."""
@@ -347,7 +363,7 @@ class FormScreen(Dialog[None], Generic[T]):
         self.dismiss()
 
     @work(group="form", exclusive=True)
-    async def _build(self, answers: Answers) -> None:
+    async def _build(self, answers: Answers, go_on: Callable[[T], None]) -> None:
         try:
             # In a thread: it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
@@ -355,7 +371,7 @@ class FormScreen(Dialog[None], Generic[T]):
             self._tell(str(error))
             return
         self._tell("")
-        self._go_on(made)
+        go_on(made)
 
     def _tell(self, sentence: str) -> None:
         self.query_one("#problem", Static).update(Content(printable(sentence, _SENTENCE_MAX)))

@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
@@ -20,8 +19,9 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import WordFilter, label_table
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.controls import label_table
+from rsmq_tui.tui.widgets.filters import WordFilter
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -30,6 +30,8 @@ CHANGES_MAX = 1_000
 _NEWS_S = 0.5
 # The cursor rests this long before the server is asked about a change.
 _REST_S = 0.15
+# How long its answer is shown before it is asked again.
+_AGAIN_MS = 5_000
 _TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "alarm", State.UNDONE: "muted"}
 
 
@@ -77,6 +79,14 @@ _COLUMNS: tuple[Column[Change, _Context], ...] = (
 )  # fmt: skip
 
 
+class _Outlook(NamedTuple):
+    """What undoing a change would do, None until it is known; as of a server time, None while it is asked."""
+
+    change: Change
+    words: str | None = None
+    at_ms: int | None = None
+
+
 class JournalScreen(DashboardScreen):
     """Shows the last changes in the journal, the newest first; with ``queue`` and its place, those of that queue."""
 
@@ -95,20 +105,11 @@ class JournalScreen(DashboardScreen):
             apply=self._show,
             target=lambda: self.table,
         )
+        self.parts = (self._title, self._filter, self.table, self._details)
         self._changes: Sequence[Change] = ()
         self._problem: str | None = None
         self._read_at: object = ()
-        # What undoing the change under the cursor would do now, None until it is known, and of which change that is.
-        self._outlook: tuple[Change, str | None] | None = None
-
-    def compose(self) -> ComposeResult:
-        """Status, title, filter, changes, details of the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._filter
-        yield self.table
-        yield self._details
-        yield KeyHints("table", "journal", "app")
+        self._outlook: _Outlook | None = None
 
     def on_mount(self) -> None:
         """Focus the table, and follow the journal."""
@@ -185,9 +186,8 @@ class JournalScreen(DashboardScreen):
 
     @property
     def _cells(self) -> _Context:
-        at_ms = self.snapshot.at_ms if self.snapshot is not None else 0
         undoes = {change.change: change.undoes for change in self._changes if change.undoes is not None}
-        return _Context(at_ms, self.dashboard.clock_times, undoes)
+        return _Context(self._now_ms, self.dashboard.clock_times, undoes)
 
     @on(RowTable.Moved)
     def _show_details(self) -> None:
@@ -217,20 +217,31 @@ class JournalScreen(DashboardScreen):
         site = self._site_of(change)
         if site is None:
             return f"{change.server} cannot be changed here"
-        if self._outlook is None or self._outlook[0] != change:
-            self._outlook = change, None
-            self._ask(site, change)
-        return self._outlook[1] or "…"
+        known = self._outlook
+        if known is None or known.change != change:
+            known = _Outlook(change)
+        elif known.at_ms is None or self._now_ms - known.at_ms <= _AGAIN_MS:
+            return known.words or "…"
+        # The words stay until there is an answer.
+        self._outlook = asked = known._replace(at_ms=None)
+        self._ask(site, asked)
+        return known.words or "…"
+
+    @property
+    def _now_ms(self) -> int:
+        return self.snapshot.at_ms if self.snapshot is not None else 0
 
     @work(group="outlook", exclusive=True)
-    async def _ask(self, site: WatchedServer, change: Change) -> None:
+    async def _ask(self, site: WatchedServer, asked: _Outlook) -> None:
         # While the cursor moves on, a newer request cancels this one.
         await asyncio.sleep(_REST_S)
         try:
-            words = (await site.triage.undo_outlook(change)).words
+            words = (await site.triage.undo_outlook(asked.change)).words
         except TriageError as error:
             words = str(error)
-        self._outlook = change, words
+        # After a change that was made meanwhile, it is asked again.
+        if self._outlook is asked:
+            self._outlook = asked._replace(words=words, at_ms=self._now_ms)
         self._show_details()
 
     def _undo_of(self, change: Change) -> Change | None:
@@ -239,14 +250,9 @@ class JournalScreen(DashboardScreen):
 
     def _open(self, change: Change) -> None:
         """Go to the queue of a change."""
-        snapshot = self.dashboard.snapshot
-        for queue in snapshot.queues if snapshot is not None else ():
-            part = snapshot.part(queue.place) if snapshot is not None else None
-            if part is not None and part.server == change.server and queue.name in change.queues_in(part.ns):
-                self.dashboard.navigation.open_queue(queue.name, queue.place)
-                return
-        name = printable(_queue(change), 60)
-        self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
+        if not self.dashboard.open_shown(change.server, change.queues_in):
+            name = printable(_queue(change), 60)
+            self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
 
     def action_undo_change(self) -> None:
         """Preview the undo of the change under the cursor."""
@@ -274,12 +280,3 @@ class JournalScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
         else:
             self.dashboard.changes.undo(site, None, change.change, verb)
-
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
-
-    def action_clear(self) -> None:
-        """Clear the filter; if there is none, go back."""
-        if not self._filter.close():
-            self.app.call_later(self.app.run_action, "leave")

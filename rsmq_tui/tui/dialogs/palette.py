@@ -130,6 +130,14 @@ _COLUMNS: tuple[Column[Command, None], ...] = (
 class PaletteScreen(Dialog[Command]):
     """Returns the command that was chosen, or None; ``screen`` is the one that the commands are for."""
 
+    DEFAULT_CSS = """
+    PaletteScreen Vertical {
+        width: 90; max-width: 95%; height: 70%; margin-top: 2;
+        background: $panel; border: round $primary;
+    }
+    PaletteScreen.-tiny Vertical { height: 100%; margin-top: 0; }
+    PaletteScreen Input, PaletteScreen Input:focus { border: none; padding: 0 1; background: $surface; }
+    """
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("palette")
 

@@ -1,8 +1,8 @@
 """Dialogs that any screen can open: help, pages for users, and choices of a namespace, columns or a saved filter."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from textwrap import wrap
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -25,6 +25,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column
 from rsmq_tui.tui.widgets.text_view import LineView
 
+T = TypeVar("T")
 _TITLES: dict[Where, str] = {
     "overview": "Overview",
     "queue": "Queue",
@@ -65,6 +66,10 @@ _LEAST_MEANING = 24
 
 class HelpScreen(Dialog[None]):
     """Lists the ``usable`` keys of these key groups."""
+
+    DEFAULT_CSS = """
+    HelpScreen LineView { width: 86; max-width: 95%; height: 80%; background: $panel; border: round $primary; }
+    """
 
     def __init__(self, where: Iterable[Where], usable: Usable = NO_CHANGES) -> None:
         super().__init__()
@@ -110,23 +115,33 @@ class HelpScreen(Dialog[None]):
         return lines
 
 
-class NamespaceScreen(Dialog[str]):
+class _ListDialog(Dialog[T]):
+    """A dialog with one list."""
+
+    def __init__(self, title: str, hint: str) -> None:
+        super().__init__()
+        self._options = ChoiceList()
+        self._options.border_title, self._options.border_subtitle = title, hint
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        yield self._options
+
+    def on_mount(self) -> None:
+        """Focus the list."""
+        self._options.focus()
+
+
+class NamespaceScreen(_ListDialog[str]):
     """Returns the chosen namespace, or None."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__()
+        super().__init__("Namespaces on this server", "scanning …")
         self._source = source
         self._names: tuple[str, ...] = ()
 
-    def compose(self) -> ComposeResult:
-        """A list."""
-        yield ChoiceList()
-
     def on_mount(self) -> None:
         """Start the scan."""
-        options = self.query_one(OptionList)
-        options.border_title = "Namespaces on this server"
-        options.border_subtitle = "scanning …"
         self._look()
 
     @on(OptionList.OptionSelected)
@@ -135,7 +150,7 @@ class NamespaceScreen(Dialog[str]):
 
     @work(group="namespaces", exclusive=True)
     async def _look(self) -> None:
-        options = self.query_one(OptionList)
+        options = self._options
         try:
             found = await self._source.namespaces()
         except PeekError as error:
@@ -147,10 +162,9 @@ class NamespaceScreen(Dialog[str]):
         options.border_subtitle = "enter switches" if found.names else "none found"
         if not found.complete:
             options.border_subtitle += " · not all keys were scanned"
-        options.focus()
 
 
-class ColumnsScreen(Dialog[None]):
+class ColumnsScreen(_ListDialog[None]):
     """Chooses which columns are shown and in which order.
 
     ``apply`` is called at first and after each choice, and returns the ids of the columns for which there is room.
@@ -159,21 +173,13 @@ class ColumnsScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
 
     def __init__(self, columns: Sequence[Column[Any, Any]], apply: Callable[[], Set[str]]) -> None:
-        super().__init__()
+        super().__init__("Columns", "space shows or hides · J K move it · r resets")
         self._columns = columns
         self._apply = apply
 
-    def compose(self) -> ComposeResult:
-        """A list."""
-        yield ChoiceList()
-
     def on_mount(self) -> None:
         """List the columns."""
-        options = self.query_one(OptionList)
-        options.border_title = "Columns"
-        options.border_subtitle = "space shows or hides · J K move it · r resets"
         self._list(0)
-        options.focus()
 
     @on(OptionList.OptionSelected)
     def action_show(self) -> None:
@@ -196,7 +202,7 @@ class ColumnsScreen(Dialog[None]):
 
     @property
     def _index(self) -> int:
-        return self.query_one(OptionList).highlighted or 0
+        return self._options.highlighted or 0
 
     @property
     def _chosen(self) -> list[str]:
@@ -221,57 +227,43 @@ class ColumnsScreen(Dialog[None]):
         for column, is_shown in self._ordered:
             note = "  no room" if is_shown and column.id not in fitting else ""
             lines.append(f"{'[x]' if is_shown else '[ ]'} {column.title}{note}")
-        options = self.query_one(OptionList)
-        options.set_options(lines)
-        options.highlighted = highlighted
+        self._options.set_options(lines)
+        self._options.highlighted = highlighted
 
 
-class SavedFiltersScreen(Dialog[None]):
-    """Calls ``use`` with the saved filter that is chosen, of those for screens of a ``kind``."""
+class SavedFiltersScreen(_ListDialog[None]):
+    """Calls ``use`` with the saved filter that is chosen, of those of a ``kind`` that ``offered`` returns."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
 
-    def __init__(self, kind: str, use: Callable[[str], None]) -> None:
-        super().__init__()
-        self._kind = kind
+    def __init__(self, kind: str, offered: Callable[[], Mapping[str, str]], use: Callable[[str], None]) -> None:
+        super().__init__("Saved filters", "enter applies · x deletes")
+        self._kind, self._offered = kind, offered
         self._use = use
-
-    def compose(self) -> ComposeResult:
-        """A list."""
-        yield ChoiceList()
 
     def on_mount(self) -> None:
         """List the filters."""
-        options = self.query_one(OptionList)
-        options.border_title = "Saved filters"
-        options.border_subtitle = "enter applies · x deletes"
         self._list()
-        options.focus()
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        text = self._filters[list(self._filters)[event.option_index]]
+        text = list(self._offered().values())[event.option_index]
         self.dismiss()
         self.app.call_later(self._use, text)
 
     def action_forget(self) -> None:
         """Delete the filter, and close when none is left."""
-        index = self.query_one(OptionList).highlighted
+        index = self._options.highlighted
         if index is not None:
-            _keep_filter(dashboard_of(self.app).preferences, self._kind, list(self._filters)[index], None)
+            _keep_filter(dashboard_of(self.app).preferences, self._kind, list(self._offered())[index], None)
             self._list()
 
-    @property
-    def _filters(self) -> dict[str, str]:
-        return dashboard_of(self.app).preferences.get(FILTERS).get(self._kind, {})
-
     def _list(self) -> None:
-        filters = self._filters
+        filters = self._offered()
         width = max((len(printable(name, 30)) for name in filters), default=0)
         lines = (f"{printable(name, 30):<{width}}  {printable(text, 200)}" for name, text in filters.items())
-        options = self.query_one(OptionList)
-        options.set_options([Option(Content(line)) for line in lines])
-        options.highlighted = 0
+        self._options.set_options([Option(Content(line)) for line in lines])
+        self._options.highlighted = 0
         if not filters:
             self.dismiss()
 
@@ -313,6 +305,9 @@ def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormSc
 class PageScreen(Dialog[None]):
     """Shows the page of a topic; links to other pages work."""
 
+    DEFAULT_CSS = """
+    PageScreen ScrolledText { width: 90; max-width: 100%; height: 90%; background: $panel; border: round $primary; }
+    """
     AUTO_FOCUS = "ScrolledText"
 
     def __init__(self, topic: str) -> None:

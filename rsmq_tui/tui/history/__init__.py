@@ -1,7 +1,6 @@
 """The history screen: the tables of an analysis over a time range.
 
 loading  loads an analysis and a time range in a thread
-pages    the pages of the screen and their columns, charts, and heat maps
-pane     the charts and the details of the row under the cursor
+pages    the pages of the screen and their columns, charts, heat maps, and the pane with details of a row
 screen   the screen, and the dialog that chooses the time range
 """

@@ -1,5 +1,6 @@
-"""What the history screen shows: pages with their columns, charts, and heat maps."""
+"""What the history screen shows: pages with their columns, charts, heat maps, and the pane of a row."""
 
+import textwrap
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.cells import cell_len
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -31,12 +33,13 @@ from rsmq_tui.history.analysis.values import (
 )
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, rate, seconds, size
+from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable, rate, seconds, size
 from rsmq_tui.tui.history.loading import Lines, Lists, moment
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import cells_of, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.row_table import Column
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -561,3 +564,59 @@ def _label(day: int, is_week: bool) -> str:
     except (OverflowError, OSError, ValueError):
         return " –"
     return f"{moment:%m-%d} {_WEEKDAYS[moment.weekday()]}"
+
+
+_TITLE_WIDTH = 11
+_TEXT_MAX = 1_000
+
+
+class PastPane(Pane[None]):
+    """Shows the charts; beside or below the table also each value of the row, and the incidents of its queue."""
+
+    def __init__(self, charts: PastCharts) -> None:
+        super().__init__()
+        self._charts = charts
+        self._details = LineView(id="row")
+        self._details.can_focus = False
+        self._shown: tuple[Page, Any, QueueRef | None, Lists, PastContext] | None = None
+
+    def compose(self) -> ComposeResult:
+        """The charts, and the details."""
+        yield self._charts
+        with Vertical(classes="parts"):
+            yield self._details
+
+    def show(self, page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: PastContext) -> None:
+        """Show a row of a page, None if there is none, and the incidents of a queue."""
+        self._shown = page, row, ref, lists, context
+        self._show_lines()
+
+    @on(LineView.Resized)
+    def _show_lines(self) -> None:
+        width = self._details.size.width
+        if self._shown is not None and width:
+            self._details.show(detail_lines(*self._shown, width))
+
+
+def detail_lines(
+    page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: PastContext, width: int
+) -> list[Sequence[Piece]]:
+    """Return each value of a row, None if there is none, its text in full, and the incidents of a queue."""
+    lines: list[Sequence[Piece]] = []
+    if row is not None:
+        for column in page.columns:
+            cell = column.cell(row, context)
+            text = "".join(text for text, _ in ([cell] if isinstance(cell, tuple) else cell))
+            if column.title and text:
+                style = cell[1] if isinstance(cell, tuple) else ""
+                lines.append([(f"{column.title:<{_TITLE_WIDTH}} ", "muted"), (printable(text, _TEXT_MAX), style)])
+        if wrapped := textwrap.wrap(printable(page.told(row), _TEXT_MAX), width):
+            lines += [[], *([(line, "")] for line in wrapped)]
+    incidents = [one for one in lists.incidents if ref is not None and one.ref == ref]
+    if ref is not None and incidents:
+        lines += [[]] if lines else []
+        lines.append([(f"INCIDENTS of {printable(context.name(ref), 60)}", "head")])
+    for one in reversed(incidents):
+        when, worst = f"{moment(one.start_ms)} {duration(one.length_ms):>8} ", printable(trouble_words(one.worst), 30)
+        lines.append([(when, "muted"), (f"{worst} ", trouble_token(one.worst)), (printable(one.cause, 300), "")])
+    return lines

@@ -18,6 +18,7 @@ from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, 
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, passes, plural, printable, zone_words
+from rsmq_tui.tui.history import pages
 from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
@@ -31,24 +32,10 @@ from rsmq_tui.tui.history.loading import (
     shifted,
     zoomed,
 )
-from rsmq_tui.tui.history.pages import (
-    CHARTED,
-    HEAT,
-    PAGES,
-    HeatView,
-    Page,
-    PastCharts,
-    PastContext,
-    became_of,
-    key_of,
-    tab_pieces,
-    trouble_token,
-    trouble_words,
-)
-from rsmq_tui.tui.history.pane import PastPane
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, WordFilter
+from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog
+from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -56,6 +43,18 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 
 class RangeScreen(Dialog[TimeRange]):
     """Returns the range that was chosen within ``whole``, or None."""
+
+    DEFAULT_CSS = """
+    RangeScreen Vertical {
+        width: 76; max-width: 95%; height: auto; max-height: 95%;
+        background: $panel; border: round $primary; border-subtitle-color: $quiet;
+    }
+    RangeScreen OptionList, RangeScreen OptionList:focus {
+        width: 1fr; max-width: 100%; height: 5; max-height: 100%; background: $panel; border: none; padding: 0;
+    }
+    RangeScreen.-tiny OptionList { height: 3; }
+    RangeScreen #from-to { border: none; padding: 0 1; background: $surface; }
+    """
 
     def __init__(self, whole: TimeRange) -> None:
         super().__init__()
@@ -141,31 +140,31 @@ def range_pieces(span: TimeRange | None, marked: str, width: int) -> list[Piece]
     ]
 
 
-def queues_words(refs: Sequence[QueueRef], known: int, context: PastContext) -> str:
+def queues_words(refs: Sequence[QueueRef], known: int, context: pages.PastContext) -> str:
     """Name a single queue, or count the queues; ``known`` is the number of all."""
     if len(refs) == 1:
         return printable(context.name(refs[0]), 60)
     return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
 
 
-def row_pieces(page: Page, row: Any) -> list[Piece]:
+def row_pieces(page: pages.Page, row: Any) -> list[Piece]:
     """Return the full text of a row, which the table may cut off; empty if there is no row."""
     if row is None:
         return []
     pieces: list[Piece] = [(" ", "")]
     if isinstance(row, Episode | Incident):
         verdict = row.verdict if isinstance(row, Episode) else row.worst
-        pieces.append((f"{printable(trouble_words(verdict), 30)} ", trouble_token(verdict)))
+        pieces.append((f"{printable(pages.trouble_words(verdict), 30)} ", pages.trouble_token(verdict)))
     return [*pieces, (printable(page.told(row), 300), "")]
 
 
-def why_empty(shown: Shown, page: Page, typed: str, width: int, of: str = "") -> list[Piece]:
+def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = "") -> list[Piece]:
     """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
     told = _why_empty(shown, page, typed, of)
     return [(f"  {line}", style) for words, style in told for line in _wrapped(words, width)]
 
 
-def _why_empty(shown: Shown, page: Page, typed: str, of: str) -> list[Piece]:
+def _why_empty(shown: Shown, page: pages.Page, typed: str, of: str) -> list[Piece]:
     if shown.failure is not None:
         return [(printable(shown.failure, 300), "alarm"), ("r retries.", "muted")]
     if shown.made_ms is None:
@@ -198,14 +197,14 @@ class PastChoice:
         self.refs: tuple[QueueRef, ...] = ()
         self.only: QueueRef | None = None
         self.typed = ""
-        self._before: tuple[Page, dict[QueueRef, None]] | None = None
+        self._before: tuple[pages.Page, dict[QueueRef, None]] | None = None
 
-    def narrow(self, ref: QueueRef, page: Page) -> None:
+    def narrow(self, ref: QueueRef, page: pages.Page) -> None:
         """Show the incidents and episodes of one queue only, coming from that page."""
         self._before = page, self.marked
         self.only, self.marked = ref, {ref: None}
 
-    def widen(self) -> Page | None:
+    def widen(self) -> pages.Page | None:
         """Show all queues again, with the earlier marks; return the page before ``narrow``, None if not narrowed."""
         before, self._before, self.only = self._before, None, None
         if before is None:
@@ -213,7 +212,7 @@ class PastChoice:
         page, self.marked = before
         return page
 
-    def rows(self, page: Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
+    def rows(self, page: pages.Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
         """Return the rows of a page that pass the filters; ``name`` returns the name of a queue."""
         rows = page.rows(lists)
         heads = {row.head_id for row in rows if isinstance(row, Incident) and row.ref == self.only}
@@ -233,7 +232,7 @@ class PastChoice:
             return row.id in heads or (row.worst == DOWN and row.place[:2] == only.place[:2])
         return row.ref is None and row.place == only.place
 
-    def follow(self, page: Page, row: Any, lists: Lists) -> tuple[QueueRef, ...]:
+    def follow(self, page: pages.Page, row: Any, lists: Lists) -> tuple[QueueRef, ...]:
         """Return the queues to chart: the marked ones, else those of the row under the cursor, None for no row."""
         refs = tuple(self.marked)
         if not refs and row is not None:
@@ -292,7 +291,7 @@ class HistoryScreen(DashboardScreen):
         self._shown = Shown(_NOTHING)
         self._asked = Wanted(refs=())
         self._is_loading = False
-        self._page = PAGES[0]
+        self._page = pages.PAGES[0]
         self._choice = PastChoice()
         self._listed: tuple[object, ...] = ()
         self._filter = WordFilter(
@@ -305,12 +304,12 @@ class HistoryScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._tabs = TextLine(id="tabs")
         self._told = TextLine(id="why")
-        self.charts = PastCharts()
-        self._pane = PastPane(self.charts)
-        self.heat = HeatView(id="heat")
-        self.tables: dict[str, RowTable[Any, PastContext]] = {
-            page.id: RowTable(page.columns, PastContext(), id=f"past-{page.id}", on_open=self._open)
-            for page in PAGES
+        self.charts = pages.PastCharts()
+        self._pane = pages.PastPane(self.charts)
+        self.heat = pages.HeatView(id="heat")
+        self.tables: dict[str, RowTable[Any, pages.PastContext]] = {
+            page.id: RowTable(page.columns, pages.PastContext(), id=f"past-{page.id}", on_open=self._open)
+            for page in pages.PAGES
             if page.columns
         }
 
@@ -372,15 +371,11 @@ class HistoryScreen(DashboardScreen):
             self.notify(words, severity="warning", markup=False)
         elif ref is not None:
             self._choice.narrow(ref, self._page)
-            self._turn_to(next(page for page in PAGES if page.id == "incidents"))
+            self._turn_to(next(page for page in pages.PAGES if page.id == "incidents"))
 
     def _filter_rows(self) -> None:
         self._choice.typed = self._filter.value
         self._show_rows()
-
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
 
     def action_clear(self) -> None:
         """Go back from the incidents of one queue; clear the marks, then the filter; then leave."""
@@ -431,17 +426,17 @@ class HistoryScreen(DashboardScreen):
     def action_turn_page(self, step: int) -> None:
         """Show another page."""
         self._choice.widen()
-        self._turn_to(PAGES[(PAGES.index(self._page) + step) % len(PAGES)])
+        self._turn_to(pages.PAGES[(pages.PAGES.index(self._page) + step) % len(pages.PAGES)])
 
     def action_metric(self) -> None:
         """Chart the next metric."""
-        self._ask(metric=CHARTED[(CHARTED.index(self._asked.metric) + 1) % len(CHARTED)])
+        self._ask(metric=pages.CHARTED[(pages.CHARTED.index(self._asked.metric) + 1) % len(pages.CHARTED)])
 
     def action_weekly(self) -> None:
         """Switch the heat map between days and weekdays."""
         self._ask(is_weekly=not self._asked.is_weekly)
-        if self._page.id != HEAT:
-            self._turn_to(next(page for page in PAGES if page.id == HEAT))
+        if self._page.id != pages.HEAT:
+            self._turn_to(next(page for page in pages.PAGES if page.id == pages.HEAT))
 
     @property
     def _row(self) -> Any:
@@ -449,23 +444,25 @@ class HistoryScreen(DashboardScreen):
         return None if table is None else table.cursor_row
 
     @property
-    def _cells(self) -> PastContext:
+    def _cells(self) -> pages.PastContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
-        return PastContext(len(places) > 1, frozenset(self._choice.marked), became_of(self._shown.lists.episodes))
+        return pages.PastContext(
+            len(places) > 1, frozenset(self._choice.marked), pages.became_of(self._shown.lists.episodes)
+        )
 
-    def _turn_to(self, page: Page) -> None:
+    def _turn_to(self, page: pages.Page) -> None:
         self._page = page
         for name, table in self.tables.items():
             table.display = name == page.id
-        self.heat.display = page.id == HEAT
+        self.heat.display = page.id == pages.HEAT
         self.set_focus(self._page_view)
-        self._ask(is_heat=page.id == HEAT)
+        self._ask(is_heat=page.id == pages.HEAT)
         self._show_rows()
         self._chart_cursor()
 
     @property
     def _page_view(self) -> Painted:
-        return self.heat if self._page.id == HEAT else self.tables[self._page.id]
+        return self.heat if self._page.id == pages.HEAT else self.tables[self._page.id]
 
     def _marks_changed(self) -> None:
         self._listed = ()
@@ -503,7 +500,7 @@ class HistoryScreen(DashboardScreen):
         self._chart_cursor()
         if shown.lines is not None and shown.span is not None and shown.wanted.refs:
             self.charts.show(shown.lines, self._words_of(shown.wanted.refs), shown.span)
-        if self._page.id == HEAT:
+        if self._page.id == pages.HEAT:
             heat = shown.heat if shown.wanted.is_heat or shown.failure else None
             words = self._words_of(shown.wanted.refs or ())
             self.heat.show_heat(heat, words, printable(shown.failure or self._page.empty, 300))
@@ -512,7 +509,7 @@ class HistoryScreen(DashboardScreen):
         """Show the rows of the page, unless they are shown already."""
         page, shown = self._page, self._shown
         self._tell()
-        if page.id == HEAT:
+        if page.id == pages.HEAT:
             self._tell_row()
             return
         only = self._choice.only
@@ -524,7 +521,7 @@ class HistoryScreen(DashboardScreen):
             self._listed = listed
             table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of)
             rows = self._choice.rows(page, shown.lists, self._cells.name)
-            table.show(rows, [key_of(page, row) for row in rows], self._cells)
+            table.show(rows, [pages.key_of(page, row) for row in rows], self._cells)
         self._tell_row()
 
     def _mark_wanted(self) -> None:
@@ -554,7 +551,7 @@ class HistoryScreen(DashboardScreen):
         self._title.show(range_pieces(self.span, marked, width))
         told = [f"   of {self._of}"] if self._of else []
         told += ["   loading …"] if self._is_loading else []
-        self._tabs.show(tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
+        self._tabs.show(pages.tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
 
     def _tell_row(self) -> None:
         """Show the full text of the row under the cursor, and its details."""

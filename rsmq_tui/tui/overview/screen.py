@@ -34,12 +34,11 @@ from rsmq_tui.tui.place.events import LastEvents
 from rsmq_tui.tui.place.known import known_pieces, known_verdict
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
-from rsmq_tui.tui.queue.charts import CHART_STEP_MS
-from rsmq_tui.tui.queue.pane import QueuePane
+from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.controls import WordFilter
+from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -293,10 +292,6 @@ class OverviewScreen(DashboardScreen):
         self._reverse = not self._reverse if self._sort == event.column else False
         self._sort = event.column
         self._rearrange()
-
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
 
     def action_clear(self) -> None:
         """Clear the filter; if there is none, sort by trouble again."""

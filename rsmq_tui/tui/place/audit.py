@@ -5,7 +5,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Static
 
@@ -16,7 +15,7 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -68,6 +67,7 @@ class AuditScreen(DashboardScreen):
         self.table = RowTable(FINDING_COLUMNS, None, id="findings", on_open=self._open)
         self._title = TextLine(id="title")
         self._details = Static(id="details", markup=False)
+        self.parts = (self._title, self.table, self._details)
         self._explained: tuple[Finding | None, str] | None = None
         self._found: list[Finding] = []
         self._progress: AuditProgress | None = None
@@ -76,14 +76,6 @@ class AuditScreen(DashboardScreen):
         self._ns: str | None = None
         self._error: str | None = None
         self._told: ChangeTold | None = None
-
-    def compose(self) -> ComposeResult:
-        """Status, progress, findings, details of the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self.table
-        yield self._details
-        yield KeyHints("table", "audit", "app")
 
     def on_mount(self) -> None:
         """Start the audit."""
@@ -193,13 +185,13 @@ class AuditScreen(DashboardScreen):
         progress = self._progress
         if progress is not None:
             looked = f"{plural(progress.queues, 'queue')}, {count(progress.examined)} messages and fields checked"
-            told = progress.words if self._is_running else looked
-            pieces.append((f"{told} · {plural(progress.found, 'finding')}", ""))
+            pieces.append((f"{plural(progress.found, 'finding')}", "strong"))
+            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
+            pieces.append((f" · {progress.words if self._is_running else looked}", ""))
             if progress.found > FINDINGS_MAX:
                 pieces.append((f" · first {count(FINDINGS_MAX)} shown", "muted"))
             if progress.young:
                 pieces.append((f" · {count(progress.young)} sent less than a minute ago: not checked", "muted"))
-            pieces += [(f"   ! {printable(sentence, 120)}", "alarm") for sentence in progress.unseen]
         if self._is_running:
             where = "" if progress is None or progress.queue is None else f" {printable(progress.queue, 40)}"
             pieces.append((f"   checking{where} …", "muted"))

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.strip import Strip
 
@@ -17,8 +16,8 @@ from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, pr
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import WordFilter
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.filters import WordFilter
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -89,19 +88,11 @@ class EventsScreen(DashboardScreen):
             apply=self._show,
             target=lambda: self.table,
         )
+        self.parts = (self._title, self._filter, self.table, self._why)
         self._events: Sequence[Event] = ()
         self._shown: object = None
         self._problem: str | None = None
         self._is_reading = False
-
-    def compose(self) -> ComposeResult:
-        """Status, title, filter, events, the whole sentence of the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._filter
-        yield self.table
-        yield self._why
-        yield KeyHints("table", "events", "app")
 
     def on_mount(self) -> None:
         """Focus the table, and follow the log."""
@@ -124,7 +115,7 @@ class EventsScreen(DashboardScreen):
 
     @work(group="events", exclusive=True)
     async def _read(self, history: str, at_ms: int) -> None:
-        from rsmq_tui.tui.replay.events import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
+        from rsmq_tui.tui.replay.session import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
         self._is_reading = True
         self._show()
@@ -205,13 +196,8 @@ class EventsScreen(DashboardScreen):
             self.dashboard.open_replay(history, event.at_ms, event.queue, partial(self._go_to_queue, event))
 
     def _go_to_queue(self, event: "Event") -> None:
-        snapshot = self.dashboard.snapshot
-        for queue in snapshot.queues if snapshot is not None and event.queue is not None else ():
-            if queue.name == event.queue:
-                part = snapshot.part(queue.place) if snapshot is not None else None
-                if part is not None and (part.server, part.ns) == (event.server, event.ns):
-                    self.dashboard.navigation.open_queue(queue.name, queue.place)
-                    return
+        if self.dashboard.open_shown(event.server, lambda ns: (event.queue,) if ns == event.ns else ()):
+            return
         name = printable(event.queue or "", 60)
         gone = [one.at_ms for one in self._events if one.kind == "deleted" and _where(one) == _where(event)]
         if event.queue is None:
@@ -244,15 +230,6 @@ class EventsScreen(DashboardScreen):
             self.notify("nothing is recorded here: rsmq-tui --record DIR records", severity="warning", markup=False)
         else:
             self.dashboard.open_replay(history, event.at_ms, event.queue)
-
-    def action_filter(self) -> None:
-        """Open the filter."""
-        self._filter.open()
-
-    def action_clear(self) -> None:
-        """Clear the filter; if there is none, go back."""
-        if not self._filter.close():
-            self.app.call_later(self.app.run_action, "leave")
 
 
 class LastEvents(Painted):

@@ -1,10 +1,11 @@
 """Known troubles on the screen: how they are shown, and the form that notes one."""
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import QueueState, Snapshot
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import date_clock, printable, shown_zone, zone_words
 from rsmq_tui.tui.widgets.painted import Piece
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ def known_pieces(known: "Known | None") -> list[Piece]:
     note = printable(known.note)
     if not known.is_active:
         return [(f"   note: {note}", "muted")]
-    return [(f"   {SIGN} known {known.until}{': ' if note else ''}{note}", "verdict-watching")]
+    until_ms = known.until_ms
+    until = known.until if until_ms is None else f"until {date_clock(until_ms)[:16]} {zone_words(until_ms)}"
+    return [(f"   {SIGN} known {until}{': ' if note else ''}{note}", "verdict-watching")]
 
 
 def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
     """Return the form by which the trouble of a queue is noted as known, or why there is none."""
     from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
+    from rsmq_tui.tui.changes.command_line import known_command  # noqa: PLC0415
     from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
 
     events = dashboard.events
@@ -49,7 +53,16 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         note = str(got["note"]).strip()
         if len(note) > NOTE_MAX:
             raise ValueError(f"a note has at most {NOTE_MAX} characters")
-        return Known(part.server, part.ns, queue, note, now_ms, read_until(str(got["until"]), now_ms))
+        until_ms = read_until(str(got["until"]), now_ms, shown_zone())
+        return Known(part.server, part.ns, queue, note, now_ms, until_ms)
+
+    def command(known: Known, got: "Answers") -> str:
+        until = str(got["until"]).strip() or UNTIL_OK
+        if ":" in until and known.until_ms is not None:
+            # A command takes a time of the day as local time.
+            until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
+        server, profile = part.server, dashboard.site(part.place).name
+        return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
 
     def keep(known: Known) -> None:
         events.set_known(known, at_ms=part.at_ms)
@@ -57,9 +70,16 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
 
     fields = (
         Field("note", "note", "" if before is None else printable(before.note), hint="why it is no news"),
-        Field("until", "until", UNTIL_OK, hint="06:00 (local time), 2h", choices=(UNTIL_OK, "1h", "8h", "06:00")),
+        Field(
+            "until",
+            "until",
+            UNTIL_OK,
+            hint=f"06:00 ({zone_words(part.at_ms)}), 2h",
+            choices=(UNTIL_OK, "1h", "8h", "06:00"),
+        ),
         *([Field("end", "it is not known any more", kind="switch")] if is_known else []),
     )
     title = f"Known trouble of {printable(queue, _NAME_MAX)}"
-    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note="no alerts for it; nothing changes in Redis")
+    note = "no alerts, Redis unchanged"
+    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note=note, command=command)
     return screen

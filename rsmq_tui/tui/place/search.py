@@ -1,14 +1,18 @@
 """The search over queues: one filter for all queues of the servers, or those that a pattern names."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 
 from rsmq_tui.monitor import Filter, MessageRow, PeekError, QueueState, Snapshot, parse_filter
 from rsmq_tui.monitor.filters.language import names_queue
@@ -19,16 +23,20 @@ from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext, message_column
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.marks import Marks, shown
-from rsmq_tui.tui.queue.search import Hits, Stage
+from rsmq_tui.tui.queue.message import MessagePane
+from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.controls import FilterLine, copy_text
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.controls import copy_text
+from rsmq_tui.tui.widgets.filters import FilterLine
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
-# How many matches are listed of one queue, and of all; all others are only counted.
-OF_QUEUE_MAX = 100
+# The order by queue: grouped, below a line for each queue. In any other, the messages of all queues are one list.
+BY_QUEUE = Order("queue")
+# How many matches are listed of all queues, and of each when they are grouped; all others are only counted.
 LISTED_MAX = 5_000
+OF_QUEUE_MAX = 100
 _SHOWN_EVERY_S = 0.1
 # How many characters of the filter, and of the pattern of queues, the first line shows.
 _ASKED_MIN, _ASKED_MAX = 15, 60
@@ -41,10 +49,12 @@ _FOR_ALL_KINDS = ("delete",)
 class Found:
     """What was found in one queue, and what of it is marked."""
 
-    def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks) -> None:
+    def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
         self.site, self.queue = site, queue
-        self.hits = Hits(wanted, most=OF_QUEUE_MAX)
+        self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
         self.marks = marks
+        # How many of its messages are in the list of all.
+        self.listed = 0
 
     @property
     def key(self) -> str:
@@ -153,10 +163,11 @@ def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]
 
 
 class SearchScreen(DashboardScreen):
-    """Shows the messages that match a filter in many queues, grouped by queue; its keys change what is marked.
+    """Shows the messages that match a filter in many queues, by queue or sorted; its keys change what is marked.
 
     A few queues are searched at a time; those that were empty in the last poll are passed over. The results
-    stay as of their search; a change searches its queues again, and ``rest`` all of them.
+    stay as of their search; a change searches its queues again, and ``rest`` all of them. So does another order, unless
+    all that match are listed.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("search", "table")
@@ -168,7 +179,9 @@ class SearchScreen(DashboardScreen):
         self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
         self.filter_line = FilterLine(names_queues=True)
         self._told = TextLine(id="title")
+        self._pane = MessagePane()
         self._text, self._pattern = "", "*"
+        self._order = BY_QUEUE
         self._found: dict[str, Found] = {}
         self._listed = self._queues = self._done = self._read = 0
         self._stage: Stage | None = None
@@ -179,11 +192,13 @@ class SearchScreen(DashboardScreen):
         self._outdated: dict[str, tuple[WatchedServer, str]] = {}
 
     def compose(self) -> ComposeResult:
-        """Status, progress, filter, messages, hints."""
+        """Status, progress, filter, messages and the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
         yield self._told
         yield self.filter_line
-        yield self.table
+        with Vertical():
+            yield self.table
+            yield self._pane
         yield KeyHints("table", "search", "app")
 
     def on_mount(self) -> None:
@@ -225,7 +240,7 @@ class SearchScreen(DashboardScreen):
         self.filter_line.open(f"{pattern}{self._text}")
 
     def action_clear(self) -> None:
-        """Clear the first of these: typed text, running search, marks; if there is none, go back."""
+        """Clear the first of these: typed text, running search, marks, order; if there is none, go back."""
         if self.filter_line.is_open and self._stage is not None:
             self._close_filter()
         elif self._stage is Stage.RUNNING and not self.filter_line.is_open:
@@ -234,8 +249,42 @@ class SearchScreen(DashboardScreen):
             for found in marked:
                 found.marks.clear()
             self._show()
+        elif self._order != BY_QUEUE:
+            self._sort(BY_QUEUE)
         else:
             self.app.pop_screen()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column; after the last one, by queue again."""
+        self._sort(self._order.next_of(self._sortable))
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self._sort(self._order.reversed())
+
+    @on(RowTable.HeadClicked)
+    def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
+        if event.column in self._sortable:
+            self._sort(self._order.clicked(event.column))
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return BY_QUEUE.column, *orders_of(*(site.kind for site in self.dashboard.sites))
+
+    @property
+    def _order_of_all(self) -> Order | None:
+        """The order of the messages of all queues; None if they are grouped by queue."""
+        return None if self._order.column == BY_QUEUE.column else self._order
+
+    def _sort(self, order: Order) -> None:
+        """Show what was found in an order; search again if there are matches that are not listed."""
+        self._order, self._is_changed = order, True
+        self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
+        found = self._found.values()
+        if self._stage is Stage.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
+            self.rest()
+        else:
+            self._show()
 
     def action_mark(self) -> None:
         """Mark or unmark the message under the cursor, or all that match in the queue under it."""
@@ -336,7 +385,18 @@ class SearchScreen(DashboardScreen):
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
         self._show_told()
+        self._show_pane()
         self.query_one(KeyHints).follow(self.usable)
+
+    def _show_pane(self) -> None:
+        """Show the message under the cursor; on the line of a queue, its first one."""
+        line = self.table.cursor_row
+        if line is None:
+            self._pane.follow(None, 0, "", "")
+            return
+        found = line.found
+        row = line.row or next(iter(found.hits.rows), None)
+        self._pane.follow(row, self._cells.of(found).at_ms, found.queue, found.site.place)
 
     def _open(self, line: Line) -> None:
         site, queue = line.found.site, line.found.queue
@@ -415,10 +475,9 @@ class SearchScreen(DashboardScreen):
                 self._stage, self._is_changed = stage, True
 
     async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
-        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks)
+        order = self._order_of_all
+        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
         hits = found.hits
-        before = self._found.get(found.key)
-        self._listed -= 0 if before is None else len(before.hits.rows)
         try:
             async with aclosing(site.source.search(queue, hits.wanted)) as parts:
                 read, is_counted = 0, self._done < self._queues
@@ -426,22 +485,32 @@ class SearchScreen(DashboardScreen):
                     if started != self._searches:
                         # It was cancelled, and its results would be among those of the next search.
                         return
-                    hits.add(progress if self._listed < LISTED_MAX else replace(progress, messages=()))
-                    self._listed -= len(hits.rows)
-                    hits.arrange()
-                    self._listed += len(hits.rows)
+                    others = self._listed - self._found.get(found.key, found).listed
+                    is_full = order is None and others >= LISTED_MAX
+                    hits.add(replace(progress, messages=()) if is_full else progress)
                     self._read += (progress.scanned - read) * is_counted
                     read = progress.scanned
-                    if found.is_listed:
-                        self._found[found.key] = found
+                    self._put(found)
                     self._is_changed = True
             hits.end(Stage.DONE)
         except PeekError as error:
             hits.end(Stage.FAILED, str(error))
+        self._put(found)
+
+    def _put(self, found: Found) -> None:
+        """List what was found in a queue, in place of what was found there before."""
+        before = self._found.pop(found.key, found)
+        self._listed += found.hits.number_kept - before.listed
+        found.listed = found.hits.number_kept
         if found.is_listed:
             self._found[found.key] = found
-        else:
-            self._found.pop(found.key, None)
+        order = self._order_of_all
+        if order is not None and self._listed > 2 * LISTED_MAX:
+            kept = Counter(line.found.key for line in self._sorted(order))
+            for each in self._found.values():
+                each.hits.keep_first(kept[each.key])
+                each.listed = each.hits.number_kept
+            self._listed = kept.total()
 
     def _tick(self) -> None:
         if self._stage is not Stage.RUNNING:
@@ -459,13 +528,27 @@ class SearchScreen(DashboardScreen):
             self.table.show(lines, [line.key for line in lines], self._cells)
         else:
             self.table.repaint()
+        self._show_pane()
 
     def _lines(self) -> Iterator[Line]:
-        for _, found in sorted(self._found.items()):
+        order = self._order_of_all
+        if order is not None:
+            yield from self._sorted(order)
+        for _, found in sorted(self._found.items(), reverse=self._order.reverse):
+            hits = found.hits
+            hits.arrange()
+            if order is None or hits.not_searched or hits.error:
+                yield Line(found, None)
+            if order is None:
+                yield from (Line(found, row) for row in sorted(hits.rows, key=DUE.place_of))
+
+    def _sorted(self, order: Order) -> Sequence[Line]:
+        """Return the first messages of all queues in an order."""
+        lines = []
+        for found in self._found.values():
             found.hits.arrange()
-            yield Line(found, None)
-            for row in found.hits.rows:
-                yield Line(found, row)
+            lines += [(order.place_of(row), found.key, Line(found, row)) for row in found.hits.rows]
+        return [line for *_, line in sorted(lines, key=itemgetter(0, 1))[:LISTED_MAX]]
 
     @property
     def _empty_words(self) -> str:
@@ -481,33 +564,39 @@ class SearchScreen(DashboardScreen):
         errors = sum(bool(each.hits.error) for each in self._found.values())
         total = matches(sum(each.hits.matched for each in found))
         unsearched = sum(each.hits.not_searched for each in self._found.values())
-        pieces: list[Piece] = [(f"   {total} in {plural(len(found), 'queue')}", "strong")]
+        ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
+        if self._order != BY_QUEUE:
+            ranked.append((4, (f" {self._order.words}", "muted")))
         if unsearched:
-            pieces.append((f" · {count(unsearched)} too long to search", "verdict-aged"))
+            ranked.append((1, (f" · {count(unsearched)} too long to search", "verdict-aged")))
         if errors:
-            pieces.append((f" · ✗ {plural(errors, 'queue')} not read", "alarm"))
+            ranked.append((0, (f" · ✗ {plural(errors, 'queue')} not read", "alarm")))
         if marked := self._marked_words():
-            pieces.append((f" · {marked}", "strong"))
-        pieces.append((f" · {self._stage_words}", "muted"))
+            ranked.append((1, (f" · {marked}", "strong")))
+        ranked += [(rank, (words, "muted")) for rank, words in self._stage_words]
         if self._listed >= LISTED_MAX:
-            pieces.append((f" · {count(self._listed)} listed, others only counted", "muted"))
+            listed = self._listed if self._order_of_all is None else LISTED_MAX
+            ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
         where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
         asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
         # What was found has precedence over what was searched for.
-        room = self.size.width - len(" ◀ ") - sum(len(words) for words, _ in pieces) - 1
-        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, room))}", ""), *pieces])
+        width = self.size.width - len(" ◀ ") - 1
+        pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
+        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
 
     @property
-    def _stage_words(self) -> str:
-        looked = f"{count(self._done)} of {plural(self._queues, 'queue')}, {count(self._read)} read"
+    def _stage_words(self) -> list[tuple[int, str]]:
+        """How far the search is, or how old its results are: words with their ranks."""
+        queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
+        looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
         if self._stage is Stage.RUNNING:
-            return f"{looked} · esc stops"
+            return [*looked, (1, " · esc stops")]
         if self._stage is Stage.STOPPED:
-            return f"stopped: {looked} · r searches again"
+            return [(1, f" · stopped: {queues}"), *looked[1:], (4, " · r searches again")]
         at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
         now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
         age = f" · {duration(now_ms - at_ms)} old, r refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
-        return f"{looked}{age}"
+        return [*looked, (4, age)]
 
     def _marked_words(self) -> str:
         marked = [found for found in self._found.values() if found.scope() is not None]

@@ -5,7 +5,6 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from rsmq_tui.monitor import PeekError, Snapshot
@@ -15,7 +14,7 @@ from rsmq_tui.monitor.text import clock, printable, zone_words
 from rsmq_tui.protocol.status import ServerStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -51,14 +50,8 @@ class ServerScreen(DashboardScreen):
         super().__init__(place)
         self._title = TextLine(id="title")
         self._view = LineView()
+        self.parts = (self._title, self._view)
         self._forget()
-
-    def compose(self) -> ComposeResult:
-        """Status, which server it is, the findings, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._view
-        yield KeyHints("server", "lines", "app")
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the last status with the round trip of this poll, and read it again if it is time."""

@@ -1,12 +1,11 @@
 """The screens of one queue and of one message.
 
-charts        the charts of one queue
 clients       the dialog with the clients that work on a queue
 marks         marked messages, and the actions on them
 message       one message: its fields, and its body as JSON, text or hex; and the pane that shows it
 message_list  the table of messages: pages, search results, tabs and marks
 outside       a body in a file, a pager or an editor
-pane          the pane of the overview: what is known of one queue
+pane          the charts of one queue, and the pane of the overview that shows them
 positions     positions in a queue, as users type them: a number, a share, a time, an id
 screen        one queue: verdict, recent history and messages; counts of messages in groups
 search        searches and their orders, and the tabs that show them

@@ -62,6 +62,13 @@ class ClientsScreen(Dialog[None]):
     The text above the button says what MONITOR costs.
     """
 
+    DEFAULT_CSS = """
+    ClientsScreen .dialog {
+        width: 100; max-width: 95%; height: 80%;
+        & .words { height: auto; max-height: 50%; padding: 0 1; }
+        & #words { height: auto; }
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("dialog")
     AUTO_FOCUS = None
 

@@ -408,11 +408,11 @@ _READ_BYTES_MAX = 65_536
 
 
 class MessagePane(Pane[MessageView | None]):
-    """Shows the message under the cursor of its queue: its fields, and its body, or the start of a long one."""
+    """Shows the message under the cursor of a table: its fields, and its body, or the start of a long one."""
 
-    def __init__(self, queue: str, place: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._queue, self._place = queue, place
+        self._queue = self._place = ""
         self._row: MessageRow | None = None
         self._body: bytes | None = None
         self._problem = ""
@@ -425,13 +425,14 @@ class MessagePane(Pane[MessageView | None]):
         with Vertical(classes="parts"):
             yield self._view
 
-    def follow(self, row: MessageRow | None, at_ms: int) -> None:
-        """Show this message, None if there is none, in its state at that time."""
-        self._row = row
+    def follow(self, row: MessageRow | None, at_ms: int, queue: str, place: str) -> None:
+        """Show this message of a queue, None if there is none, in its state at that time."""
+        self._row, self._queue, self._place = row, queue, place
         pieces = [] if row is None else [(f" {printable(row.id, 60)} ", "strong"), *row_pieces(row, at_ms)]
         self._head.show(pieces)
         # The body of an id never changes.
-        self.point(None if row is None else row.id, None, None if row is None else row.id)
+        key = None if row is None else (place, queue, row.id)
+        self.point(key, None, key)
 
     def forget(self) -> None:
         """Show the start of another body, or all of it if it is that short."""

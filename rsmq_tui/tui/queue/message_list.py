@@ -46,7 +46,7 @@ from rsmq_tui.tui.queue.search import (
     tab_pieces,
     wanted_in,
 )
-from rsmq_tui.tui.widgets.controls import FilterLine
+from rsmq_tui.tui.widgets.filters import FilterLine
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -289,14 +289,11 @@ class MessageList(Vertical):
 
     def sort_next(self) -> None:
         """Sort by the next column; after the last one, by due time again."""
-        columns = orders_of(self._dashboard.site(self._place).kind)
-        now = columns.index((self._order_asked or self._order).column)
-        self.sort(Order(columns[(now + 1) % len(columns)]))
+        self.sort((self._order_asked or self._order).next_of(orders_of(self._dashboard.site(self._place).kind)))
 
     def sort_reverse(self) -> None:
         """Reverse the order."""
-        now = self._order_asked or self._order
-        self.sort(now._replace(reverse=not now.reverse))
+        self.sort((self._order_asked or self._order).reversed())
 
     def sort(self, order: Order) -> None:
         """Sort in that order; if many messages must be read for it, only after ``search_again``."""
@@ -467,8 +464,7 @@ class MessageList(Vertical):
 
     @on(RowTable.HeadClicked)
     def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
-        now = self._order_asked or self._order
-        self.sort(Order(event.column, now.column == event.column and not now.reverse))
+        self.sort((self._order_asked or self._order).clicked(event.column))
 
     @on(RowTable.Moved)
     def _stretch_range(self) -> None:

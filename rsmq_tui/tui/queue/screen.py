@@ -50,17 +50,18 @@ from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.place.known import known_pieces
-from rsmq_tui.tui.queue.charts import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
-from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, FilterLine, copy_text
+from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
+from rsmq_tui.tui.widgets.filters import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -143,7 +144,7 @@ class QueueScreen(ActingScreen):
         self._facts = TextLine(id="facts")
         self._charts = QueueCharts(self._kind)
         self._due = BarPanel(self._kind.due_title)
-        self._pane = MessagePane(queue, place)
+        self._pane = MessagePane()
         self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
@@ -170,7 +171,8 @@ class QueueScreen(ActingScreen):
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known])
+        # On a narrow terminal, two lines for the reason of the verdict.
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 2)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit is cut off at the right, which must not be the time of the messages.
@@ -186,7 +188,7 @@ class QueueScreen(ActingScreen):
     def _show_pane(self) -> None:
         """Show the message under the cursor."""
         at_ms = 0 if self.snapshot is None else self.snapshot.at_ms
-        self._pane.follow(self.messages.table.cursor_row, at_ms)
+        self._pane.follow(self.messages.table.cursor_row, at_ms, self.queue, self.site.place)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting])
@@ -469,6 +471,11 @@ _FIELDS_SHOWN = 20
 
 class GroupScreen(Dialog[str]):
     """Asks what to group by, and counts the matches; returns the filter of the chosen group, or None."""
+
+    DEFAULT_CSS = """
+    GroupScreen Vertical { width: 90; max-width: 95%; height: 80%; background: $panel; border: round $primary; }
+    GroupScreen #by { border: none; padding: 0 1; background: $surface; }
+    """
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()

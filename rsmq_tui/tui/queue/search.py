@@ -6,8 +6,6 @@ from enum import Enum, auto
 from operator import attrgetter
 from typing import NamedTuple
 
-from rich.cells import cell_len
-
 from rsmq_tui.monitor import (
     Filter,
     MessageRow,
@@ -22,10 +20,10 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
 from rsmq_tui.monitor.peek import RowsAgain
 from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
-from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int
+from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
 from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
-from rsmq_tui.tui.widgets.lines import tab_alone, tab_line
+from rsmq_tui.tui.widgets.lines import cells_of, fitting, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
 
 
@@ -128,7 +126,30 @@ class Order(NamedTuple):
     @property
     def downwards(self) -> bool:
         """Whether the largest values come first: the oldest messages, most receives, longest bodies."""
-        return (self.column != "due") is not self.reverse
+        return (self.column not in ("due", "queue")) is not self.reverse
+
+    @property
+    def sign(self) -> int:
+        """What a value of the column is multiplied by in a sort key."""
+        # The oldest messages were sent first.
+        return -1 if self.downwards is not (self.column == "age") else 1
+
+    def place_of(self, row: MessageRow) -> _Place:
+        """Return the sort key of a row; unknown values come last."""
+        known = _VALUES[self.column](row)
+        return float("inf") if known is None else self.sign * known, order_of(name_bytes(row.id))
+
+    def next_of(self, columns: Sequence[str]) -> "Order":
+        """Return the order by the next one of some columns."""
+        return Order(columns[(columns.index(self.column) + 1) % len(columns)])
+
+    def reversed(self) -> "Order":
+        """Return the opposite order."""
+        return self._replace(reverse=not self.reverse)
+
+    def clicked(self, column: str) -> "Order":
+        """Return the order after a click on the title of a column: by it, or the opposite if it is so already."""
+        return self.reversed() if column == self.column else Order(column)
 
     @property
     def words(self) -> str:
@@ -138,12 +159,18 @@ class Order(NamedTuple):
 
 # The order in which queues keep their messages: any part of it can be read without reading the others.
 DUE = Order()
-_ORDERS = {"due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+_ORDERS = {"queue": "queue", "due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+_VALUES: Mapping[str, Callable[[MessageRow], float | None]] = {
+    "due": lambda row: read_score(row.score)[0],
+    "age": attrgetter("sent_ms"),
+    "rc": attrgetter("rc"),
+    "size": attrgetter("size"),
+}
 
 
-def orders_of(kind: Kind) -> tuple[str, ...]:
-    """Return the columns that messages of a kind can be sorted by."""
-    return tuple(column for column in _ORDERS if column != "rc" or kind.counts_receives)
+def orders_of(*kinds: Kind) -> tuple[str, ...]:
+    """Return the columns that messages of these kinds can be sorted by."""
+    return tuple(column for column in _VALUES if column != "rc" or any(kind.counts_receives for kind in kinds))
 
 
 class Stage(Enum):
@@ -190,6 +217,16 @@ class Hits:
         self.not_searched, self.restarts = progress.not_searched, progress.restarts
         if progress.messages:
             self._keep(progress)
+
+    @property
+    def number_kept(self) -> int:
+        """How many matches ``rows`` has after ``arrange``."""
+        return len(self._kept)
+
+    def keep_first(self, number: int) -> None:
+        """Keep so many of the first matches only."""
+        del self._kept[number:]
+        self._arranged = False
 
     def arrange(self) -> None:
         """Update ``rows`` and ``keys``."""
@@ -286,9 +323,7 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
         "rc": lambda message: leading_int(message.rc) or 0,
         "size": lambda message: message.size,
     }
-    value = values[order.column]
-    # The oldest messages were sent first.
-    sign = -1 if order.downwards is not (order.column == "age") else 1
+    value, sign = values[order.column], order.sign
 
     def place(message: RawMessage) -> _Place:
         known = value(message)
@@ -300,27 +335,30 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
 def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
-    ``place`` counts from 1; 0 if nothing is listed.
+    What makes the results incomplete comes first, and is left out last. ``place`` counts from 1; 0 if nothing is
+    listed.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
     if place:
         matched = f"{count(place)} of {matched}"
-    told = [_stage(hits, now_ms)]
+    ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]
     if hits.order != DUE:
-        told.insert(0, (f" {hits.order.words}", "muted"))
-    if hits.listed.matched > ROWS_MAX:
-        told.append((f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted"))
+        ranked.append((4, (f" {hits.order.words}", "muted")))
     if hits.not_searched:
-        told.append((f" · {count(hits.not_searched)} too long to search", "verdict-aged"))
+        ranked.append((0, (f" · {count(hits.not_searched)} too long to search", "verdict-aged")))
+    ranked += _stage(hits, now_ms)
     if hits.restarts:
-        told.append((f" · {INCOMPLETE}", "verdict-aged"))
+        ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
+    if hits.listed.matched > ROWS_MAX:
+        ranked.append((3, (f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted")))
+    told = fitting(ranked, width - 1)
     wanted = f"filter: {printable(text)}   " if text else ""
-    room = width - 1 - len(matched) - sum(len(words) for words, _ in told)
-    if cell_len(wanted) > room:
+    room = width - 1 - cells_of(told)
+    if cells_of([(wanted, "")]) > room:
         wanted = f"{printable(text, room - 3)}   " if text and room > 6 else ""
-    return [(f" {wanted}", ""), (matched, "strong"), *told]
+    return [(f" {wanted}", ""), *told]
 
 
 def nothing_found(hits: Hits) -> str:
@@ -332,18 +370,21 @@ def nothing_found(hits: Hits) -> str:
     return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
-def _stage(hits: Hits, now_ms: int) -> Piece:
+def _stage(hits: Hits, now_ms: int) -> list[tuple[int, Piece]]:
+    """Return how far the search is, or how old its results are: pieces with their ranks."""
     if hits.error:
-        return f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"
+        return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
     if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
-        return f" · {how_far} · esc stops", "muted"
+        return [(1, (f" · {how_far}", "muted")), (2, (" · esc stops", "muted"))]
+    is_of_now, is_stopped = hits.is_of_now(now_ms), hits.stage is Stage.STOPPED
     age = "before the first reply"
     if hits.at_ms:
-        age = "as of now" if hits.is_of_now(now_ms) else f"{duration(now_ms - hits.at_ms)} old"
-    if hits.stage is Stage.STOPPED:
-        return f" · stopped at {count(hits.scanned)} of {count(hits.depth)}, {age} · r refreshes", "verdict-aged"
-    return f" · {age}" if hits.is_of_now(now_ms) else f" · {age} · r refreshes", "muted"
+        age = "as of now" if is_of_now else f"{duration(now_ms - hits.at_ms)} old"
+    token = "verdict-aged" if is_stopped else "muted"
+    stopped = f" · stopped at {count(hits.scanned)} of {count(hits.depth)}" if is_stopped else ""
+    refreshes = "" if is_of_now and not is_stopped else " · r refreshes"
+    return [(0, (stopped, token)), (2, (f"{',' if stopped else ' ·'} {age}", token)), (5, (refreshes, token))]
 
 
 def _staleness(listed: Hits, now_ms: int) -> str:

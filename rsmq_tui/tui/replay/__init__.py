@@ -1,7 +1,6 @@
 """Replay in the dashboard.
 
 banner    the line with time and speed, which marks the screen as not live
-events    what happened before a moment of the recording
 screens   the comparison of two times, the dialog that asks for a time, and the actions of the replay keys
-session   a replay: its player, its servers, and the marked time
+session   a replay: its player, its servers, the marked time, and what happened before a moment
 """

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import BindingType
 
 from rsmq_tui.history.moments import end_of_day, read_moment
@@ -29,7 +29,7 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -125,15 +125,7 @@ class DiffScreen(DashboardScreen):
         self._names = 0
         self._sums = TextLine(id="sums")
         self._why = TextLine(id="why")
-
-    def compose(self) -> ComposeResult:
-        """Status, the two times, the sums, the queues, the name under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._sums
-        yield self.table
-        yield self._why
-        yield KeyHints("table", "diff", "app")
+        self.parts = (self._title, self._sums, self.table, self._why)
 
     def on_mount(self) -> None:
         """Focus the table."""

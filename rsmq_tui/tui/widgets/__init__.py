@@ -3,7 +3,8 @@
 body_lines   bodies as lines of JSON, text or hex; the search in a body
 body_view    a body of any size: decoded, folded, searched
 charts       panels of charts, bars and sparklines
-controls     dialogs, and their buttons, check boxes, inputs and text areas; the inputs of filters
+controls     dialogs, and their buttons, check boxes, inputs and text areas
+filters      the inputs of filters
 lines        the lines of every screen: status, text, key hints, progress of a change
 painted      the base: compares painted lines with those on the screen
 pane         the pane beside or below a table, which shows what the cursor is on

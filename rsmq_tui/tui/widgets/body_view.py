@@ -161,7 +161,7 @@ class BodyView(LineView):
 
     def action_scroll_lines(self, step: int) -> None:
         """Move the cursor by lines; without one, scroll."""
-        if isinstance(self._document, JsonLines):
+        if isinstance(self._document, JsonLines) and len(self._document):
             self._move_to(self._at(self._cursor, step))
         else:
             self._scroll(step)
@@ -171,7 +171,7 @@ class BodyView(LineView):
         rows = step * max(1, self.size.height - 1)
         before = self._first
         self._scroll(rows)
-        if isinstance(self._document, JsonLines):
+        if isinstance(self._document, JsonLines) and len(self._document):
             is_end = before == self._first
             self._cursor = self._at(self._cursor, rows) if is_end or self._cursor not in self._shown else self._cursor
             self._move_to(self._cursor)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
+from operator import itemgetter
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -18,7 +19,6 @@ from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
-from rsmq_tui.tui.replay.banner import empty_words, outage_words
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
@@ -35,6 +35,8 @@ def age_words(part: Snapshot, dashboard: Dashboard) -> str:
 def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
     """Describe how old the numbers of a server that does not answer are, when the next attempt is, and why."""
     if dashboard.replay is not None:
+        from rsmq_tui.tui.replay.banner import outage_words  # noqa: PLC0415 - live screens need none
+
         return outage_words(part, dashboard.replay)
     failure, age = part.link.failure, age_words(part, dashboard)
     if len({each.server for each in part.parts}) > 1:
@@ -59,6 +61,8 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     """Return why there are no rows, with the filter ``typed``, and what to do next."""
     failure, replay = snapshot.link.failure, dashboard.replay
     if replay is not None and not (typed and snapshot.queues):
+        from rsmq_tui.tui.replay.banner import empty_words  # noqa: PLC0415 - live screens need none
+
         return empty_words(snapshot, replay)
     if snapshot.link.fresh_at_s is None:
         if failure is None:
@@ -206,11 +210,15 @@ class TextLine(Painted):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._pieces: Sequence[Piece] = ()
-        self._height = 1
+        self._height = self._most = 1
+
+    def on_resize(self) -> None:
+        """Take as many lines as the words need in this width."""
+        self.show(self._pieces, self._most)
 
     def show(self, pieces: Sequence[Piece], most: int = 1) -> None:
         """Show these pieces, on ``most`` lines at most."""
-        self._pieces = pieces
+        self._pieces, self._most = pieces, most
         height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
@@ -360,6 +368,17 @@ class KeyHints(Painted):
             self._spans += _spans_of(key, start)
             start += _width(key, gap)
         return [self.line(pieces)]
+
+
+def fitting(ranked: Iterable[tuple[int, Piece]], width: int) -> list[Piece]:
+    """Return the pieces that fit into ``width`` cells, in their order.
+
+    Those with the highest rank are left out first; 0 always stays.
+    """
+    kept = list(ranked)
+    while cells_of(piece for _, piece in kept) > width and any(rank for rank, _ in kept):
+        kept.remove(max(kept, key=itemgetter(0)))
+    return [piece for _, piece in kept]
 
 
 def cells_of(pieces: Iterable[Piece]) -> int:

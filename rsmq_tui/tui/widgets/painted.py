@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -25,6 +26,8 @@ from rsmq_tui.tui.theme import chart_colour
 # A piece of a line: its text and the tokens of its style, such as "verdict-stalled cursor". A token that is a colour,
 # #rrggbb, is the background.
 Piece = tuple[str, str]
+# A line that is cut off ends with a whole word if that leaves this share of it.
+_WORDS_LEAST = 0.75
 TOKENS = (
     *(f"verdict-{verdict}" for verdict in Verdict),
     *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark", "spark-high"),
@@ -96,10 +99,14 @@ class Painted(Widget):
         return Strip([Segment(text, self.token(f"{base} {tokens}")) for text, tokens in pieces if text])
 
     def clipped(self, pieces: Sequence[Piece]) -> Strip:
-        """Make a line of pieces that ends in … if it does not fit."""
+        """Make a line of pieces that ends in … if it does not fit, after a whole word if one is near."""
         line, width = self.line(pieces), self.size.width
         if line.cell_length <= width:
             return line
+        # Room for a space and the sign.
+        words = line.crop(0, max(0, width - 1)).text.rpartition(" ")[0].rstrip(" ·,:(")
+        if cell_len(words) >= width * _WORDS_LEAST:
+            return Strip([*line.crop(0, cell_len(words)), Segment(" …", self.token("muted"))])
         return Strip([*line.crop(0, max(0, width - 1)), Segment("…", self.token("muted"))])
 
     def lines_of(self, text: Text) -> list[Strip]:

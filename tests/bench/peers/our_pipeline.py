@@ -21,7 +21,7 @@ class _Lasting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def close(self) -> None:
+    def close(self, *, is_done: bool = False) -> None:
         pass
 
 

@@ -7,15 +7,7 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.report.facts import Report, gather
-from tests.history.analysis.made import DAY_MS, END_MS, scripted
-
-
-@pytest.fixture(scope="session")
-def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the scripted analysis."""
-    out = tmp_path_factory.mktemp("reported")
-    scripted(out)
-    return out
+from tests.history.analysis.made import DAY_MS, END_MS
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from rsmq_tui.history.analysis.schema import EPISODES, INCIDENTS, SCHEMAS, VERDI
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
-from rsmq_tui.pipeline.transforms.incidents import incidents
 from rsmq_tui.pipeline.transforms.samples import sample_tables
+from rsmq_tui.pipeline.transforms.whole import incidents
 from tests.pipeline.transforms.incidents_sql import comparable, incidents_by_sql
 from tests.pipeline.transforms.made import HOURS, Row, by_chance, frame, rows_of
 

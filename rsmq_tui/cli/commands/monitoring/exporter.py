@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import cannot_listen
 from rsmq_tui.cli.interrupts import call_at, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import say
@@ -15,7 +15,6 @@ from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
-from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
 
 _PORT = "9767"
@@ -88,7 +87,8 @@ async def _serve(options: Options) -> int:
     try:
         server = MetricsServer(options.host, options.port)
     except (OSError, UnicodeError) as error:
-        raise UsageError(_cannot_listen(options, error)) from error
+        hint = "; choose another with --host and --port"
+        raise cannot_listen(f"{options.host} port {options.port}", error, hint) from error
     async with serving(server, pollers):
         only_here = (
             " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == _HOST else ""
@@ -106,9 +106,3 @@ def _target_pollers(profiles: tuple[Profile, ...], *, max_age_s: float, patience
             # The same one twice would be the same series twice, which spoils a scrape.
             pollers.setdefault(target, TargetPoller(target, place.watcher(), interval_s=profile.interval_s))
     return TargetPollers(tuple(pollers.values()), max_age_s=max_age_s, patience_s=patience_s)
-
-
-def _cannot_listen(options: Options, error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
-    where = f"{printable(options.host)} port {options.port}"
-    return f"cannot listen on {where}: {why}; choose another with --host and --port"

@@ -6,7 +6,7 @@ from contextlib import closing
 import click
 
 from rsmq_tui.cli.changes import queue_of
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import json_option, queue_argument, reading
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Group, Options, option
@@ -57,11 +57,8 @@ def _add_command(options: Options) -> int:
         raise UsageError(f"--until {error}") from error
     server_name, ns, queue = _queue(options)
     known = Known(server_name, ns, queue, options.note, now_ms, until_ms)
-    try:
-        with closing(KnownStore(state_folder() / FILE_NAME)) as store:
-            store.put(known)
-    except KnownError as error:
-        raise UsageError(str(error)) from error
+    with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
+        store.put(known)
     _record(known.event(now_ms))
     say(f"{printable(queue)} on {server_name}: its trouble is known {known.until}")
     return 0
@@ -94,11 +91,8 @@ def _now_ms() -> int:
 
 
 def _read() -> list[Known]:
-    try:
-        with closing(KnownStore(state_folder() / FILE_NAME)) as store:
-            return store.all()
-    except KnownError as error:
-        raise UsageError(str(error)) from error
+    with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
+        return store.all()
 
 
 def _record(event: Event) -> None:

@@ -1,7 +1,6 @@
 """`rsmq-tui watch`: applies the alert rules of the configuration file until it is stopped, without a screen."""
 
 import asyncio
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from rsmq_tui.alerts.message import Message, State
 from rsmq_tui.alerts.runner import AlertRunner
 from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, UsageError
-from rsmq_tui.cli.interrupts import Interrupts, call_at, run_interruptibly
+from rsmq_tui.cli.interrupts import Interrupts, call_at_end, run_interruptibly
 from rsmq_tui.cli.options import json_option, reading
 from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
@@ -172,10 +171,7 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
 async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     interrupts.gently = stop.set
-    for ending in ("SIGTERM", "SIGHUP"):
-        # nohup lets it be ignored, and means it.
-        if hasattr(signal, ending) and signal.getsignal(getattr(signal, ending)) is not signal.SIG_IGN:
-            call_at(getattr(signal, ending), stop.set)
+    call_at_end(stop.set)
 
     def told(message: Message) -> None:
         loop.call_soon_threadsafe(_print, message, options)

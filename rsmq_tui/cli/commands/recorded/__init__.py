@@ -9,9 +9,27 @@ slo       `rsmq-tui slo`: how service level objectives were kept
 sql       `rsmq-tui sql`: query an analysis and its history with SQL
 """
 
+import os
+from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE
+from rsmq_tui.cli.parsing import Options, option
+from rsmq_tui.cli.servers import config_of
+from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.text import printable
+
+if TYPE_CHECKING:
+    from rsmq_tui.history.analysis.reading import Analysis
+    from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+    from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.history.report.slo import Objectives
+
+_NAMED_MAX = 10
+
+analysis_option = option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
 
 
 def require_packages(what: str, extra: str = "history", *more: str) -> None:
@@ -21,3 +39,66 @@ def require_packages(what: str, extra: str = "history", *more: str) -> None:
     """
     if any(find_spec(name) is None for name in ("pyarrow", "fsspec", *more)):
         raise UsageError(f"{what} needs the packages of the extra `{extra}`: pip install 'rsmq-tui[{extra}]'")
+
+
+def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
+    """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
+    require_packages("recording")
+    from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
+    from rsmq_tui.history.writer import Settings  # noqa: PLC0415
+
+    with refusing(HistoryError):
+        recorder = Recorder(out, Settings(keep_ms=keep_ms, max_bytes=max_bytes))
+        recorder.start()
+    return recorder
+
+
+def analysis_of(given: str | None) -> str:
+    """Return the analysis that is meant; raises ``UsageError`` where none is."""
+    out = given or os.environ.get(ANALYSIS_VARIABLE, "")
+    if not out or "\0" in out:
+        raise UsageError(
+            f"no analysis given: name one, or set {ANALYSIS_VARIABLE}; "
+            "`rsmq-tui pipeline run --history DIR --out OUT` creates one"
+        )
+    return out
+
+
+def open_analysis(options: Options, what: str) -> "Analysis":
+    """Open the analysis of the options, which ``what`` needs; raises ``UsageError``."""
+    out = analysis_of(options.analysis)
+    require_packages(what)
+    from rsmq_tui.history.analysis.reading import Analysis  # noqa: PLC0415 - its packages are there
+
+    with refusing(HistoryError):
+        return Analysis(out)
+
+
+def span_of(analysis: "Analysis") -> "TimeRange":
+    """Return the time that an analysis covers; raises ``UsageError`` if there is nothing in it."""
+    whole = analysis.span()
+    if whole is None and analysis.left_out:
+        raise UsageError(printable(analysis.left_out[0]))
+    if whole is None:
+        raise UsageError(f"{printable(analysis.label)} is empty: record a history, then run the pipeline")
+    return whole
+
+
+def chosen_queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef] | None":
+    """Return the queues of these names, None for all if there are no names; raises ``UsageError``."""
+    if not names:
+        return None
+    refs = [facts.ref for facts in analysis.queues()]
+    known = sorted({ref.queue for ref in refs})
+    for name in names:
+        if name not in known:
+            some = ", ".join(printable(one, 40) for one in known[:_NAMED_MAX])
+            more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
+            raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}{more}")
+    return [ref for ref in refs if ref.queue in names]
+
+
+def objectives_of(options: Options) -> "Objectives":
+    """Return what finds the objectives of a profile: those of [defaults] for a name that is not in the file."""
+    found = config_of(options)
+    return lambda profile: () if found is None else found.profiles.get(profile, found.watched).slo

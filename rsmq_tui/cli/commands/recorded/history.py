@@ -1,6 +1,5 @@
 """`rsmq-tui history`: the history screen alone, without a server; and `rsmq-tui history compact`."""
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded import analysis_of, require_packages
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, wants_json
@@ -26,7 +25,7 @@ each, of samples and of inventories, so that listing and opening them takes less
 other take less space. The rows stay the same, and the pipeline does not compute them again. It may be stopped at any
 time, and run while others record and read; today and yesterday are left alone.
 
-`rsmq-tui pipeline run` does the same, where it is worth it, after each run."""
+`rsmq-tui pipeline run` does the same, where it is worth it, before it reads them."""
 
 
 @click.command(
@@ -116,14 +115,3 @@ def command(options: Options) -> int:
     )
     app.run()
     return app.return_code or 0
-
-
-def analysis_of(given: str | None) -> str:
-    """Return the analysis that is meant; raises ``UsageError`` where none is."""
-    out = given or os.environ.get(ANALYSIS_VARIABLE, "")
-    if not out or "\0" in out:
-        raise UsageError(
-            f"no analysis given: name one, or set {ANALYSIS_VARIABLE}; "
-            "`rsmq-tui pipeline run --history DIR --out OUT` creates one"
-        )
-    return out

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rsmq_tui.pipeline.state import Progress
 
 _EXIT_LEFT_OUT = 4
-_LOOK_S = 0.1
+# Each look asks Java about its tasks.
+_LOOK_S = 0.5
 _TELL_EVERY_S = 1.0
 _ENDING_S = 20.0
 _CANCEL_EVERY_S = 0.5

@@ -1,23 +1,21 @@
 """`rsmq-tui record`: records the state of all queues until it is stopped."""
 
 import asyncio
-import signal
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded import started_recorder
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
-from rsmq_tui.cli.interrupts import run_interruptibly
+from rsmq_tui.cli.interrupts import call_at_end, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.history.moments import DAY_MS
-from rsmq_tui.history.names import HistoryError, Place
+from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:
@@ -80,20 +78,6 @@ def command(options: Options) -> int:
     return run_interruptibly(lambda interrupts: _record(options, interrupts))
 
 
-def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
-    """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
-    require_packages("recording")
-    from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
-    from rsmq_tui.history.writer import Settings  # noqa: PLC0415
-
-    try:
-        recorder = Recorder(out, Settings(keep_ms=keep_ms, max_bytes=max_bytes))
-        recorder.start()
-    except HistoryError as error:
-        raise UsageError(printable(str(error))) from error
-    return recorder
-
-
 async def _record(options: Options, interrupts: "Interrupts") -> int:
     stop = asyncio.Event()
     terminated = False
@@ -105,12 +89,7 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
 
     interrupts.gently = stop.set
     loop = asyncio.get_running_loop()
-    for name in ("SIGTERM", "SIGHUP"):
-        # Windows and threads other than the main one have no such handlers: there it ends at once.
-        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
-            # nohup lets it be ignored, and means it.
-            if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
-                loop.add_signal_handler(getattr(signal, name), terminate)
+    call_at_end(terminate)
     profiles = profiles_of(options)
     recorder = started_recorder(options.out, options.keep, options.max_size)
     from rsmq_tui.history.recorder import Pace, record  # noqa: PLC0415 - its packages are there

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
-from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import config, look, zone_for
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
@@ -74,11 +74,9 @@ def command(options: Options) -> int:
     require_packages("replaying")
     from rsmq_tui.history.reading import History  # noqa: PLC0415
 
-    try:
+    with refusing(HistoryError):
         history = History(options.history)
         replaying = _opened(history, options)
-    except HistoryError as error:
-        raise UsageError(printable(str(error))) from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415

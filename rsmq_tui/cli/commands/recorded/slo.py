@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rsmq_tui.cli.commands.recorded.history import analysis_of
-from rsmq_tui.cli.commands.recorded.report import chosen_queues, objectives_of, opened, whole_of
-from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, complete_queues, config, json_option
+from rsmq_tui.cli.commands.recorded import analysis_option, chosen_queues, objectives_of, open_analysis, span_of
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError, refusing
+from rsmq_tui.cli.options import complete_queues, config, json_option
 from rsmq_tui.cli.output import print_json, print_table, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.history.moments import MomentError, read_moment
@@ -34,7 +33,7 @@ before. `rsmq-tui help history` has more."""
         2: "a usage error, no such analysis, or no objectives",
     },
 )
-@option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
+@analysis_option
 @option("--to T", "the end of all times, as for `rsmq-tui report` (default: the end of the analysis)", name="to_text")
 @option("--queue QUEUE", "only this queue and its server; may be repeated", name="queues", multiple=True,
         shell_complete=complete_queues)  # fmt: skip
@@ -42,14 +41,12 @@ before. `rsmq-tui help history` has more."""
 @json_option
 def command(options: Options) -> int:
     """Print how each objective was kept; raises ``UsageError``."""
-    analysis = opened(analysis_of(options.analysis), "service levels")
+    analysis = open_analysis(options, "service levels")
     from rsmq_tui.history.report.slo import ServiceLevels  # noqa: PLC0415 - its packages are there
 
-    end_ms = whole_of(analysis).to_ms
-    try:
+    end_ms = span_of(analysis).to_ms
+    with refusing(MomentError):
         end_ms = end_ms if options.to_text is None else read_moment(options.to_text, end_ms)
-    except MomentError as error:
-        raise UsageError(printable(str(error))) from error
     found = ServiceLevels(analysis, end_ms, objectives_of(options), chosen_queues(options.queues, analysis))
     if not found.levels:
         raise UsageError("no objectives: write them as [[profiles.NAME.slo]]; `rsmq-tui help history` has an example")

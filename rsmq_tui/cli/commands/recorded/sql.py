@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.commands.recorded import require_packages
-from rsmq_tui.cli.commands.recorded.history import analysis_of
-from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, json_option
+from rsmq_tui.cli.commands.recorded import analysis_of, analysis_option, require_packages
+from rsmq_tui.cli.errors import UsageError, refusing
+from rsmq_tui.cli.options import json_option
 from rsmq_tui.cli.output import print_json, print_table, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive
 from rsmq_tui.files import state_folder
@@ -39,7 +38,7 @@ _DASHBOARD = "grafana_dashboard.json"
     statuses={0: "done", 2: "a usage error, no query, a query that failed, or no such analysis"},
 )
 @click.argument("query", metavar="[QUERY]", required=False, help="the query")
-@option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
+@analysis_option
 @option("--history DIR", "the history of samples and messages (default: the one that the analysis names)")
 @option("--limit N", "print at most N rows", positive, default="1000")
 @option("--print-dashboard", "print a dashboard to import into Grafana")
@@ -55,11 +54,9 @@ def command(options: Options) -> int:
     out = analysis_of(options.analysis)
     from rsmq_tui.history.analysis.sql import Database, SqlError  # noqa: PLC0415 - its packages are there
 
-    try:
+    with refusing(SqlError, HistoryError):
         columns, found = Database(out, options.history, state_folder()).query(options.query)
         rows = list(islice(found, options.limit + 1))
-    except (SqlError, HistoryError) as error:
-        raise UsageError(printable(str(error))) from error
     has_more = len(rows) > options.limit
     if wants_json(options):
         for row in rows[: options.limit]:
