@@ -5,7 +5,7 @@ __main__         `python -m rsmq_tui` is `rsmq-tui`
 alerts           alerts: rules that are applied to polls, and the messages that they send
 charts           charts as styled text, drawn from numbers
 cli              the commands `rsmq-tui` and `rsmqctl`
-decoding         compressed and encoded bodies, decoded
+decoding         compressed and encoded bodies, decoded, and encoded again
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 embedded         a private Valkey server and the demo's workload
 events           a log of events: what happened to queues and servers between two polls

@@ -1,4 +1,4 @@
-"""Recognises compressed and encoded bodies, and decodes them layer by layer.
+"""Recognises compressed and encoded bodies, decodes them layer by layer, and encodes them again.
 
 A body may be gzip, zlib, zstd, MessagePack, base64, a JSON string that holds JSON, or JSON with such strings in it; and
 each of them may hold another. zstd and MessagePack need the packages of the extra ``bodies``.
@@ -10,14 +10,17 @@ them.
 
 import base64
 import binascii
+import gzip
 import importlib
 import json
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 OUTPUT_BYTES_MAX = 64_000_000
 LAYERS_MAX = 8
@@ -63,13 +66,7 @@ _Steps = Generator[None, None, bytes]
 
 def decode(body: bytes) -> Decoded:
     """Decode all layers of a body."""
-    steps = decoding(body)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            decoded: Decoded = end.value
-            return decoded
+    return _finished(decoding(body))
 
 
 def decoding(body: bytes) -> Generator[None, None, Decoded]:
@@ -86,10 +83,44 @@ def decoding(body: bytes) -> Generator[None, None, Decoded]:
         layers.append(name)
         data, room = content, room - len(content)
     if _first(data) in (b"{", b"["):
+        if len(data) > room:
+            problem = f"JSON in strings is not decoded: more than {OUTPUT_BYTES_MAX:,} bytes"
+            return Decoded(data, (*layers, "JSON") if layers else (), problem)
         data, opened = yield from _opened_strings(data, room)
         layers += ["JSON"] if layers or opened else []
         layers += [f"JSON in {opened:,} string{'s' * (opened > 1)}"] if opened else []
     return Decoded(data, tuple(layers))
+
+
+def encode(content: bytes, like: bytes, layers: Sequence[str]) -> bytes | None:
+    """Encode content in the layers that ``decode`` found in the body ``like``; None if one cannot be made again.
+
+    MessagePack can be if it holds nothing that JSON does not; strings in JSON that were opened cannot.
+    """
+    around = []
+    try:
+        for name in layers:
+            if name in _DECODERS:
+                around.append((name, like))
+                like = _finished(_DECODERS[name](like, OUTPUT_BYTES_MAX))
+            elif name != "JSON":
+                return None
+        if around and around[-1][0] == "MessagePack" and _packed(like, b"") != around[-1][1]:
+            return None
+        for name, before in reversed(around):
+            content = _ENCODERS[name](content, before)
+    except (_UndecodableError, ValueError, TypeError, OverflowError, RecursionError):
+        return None
+    return content
+
+
+def _finished(steps: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def _layer_of(data: bytes, *, is_in_base64: bool = False) -> str | None:
@@ -211,13 +242,16 @@ def _unzlibbed(data: bytes, room: int) -> _Steps:
     return _inflated(zlib.decompressobj, data, room)
 
 
-def _unzstd(data: bytes, room: int) -> _Steps:
+def _zstd() -> Any:
     try:
         # A part of Python since 3.14.
-        package = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-        zstd = importlib.import_module(package)
+        return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         raise _UndecodableError(_MISSING) from None
+
+
+def _unzstd(data: bytes, room: int) -> _Steps:
+    zstd = _zstd()
     # A body may ask for a window, and so for memory, of gigabytes.
     return _inflated(
         lambda: zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 26}), data, room
@@ -320,4 +354,36 @@ _DECODERS: dict[str, Callable[[bytes, int], _Steps]] = {
     "MessagePack": _unpacked,
     "JSON string": _unquoted,
     "base64": _debased,
+}
+
+
+# The names of layers that hold other bytes.
+LAYERS = frozenset(_DECODERS)
+
+
+def _based(content: bytes, like: bytes) -> bytes:
+    text = base64.b64encode(content, b"-_" if b"-" in like or b"_" in like else None)
+    is_padded = len(like.translate(None, _SPACE)) % 4 == 0
+    return text if is_padded else text.rstrip(b"=")
+
+
+def _packed(content: bytes, _: bytes) -> bytes:
+    import msgpack  # noqa: PLC0415 - an extra
+
+    packed: bytes = msgpack.packb(json.loads(content))
+    return packed
+
+
+def _quoted(content: bytes, like: bytes) -> bytes:
+    return json.dumps(content.decode(), ensure_ascii=like.isascii()).encode()
+
+
+# The content, and the bytes of the layer as they were.
+_ENCODERS: dict[str, Callable[[bytes, bytes], bytes]] = {
+    "gzip": lambda content, _: gzip.compress(content, 6, mtime=0),
+    "zlib": lambda content, _: zlib.compress(content),
+    "zstd": lambda content, _: bytes(_zstd().compress(content)),
+    "MessagePack": _packed,
+    "JSON string": _quoted,
+    "base64": _based,
 }

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import zlib
+from collections.abc import Callable
 
 import msgpack
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui import decoding
-from rsmq_tui.decoding import LAYERS_MAX, Decoded, decode
+from rsmq_tui.decoding import LAYERS_MAX, Decoded, decode, encode
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -131,6 +132,41 @@ def test_a_bomb_is_given_up_at_the_limit(compress: object, monkeypatch: pytest.M
     decoded = decode(bomb)
     assert decoded.data == bomb
     assert decoded.problem.endswith(": more than 1,000,000 bytes")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [gzip.compress, zlib.compress, zstd.compress, base64.b64encode,
+     lambda body: base64.urlsafe_b64encode(body).rstrip(b"="),
+     lambda body: base64.b64encode(gzip.compress(body)), lambda body: zstd.compress(json.dumps(body.decode()).encode()),
+     lambda body: base64.encodebytes(msgpack.packb(json.loads(body))), lambda body: body],
+    ids=["gzip", "zlib", "zstd", "base64", "base64 for URLs", "two", "JSON string", "MessagePack", "none"],
+)  # fmt: skip
+def test_content_is_encoded_as_a_body_was(wrap: Callable[[bytes], bytes]) -> None:
+    stored = wrap(json.dumps({**DOCUMENT, "note": "??>>" * 9}).encode())
+    changed = json.dumps({**DOCUMENT, "note": "??>>??" * 9}).encode()
+    encoded = encode(changed, stored, decode(stored).layers)
+    assert encoded is not None
+    found = decode(encoded)
+    assert found.layers == decode(stored).layers
+    assert json.loads(found.data) == json.loads(changed)
+    assert (b"=" in encoded, b"-" in encoded) == (b"=" in wrap(changed), b"-" in wrap(changed))
+
+
+@pytest.mark.parametrize(
+    ("stored", "content"),
+    [(msgpack.packb({"a": b"binary"}), JSON), (PACKED, b"not json"), (PACKED, b'{"a": 99999999999999999999}'),
+     (json.dumps({"a": JSON.decode()}).encode(), JSON), (json.dumps(JSON.decode()).encode(), b"\xff")],
+    ids=["other types", "not JSON", "too large", "opened strings", "not UTF-8"],
+)  # fmt: skip
+def test_what_cannot_be_encoded_again(stored: bytes, content: bytes) -> None:
+    assert encode(content, stored, decode(stored).layers) is None
+
+
+def test_strings_in_a_long_document_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "OUTPUT_BYTES_MAX", 1000)
+    body = json.dumps([JSON.decode()] * 50).encode()
+    assert decode(body) == Decoded(body, (), "JSON in strings is not decoded: more than 1,000 bytes")
 
 
 def test_a_bomb_within_a_layer_and_too_many_layers() -> None:

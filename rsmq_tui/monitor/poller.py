@@ -326,6 +326,12 @@ class LivePoller(ReaderPolling[QueueReader]):
             return await self.read(queue, known.id)
         return replace(known, at_ms=raw.at_ms, row=row_alone(raw, known.body))
 
+    async def read_long(self, queue: str, known: MessageView, arrived: Callable[[int], None]) -> MessageView:
+        """Read the body of a known message, of any length, and its current state; raises ``PeekError``."""
+        with in_words():
+            body = await self.reader.pages.long_body(queue, known.id, arrived)
+        return await self.read_again(queue, replace(known, body=body, size=known.size if body is None else len(body)))
+
     async def rows_again(self, queue: str, rows: Sequence[MessageRow]) -> RowsAgain:
         """Read the current state of known messages, without their bodies; raises ``PeekError``."""
         with in_words():
@@ -460,6 +466,18 @@ class ReadsAgain(Protocol):
 
     async def read_again(self, queue: str, known: MessageView) -> MessageView:
         """Read its current state; the body is kept if it has left the queue. Raises ``PeekError``."""
+
+
+@runtime_checkable
+class ReadsLong(Protocol):
+    """A live source that can read a body of any length."""
+
+    async def read_long(self, queue: str, known: MessageView, arrived: Callable[[int], None]) -> MessageView:
+        """Read the body of a known message and its current state; raises ``PeekError``.
+
+        ``arrived`` is called several times a second with how many of its bytes have arrived. The body stays None if the
+        message has left the queue, or moves meanwhile.
+        """
 
 
 @runtime_checkable

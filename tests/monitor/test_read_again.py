@@ -94,6 +94,28 @@ async def test_an_item_wherever_it_is_now(client: redis.Redis, lists: ListReader
     assert gone == replace(now, at_ms=gone.at_ms, row=None)
 
 
+async def test_a_long_body_is_read_when_it_is_asked_for(
+    client: redis.Redis, reader: QueueReader, lists: ListReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("rsmq", "lists"):
+        monkeypatch.setattr(f"rsmq_tui.protocol.{kind}.pages.BODY_BYTES_MAX", len(BODY) - 1)
+    jobs = ListQueue(client, "jobs")
+    jobs.push(b"first", BODY, BODY + b"another", b"last")
+    places = {"q": Rsmq(client).send_message("q", BODY.decode()), QUEUE: item_id("queue", 1, BODY)}
+    for queue, id in places.items():
+        poller = ListPoller(lists) if queue == QUEUE else LivePoller(reader)
+        known = await poller.read(queue, id)
+        assert (known.body, known.size) == (None, len(BODY))
+        # An item moves.
+        jobs.take(60_000)
+        whole = await poller.read_long(queue, known, lambda _: None)
+        assert (whole.body, whole.size, whole.row is None) == (BODY, len(BODY), False)
+        assert (await poller.read_again(queue, whole)).body == BODY
+        client.delete(*(("rsmq:q", "rsmq:q:Q") if queue == "q" else (QUEUE, f"{QUEUE}:processing")))
+        gone = await poller.read_long(queue, known, lambda _: None)
+        assert (gone.body, gone.row) == (None, None)
+
+
 async def test_what_is_read_between_two_polls_is_part_of_their_cost(client: redis.Redis, redis_url: str) -> None:
     rsmq = Rsmq(client)
     rsmq.create_queue("q")

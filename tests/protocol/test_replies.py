@@ -1,14 +1,19 @@
 """Replies of the wrong shape are told as the server's; mistakes of our own are not."""
 
+import re
+import socketserver
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from redis import Redis
 from redis.exceptions import InvalidResponse, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, QueueReader, Rsmq, RsmqError, defect_of
-from rsmq_tui.protocol.connections.connect import connect, connect_async
+from rsmq_tui.protocol.connections.connect import Traffic, connect, connect_async
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -16,7 +21,7 @@ from rsmq_tui.protocol.replies import decode, decoded
 from rsmq_tui.protocol.rsmq import operations
 from rsmq_tui.protocol.rsmq.edits import FieldEdit, LooseBatch, LooseKind
 from tests.hostile.liar import LIES, Liar
-from tests.protocol.responder import Responder
+from tests.protocol.responder import FakeServer, Responder
 
 REFUSALS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 _WRONG: tuple[tuple[tuple[Any, ...], Any], ...] = (
@@ -97,6 +102,46 @@ async def test_operations_decode_their_replies_in_asyncio() -> None:
         async with connect_async(liar.url) as client:
             with pytest.raises(InvalidResponse):
                 await AsyncRsmq(client).receive_message("q")
+
+
+class _Halting(FakeServer):
+    """Sends a body in two halves; the second one when ``go_on`` is set. It answers everything else with +OK."""
+
+    def __init__(self) -> None:
+        self.go_on = go_on = threading.Event()
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                while data := self.request.recv(65_536):
+                    if b"HGET" not in data:
+                        self.request.sendall(b"+OK\r\n" * len(re.findall(rb"\*\d+\r\n", data)))
+                        continue
+                    self.request.sendall(b"$8\r\nhalf")
+                    go_on.wait()
+                    self.request.sendall(b"body\r\n")
+
+        super().__init__(Handler)
+
+
+async def test_a_long_reply_has_time_while_more_of_it_arrives() -> None:
+    # Its parts are looked for five times a second: within this timeout it would not be read.
+    with _Halting() as server:
+        async with connect_async(server.url, timeout_s=0.1) as client:
+            arrived: list[int] = []
+
+            def take(bytes_: int) -> None:
+                arrived.append(bytes_)
+                server.go_on.set()
+
+            runner = ScriptRunner(client, Traffic())
+            assert await runner.ask_long(take, ("HGET", b"q", b"id")) == b"halfbody"
+            assert arrived[0] == len(b"$8\r\nhalf")
+            server.go_on.clear()
+            try:
+                with pytest.raises(RedisTimeoutError):
+                    await runner.ask_long(arrived.append, ("HGET", b"q", b"id"))
+            finally:
+                server.go_on.set()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from rsmq_tui.tui.widgets.body_lines import (
     found_in,
     is_json,
     lines_of,
-    shown_text,
+    shown_lines,
     with_letters,
 )
 from rsmq_tui.tui.widgets.body_view import wrapped
@@ -426,5 +426,5 @@ def test_long_json_is_known_line_by_line_and_short_of_memory() -> None:
 
 
 def test_a_pager_gets_what_is_shown() -> None:
-    assert shown_text(b'{"a":"\x7f"}', View.PRETTY) == '{\n  "a": "␡"\n}\n'
-    assert shown_text(b"a\x1b[2J\nb", View.RAW) == "a␛[2J\nb\n"
+    assert "".join(shown_lines(b'{"a":"\x7f"}', View.PRETTY)) == '{\n  "a": "␡"\n}\n'
+    assert "".join(shown_lines(b"a\x1b[2J\nb", View.RAW)) == "a␛[2J\nb\n"

@@ -9,13 +9,15 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgpack
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from rsmq_tui.decoding import decode
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
-from rsmq_tui.tui.queue.outside import BrokenScreen, _write_new
+from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.controls import BodyArea
@@ -241,11 +243,11 @@ async def test_a_body_is_edited_elsewhere_and_sent(
             await press(pilot, "V")
             await until(pilot, lambda: words in _told(pilot), words)  # noqa: B023
         steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
-        screen = await press_for_screen(pilot, "V", BrokenScreen)
+        screen = await press_for_screen(pilot, "V", QuestionScreen)
         await until(pilot, lambda: "line 1 column 9" in text_of(app_of(pilot)), "it says where")
         await pilot.press("enter")
         await until(pilot, lambda: pilot.app.screen is not screen, "it is edited again")
-        screen = await wait_for_screen(pilot, BrokenScreen)
+        screen = await wait_for_screen(pilot, QuestionScreen)
         await pilot.press("enter")
         await wait_for_screen(pilot, FormScreen)
         await settled(pilot)
@@ -256,13 +258,50 @@ async def test_a_body_is_edited_elsewhere_and_sent(
         await press(pilot, "o", "O")
         await press(pilot, "escape")
         steps.write_text("changed")
-        await press_for_screen(pilot, "V", BrokenScreen)
+        await press_for_screen(pilot, "V", QuestionScreen)
         await press(pilot, "escape")
     logged = [line.split("|") for line in steps.with_suffix(".log").read_text().split("\n/")]
     assert logged[-3][1:] == ["0o400", '{\n  "a": "␡"\n}\n']
     assert logged[-2][1:] == ["0o400", '{"a":"\x7f"}']
     assert {mode for _, mode, _ in logged[:-3]} == {"0o600"}
     assert not any(Path("/", path.removeprefix("/")).parent.exists() for path, *_ in logged)
+
+
+async def test_an_edited_body_is_encoded_again(
+    source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
+    editor.write_text(EDITOR)
+    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
+    stored = base64.b64encode(gzip.compress(json.dumps(DOCUMENT).encode()))
+    async with opened(source, triage=ScriptedTriage(), notifications=True, size=(140, 36)) as pilot:
+        await _open(pilot, source, stored)
+        monkeypatch.setattr(pilot.app, "suspend", nullcontext)
+        for key, how in (("enter", "encoded again: base64, gzip"), ("left", "as it is shown: decoded")):
+            steps.write_text('{"changed": 1}')
+            await press_for_screen(pilot, "V", QuestionScreen)
+            words = "The body of the message is base64, gzip; you have edited it decoded"
+            await until(pilot, lambda: words in text_of(app_of(pilot)), words)  # noqa: B023
+            await pilot.press(*dict.fromkeys((key, "enter")))
+            await wait_for_screen(pilot, FormScreen)
+            await settled(pilot)
+            assert str(pilot.app.screen.query_one("#about", Static).content).endswith(how)
+            body = pilot.app.screen.query_one(BodyArea).body
+            assert (decode(body).data, body == decode(body).data) == (b'{"changed": 1}', key == "left")
+            await press(pilot, "escape")
+        # Nothing is asked, and nothing sent, if the question is left.
+        steps.write_text('{"changed": 1}')
+        await press_for_screen(pilot, "V", QuestionScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, MessageScreen)
+        # Bytes in MessagePack are texts in JSON, and cannot be packed again.
+        source.bodies = {id: msgpack.packb({"a": b"bytes"}) for id in source.bodies}
+        await press(pilot, "r")
+        steps.write_text('{"changed": 2}')
+        await press_for_screen(pilot, "V", FormScreen)
+        await settled(pilot)
+        assert str(pilot.app.screen.query_one("#about", Static).content).endswith(how)
+        assert pilot.app.screen.query_one(BodyArea).body == b'{"changed": 2}'
 
 
 async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource) -> None:
@@ -298,7 +337,7 @@ def test_a_body_that_cannot_be_saved_as_a_whole_leaves_no_file(tmp_path: Path) -
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            _write_new(tmp_path / "body", b"x" * 200)
+            _write_new(tmp_path / "body", (b"x" * 200,))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "body").exists()

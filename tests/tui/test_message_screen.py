@@ -1,7 +1,10 @@
 """One message whole: what is known of it, and its body in three views."""
 
 import asyncio
+import gc
 import json
+import weakref
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,10 +16,12 @@ from rsmq_tui.monitor import MessageState, MessageView
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import body_lines
-from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.body_view import BodyView
+from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import app_of, lines_of, opened, play, play_orders, poll_again, press, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
@@ -161,6 +166,70 @@ async def test_a_body_too_long_to_show_tells_its_size(source: ScriptedSource) ->
     async with opened(source) as pilot:
         await _open(pilot, source, b"x")
         assert "its body of 500.0 MiB is too long to show" in _title(pilot)
+
+
+class LongBodies(ScriptedSource):
+    """Its bodies are read only on request; while ``gate`` is set to an event, until half of one has arrived."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate: asyncio.Event | None = None
+        self.size = 500 * 1024 * 1024
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        return replace(await super().read(queue, id), body=None, size=self.size)
+
+    async def read_again(self, queue: str, known: MessageView) -> MessageView:
+        return replace(await super().read_again(queue, known), body=known.body, size=known.size)
+
+    async def read_long(self, queue: str, known: MessageView, arrived: Callable[[int], None]) -> MessageView:
+        arrived(self.size // 2)
+        if self.gate is not None:
+            await self.gate.wait()
+        return replace(await super().read(queue, known.id), size=self.size)
+
+
+async def test_a_long_body_is_read_on_request_and_freed_when_it_is_left() -> None:
+    source = LongBodies()
+    source.gate = asyncio.Event()
+    async with opened(source, notifications=True) as pilot:
+        await _open(pilot, source, b'{"a": 1}')
+        assert "its body of 500.0 MiB is long: space or Enter reads it" in _title(pilot)
+        assert " space read it " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
+        await press(pilot, "y")
+        await pilot.press("enter")
+        await until(pilot, lambda: "reading 500.0 MiB: 50%" in _title(pilot), "it says how far it is")
+        # Neither a dialog above nor a poll ends it.
+        await pilot.press("question_mark")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, MessageScreen), "a dialog is open")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "it is closed")
+        source.play(replace(source.last, at_ms=source.last.at_ms + 1000))
+        await pilot.press("enter")
+        assert "reading 500.0 MiB: 50%" in _title(pilot)
+        source.gate.set()
+        await until(pilot, lambda: _body(pilot)[:3] == ["{", '  "a": 1', "}"], "it is shown")
+        # To read the state again does not take it away.
+        await press(pilot, "r", "j")
+        assert _body(pilot)[:3] == ["{", '  "a": 1', "}"]
+        shown = weakref.ref(pilot.app.screen.query_one(BodyView)._document)
+        gc.disable()
+        try:
+            await press(pilot, "escape")
+            await until(pilot, lambda: shown() is None, "its lines are freed, without a search for garbage")
+        finally:
+            gc.enable()
+
+
+async def test_a_body_too_long_to_be_sent_is_not_edited(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.queue.marks.BODY_BYTES_MAX", 10)
+    async with opened(source, notifications=True, triage=ScriptedTriage()) as pilot:
+        await _open(pilot, source, b"x" * 11)
+        await press(pilot, "e", "V")
+        told = [notification.message for notification in pilot.app._notifications]
+        assert set(told) == {"a body of 11 B cannot be sent from here, at most 10 B"}
 
 
 async def test_a_message_that_cannot_be_read_says_why(source: ScriptedSource) -> None:

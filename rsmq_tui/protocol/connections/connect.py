@@ -234,6 +234,11 @@ class ReplyReader:
         self._hold(rest + fresh if rest else fresh)
 
     @property
+    def arrived(self) -> int:
+        """How many bytes of the next reply have arrived."""
+        return self._bytes
+
+    @property
     def is_between_replies(self) -> bool:
         """Whether nothing has arrived since the last reply."""
         return self._bytes == 0 and not self.has_data()

@@ -13,7 +13,7 @@ from redis.client import NEVER_DECODE
 from redis.exceptions import ClusterCrossSlotError, NoPermissionError, NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from rsmq_tui.protocol.connections.connect import Traffic, cancels, end_if_cancelled
+from rsmq_tui.protocol.connections.connect import Traffic, cancels, end_if_cancelled, reader_of
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.replies import Command, decode_all, decoded, misshapen
@@ -41,11 +41,17 @@ def raise_first(replies: Iterable[Any]) -> None:
             raise reply
 
 
-async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]:
+# Called several times a second with the bytes of a long reply that have arrived.
+Arrived = Callable[[int], None]
+_ARRIVED_S = 0.2
+
+
+async def exchange(client: AsyncRedis, commands: Sequence[Command], arrived: Arrived | None = None) -> list[Any]:
     """Send plain commands in one round trip and decode the replies; a command's own error is its result.
 
-    Raises redis-py's errors, and ``InvalidResponse`` for a malformed reply, after which the connection is closed. A
-    pipeline of redis-py would take twice as long.
+    With ``arrived``, a reply may take any time while more of it arrives. Raises redis-py's errors, and
+    ``InvalidResponse`` for a malformed reply, after which the connection is closed. A pipeline of redis-py would take
+    twice as long.
     """
     if not commands:
         return []
@@ -53,7 +59,7 @@ async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]
     connection = await pool.get_connection()
     try:
         await connection.send_packed_command(connection.pack_commands(commands))
-        return decode_all(commands, [await read_reply(connection) for _ in commands])
+        return decode_all(commands, [await read_reply(connection, arrived) for _ in commands])
     except BaseException:
         # It may still have unread replies.
         await connection.disconnect(nowait=True)
@@ -62,12 +68,29 @@ async def exchange(client: AsyncRedis, commands: Sequence[Command]) -> list[Any]
         await pool.release(connection)
 
 
-async def read_reply(connection: Any) -> Any:
+async def read_reply(connection: Any, arrived: Arrived | None = None) -> Any:
     """Read the next reply on a connection; an error reply is a result."""
     try:
-        return await connection.read_response()
+        return await (connection.read_response() if arrived is None else _read_long(connection, arrived))
     except ResponseError as error:
         return error
+
+
+async def _read_long(connection: Any, arrived: Arrived) -> Any:
+    """Read a reply for as long as more of it arrives within the socket timeout; else raise ``RedisTimeoutError``."""
+    reading = asyncio.ensure_future(connection.read_response(timeout=inf))
+    before, since_s = 0, time.monotonic()
+    try:
+        while not (await asyncio.wait((reading,), timeout=_ARRIVED_S))[0]:
+            now, now_s = reader_of(connection).arrived, time.monotonic()
+            if now > before:
+                before, since_s = now, now_s
+                arrived(now)
+            elif now_s - since_s > (connection.socket_timeout or inf):
+                raise RedisTimeoutError("Timeout reading from socket")
+        return reading.result()
+    finally:
+        reading.cancel()
 
 
 class ScriptRunner:
@@ -137,6 +160,16 @@ class ScriptRunner:
         replies = await self.commands(*commands)
         raise_first(replies)
         return replies
+
+    async def ask_long(self, arrived: Arrived, command: Sequence[bytes | str | int]) -> Any:
+        """As ``ask``, for one long reply, which may take any time while more of it arrives."""
+        for _ in range(2):
+            self.traffic.commands += 1
+            replies = await exchange(self.client, [command], arrived)
+            if not has_moved(replies):
+                break
+        raise_first(replies)
+        return replies[0]
 
     async def _commands(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         self.traffic.commands += len(commands)

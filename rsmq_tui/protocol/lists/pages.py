@@ -4,11 +4,12 @@ Ranks are counted from the item that is taken next; items in processing come aft
 nodes of 8 KiB each to find an index, so it is faster the nearer the index is to an end.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
+from rsmq_tui.protocol.connections.script_runner import Arrived, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
@@ -152,7 +153,7 @@ class ListRanges:
             most_items = min(self._most_items, 1 + most_bytes // max(1, self._longest))
             cut = [each.cut(most_items, self._lengths[each.place]) for each in ranges]
             clock, ready, hidden, *replies = await self.runner.ask(
-                ("TIME",), *(("LLEN", key) for key in self.keys[:2]), *map(self._command, cut)
+                ("TIME",), *(("LLEN", key) for key in self.keys[:2]), *map(self.command, cut)
             )
             self._lengths = {"queue": ready, "processing": hidden}
             longest = max((len(item) for items in replies for item in items), default=0)
@@ -174,7 +175,8 @@ class ListRanges:
         )
         return Moment(clock_ms(clock), ready, hidden, ranges, found)
 
-    def _command(self, wanted: Range) -> tuple[bytes | str | int, ...]:
+    def command(self, wanted: Range) -> tuple[bytes | str | int, ...]:
+        """Return the plain command that reads a range."""
         low, high = sorted((wanted.first, wanted.last))
         bounds = (-1 - high, -1 - low) if self._is_right(wanted) else (low, high)
         return ("LRANGE", self.keys[0 if wanted.place == "queue" else 1], *bounds)
@@ -286,6 +288,28 @@ class ListPages:
         (score,) = await self._scores(ranges, [row], now.hidden)
         body = row.item if isinstance(row.item, bytes) and with_body else None
         return WholeMessage(now.at_ms, row.id, score, 0, None, size_of(row.item), body)
+
+    async def long_body(self, queue: str, id: str, arrived: Arrived) -> bytes | None:
+        """Read an item of any length; None if it is not there, or moves meanwhile.
+
+        ``arrived`` is as in ``ScriptRunner.ask_long``.
+        """
+        ranges, wanted = ListRanges(self._runner, self._names, queue), read_item_id(id)
+        if wanted is None:
+            return None
+        body = await self._at(ranges, wanted, wanted.place, wanted.position, arrived)
+        if body is None:
+            # To look for it, the server copies and hashes long items, which holds it up.
+            for place, position, _ in (await _look(ranges, [wanted]))[1].values():
+                body = await self._at(ranges, wanted, place, position, arrived)
+        return body
+
+    async def _at(
+        self, ranges: ListRanges, wanted: ItemId, place: Place, position: int, arrived: Arrived
+    ) -> bytes | None:
+        items = await self._runner.ask_long(arrived, ranges.command(Range(place, True, position, position)))
+        body: bytes | None = items[0] if items else None
+        return None if body is None or await asyncio.to_thread(item_sha, body) != wanted.sha else body
 
     async def present(self, queue: str, ids: Sequence[str]) -> PresentItems:
         """Find items near their old positions, all at one moment.

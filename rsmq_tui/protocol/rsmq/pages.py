@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError, raise_first
+from rsmq_tui.protocol.connections.script_runner import Arrived, ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import scripts
@@ -133,6 +133,11 @@ class QueuePages:
         at_ms, ((score, rc, fr),), whole = await scores_and_counts(self._runner, zset, attributes, [identity], *body)
         found = None if score is None else score.decode()
         return WholeMessage(at_ms, id, found, leading_int(rc) or 0, leading_int(fr), size, whole[0] if whole else None)
+
+    async def long_body(self, queue: str, id: str, arrived: Arrived) -> bytes | None:
+        """Read a body of any length; None if it is missing. ``arrived`` is as in ``ScriptRunner.ask_long``."""
+        body: bytes | None = await self._runner.ask_long(arrived, ("HGET", self._of(queue)[1], name_bytes(id)))
+        return body
 
     async def present(self, queue: str, ids: Sequence[str]) -> tuple[int, tuple[PresentMessage | None, ...]]:
         """Return the server's time and the state of messages, in one round trip; None for one that has left."""

@@ -6,9 +6,10 @@ from textual import work
 
 from rsmq_tui.monitor import Filter, MessageRow, Page, PeekError
 from rsmq_tui.monitor.list_poller import follow_items
-from rsmq_tui.monitor.text import count
+from rsmq_tui.monitor.text import count, size
 from rsmq_tui.protocol import name_bytes
 from rsmq_tui.protocol.lists.naming import order_of
+from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
@@ -238,18 +239,17 @@ class ActingScreen(DashboardScreen):
             return
         id = self.chosen_id
         body = await self.editable_body(id)
-        if body is not None and self.is_active:
-            how = " as it is shown: decoded" if self.edits_decoded else ""
-            await edit(self, self.queue, body, f"a copy of the message {id}{how}")
+        if body is not None and self.is_active and self._may_send(body):
+            await edit(self, self.queue, body, f"a copy of the message {id}", self.decoded_from)
 
     async def editable_body(self, id: str) -> bytes | None:
         """Return the body that the user's editor gets; if there is none, show why and return None."""
         return await self.body_of(id)
 
     @property
-    def edits_decoded(self) -> bool:
-        """Whether that is the decoded body, which consumers of the stored one may not expect."""
-        return False
+    def decoded_from(self) -> tuple[bytes, tuple[str, ...]] | None:
+        """The stored body and the names of its layers, if the editor gets the decoded one; else None."""
+        return None
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None]:
@@ -273,8 +273,17 @@ class ActingScreen(DashboardScreen):
             self._edit_body(id, body)
 
     def _edit_body(self, id: str, body: bytes) -> None:
-        about = f"a copy of the message {id}"
-        self.dashboard.changes.ask(self.site, "send", self.queue, body=body, about=about)
+        if self._may_send(body):
+            about = f"a copy of the message {id}"
+            self.dashboard.changes.ask(self.site, "send", self.queue, body=body, about=about)
+
+    def _may_send(self, body: bytes) -> bool:
+        """Return whether a body is short enough to be sent from here; if it is not, say so."""
+        if len(body) <= BODY_BYTES_MAX:
+            return True
+        why = f"a body of {size(len(body))} cannot be sent from here, at most {size(BODY_BYTES_MAX)}"
+        self.notify(why, severity="warning", markup=False)
+        return False
 
     async def body_of(self, id: str) -> bytes | None:
         """Read a whole body; if there is none, show why and return None."""
@@ -284,6 +293,6 @@ class ActingScreen(DashboardScreen):
             self.notify(str(error), severity="warning", markup=False)
             return None
         if view.body is None:
-            why = "is too long to read" if view.size else "no longer has a body"
+            why = f"is long, {size(view.size)}: open it to read it" if view.size else "no longer has a body"
             self.notify(f"that message {why}", severity="warning", markup=False)
         return view.body

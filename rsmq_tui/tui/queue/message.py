@@ -1,6 +1,6 @@
 """One message: its fields, its body as JSON, text or hex, the keys that change it, and the pane that shows it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from types import ModuleType
 from typing import ClassVar
@@ -12,9 +12,9 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
 from rsmq_tui.monitor.peek import place_of
-from rsmq_tui.monitor.poller import ReadsAgain
+from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
-from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
+from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import dashboard_of
@@ -23,7 +23,7 @@ from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.body_view import BodyView, FindInput
-from rsmq_tui.tui.widgets.controls import copy_text
+from rsmq_tui.tui.widgets.controls import CLIPBOARD_BYTES_MAX, copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.pane import Pane
@@ -35,10 +35,10 @@ _OF_BODIES = ("edit", "edit_outside", "copy_body", "view", "find", "save_body", 
 class MessageScreen(ActingScreen):
     """Shows a message and its state as of the last poll; a change applies to it in exactly that state.
 
-    The whole message is read on opening and by ``r``; everything but the body is read again at each poll, after each
-    change, and when a dialog above has closed. If the message leaves the queue, its body stays, unless a change from
-    this screen removed it. A removed item of a list is not read again before that change is undone: a read would find
-    another item with the same bytes.
+    The whole message is read on opening and by ``r``, a very long body only when the user asks for it; everything but
+    the body is read again at each poll, after each change, and when a dialog above has closed. If the message leaves
+    the queue, its body stays, unless a change from this screen removed it. A removed item of a list is not read again
+    before that change is undone: a read would find another item with the same bytes.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("message", "lines")
@@ -58,6 +58,7 @@ class MessageScreen(ActingScreen):
         self._taken_by: int | None = None
         self._problem: str | None = None
         self._reading: Worker[None] | None = None
+        self._is_reading_long = False
         self._read_for_ms: int | None = None
         self._ns: str | None = None
 
@@ -76,13 +77,19 @@ class MessageScreen(ActingScreen):
         self.body_view.focus()
         self._fetch()
 
+    def on_unmount(self) -> None:
+        """Free the body at once: it may be very long, and the screen is found as garbage only later."""
+        self._message = self._reading = None
+
     def on_screen_resume(self) -> None:
         """Read the message again: it may have changed while a dialog was open."""
         self._read_again()
 
     def rest(self) -> None:
-        """Read the message again, with its body."""
-        if not (self._is_taken and self._is_item):
+        """Read the message again, with its body unless that is very long."""
+        if self._message is not None and self._message.size > BODY_BYTES_MAX:
+            self._read_again()
+        elif not (self._is_taken and self._is_item):
             self._fetch()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -109,7 +116,7 @@ class MessageScreen(ActingScreen):
         if name == "change":
             return self._row is not None
         if name in ("decoded", "fold"):
-            return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold
+            return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold or self._can_read_long
         return self._body is not None if name in _OF_BODIES else super().leads_somewhere(action)
 
     def action_view(self, step: int) -> None:
@@ -118,8 +125,10 @@ class MessageScreen(ActingScreen):
         self._hints.repaint()
 
     def hint_of(self, key: Key) -> str:
-        """Return the words of a key in the bottom line; those of ``d`` say what it would show."""
+        """Return the words of a key in the bottom line: what ``d`` would show, and whether Enter reads the body."""
         words = super().hint_of(key)
+        if words and key.action == "fold" and self._can_read_long:
+            return "read it"
         return "bytes" if words and key.action == "decoded" and self.body_view.shown_layers else words
 
     def action_decoded(self) -> None:
@@ -130,8 +139,11 @@ class MessageScreen(ActingScreen):
         self._hints.repaint()
 
     def action_fold(self) -> None:
-        """Fold or unfold what the cursor is on or in."""
-        self.body_view.fold()
+        """Fold or unfold what the cursor is on or in; if the body is too long to be read unasked, read it."""
+        if self._can_read_long:
+            self._read_long()
+        else:
+            self.body_view.fold()
 
     def action_fold_all(self) -> None:
         """Fold everything but the outermost, or unfold all."""
@@ -157,11 +169,15 @@ class MessageScreen(ActingScreen):
 
     def action_open_in_pager(self) -> None:
         """Show the body in the user's pager."""
-        self._with_body(lambda outside, body: outside.open_in_pager(self, body, self.body_view.view))
+        view = self.body_view.view
+        self._with_body(lambda outside, body: self._go_out(outside.open_in_pager(self, body, view)))
 
     def action_open_copy(self) -> None:
         """Show a copy of the body in the user's editor."""
-        self._with_body(lambda outside, body: outside.open_copy(self, body))
+        self._with_body(lambda outside, body: self._go_out(outside.open_copy(self, body)))
+
+    def _go_out(self, work: Coroutine[None, None, None]) -> None:
+        _: Worker[None] = self.run_worker(work, group="outside", exclusive=True)
 
     def _with_body(self, act: Callable[[ModuleType, bytes], None]) -> None:
         from rsmq_tui.tui.queue import outside  # noqa: PLC0415 - not before the first paint
@@ -181,7 +197,9 @@ class MessageScreen(ActingScreen):
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            copy_text(self.app, self.body_view.content.decode("utf-8", "replace"), "the body")
+            # The start of a longer one is too long too.
+            content = self.body_view.content[: CLIPBOARD_BYTES_MAX + 1]
+            copy_text(self.app, content.decode("utf-8", "replace"), "the body")
 
     def action_edit(self) -> None:
         """Edit a copy of the message, with its body as it is stored."""
@@ -196,9 +214,10 @@ class MessageScreen(ActingScreen):
         return self.body_view.content if self._body is not None else await super().editable_body(id)
 
     @property
-    def edits_decoded(self) -> bool:
-        """Whether the body is shown decoded."""
-        return self._body is not None and self.body_view.content != self._body
+    def decoded_from(self) -> tuple[bytes, tuple[str, ...]] | None:
+        """The body as it is stored and the names of its layers, if it is shown decoded."""
+        layers = self.body_view.shown_layers
+        return (self._body, layers) if self._body is not None and layers else None
 
     @property
     def scope(self) -> Scope | None:
@@ -236,7 +255,7 @@ class MessageScreen(ActingScreen):
             self._is_taken, self._taken_by = True, told.change
             self.workers.cancel_group(self, "message")
             # A worker that is cancelled before its first step never counts as finished.
-            self._reading = None
+            self._reading, self._is_reading_long = None, False
             self._show_body()
             self.refresh_words()
         elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
@@ -246,7 +265,12 @@ class MessageScreen(ActingScreen):
             self._read_again()
 
     def _follow(self) -> None:
-        """Read again for a poll, unless a read is under way or a running change may be removing an item."""
+        """Read again for a poll, unless a read is under way or a running change may be removing an item.
+
+        The server copies and hashes an item to find it again, which takes it long if the item is.
+        """
+        if self._is_item and self._message is not None and self._message.size > START_OF_BYTES:
+            return
         told = self.dashboard.changes.told
         is_changing = self._is_item and told is not None and told.is_running
         if not is_changing and (self._reading is None or self._reading.is_finished):
@@ -256,13 +280,36 @@ class MessageScreen(ActingScreen):
         """Read the state again, unless a list item is gone: a read would find another item with the same bytes."""
         message, source = self._message, self.site.source
         is_gone = message is not None and self._row is None
+        if self._is_reading_long:
+            return
         if message is not None and isinstance(source, ReadsAgain) and not (is_gone and self._is_item):
             self._begin(lambda: source.read_again(self.queue, message))
 
     def _fetch(self) -> None:
         self._begin(lambda: self.site.source.read(self.queue, self.message_id))
 
+    def _read_long(self) -> None:
+        message, source = self._message, self.site.source
+        if message is None or not isinstance(source, ReadsLong):
+            return
+
+        def arrived(bytes_: int) -> None:
+            self.body_view.show_none(f"reading {size(message.size)}: {min(1, bytes_ / max(1, message.size)):.0%}")
+
+        arrived(0)
+        self._begin(lambda: source.read_long(self.queue, message, arrived))
+        self._is_reading_long = True
+        self._hints.repaint()
+
+    @property
+    def _can_read_long(self) -> bool:
+        """Whether there is a body that is read only when the user asks for it."""
+        message, is_live = self._message, isinstance(self.site.source, ReadsLong)
+        is_there = message is not None and self._row is not None and message.body is None and message.size > 0
+        return is_live and is_there and not self._is_reading_long
+
     def _begin(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
+        self._is_reading_long = False
         # It may be replaced before it has started.
         self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
 
@@ -280,6 +327,7 @@ class MessageScreen(ActingScreen):
             self.message_id = found.id
             # The id of an RSMQ message is never reused.
             self._is_taken = was_taken and (found.row is None or self._is_item)
+        self._is_reading_long = False
         self._show_body()
         self.refresh_words()
 
@@ -295,10 +343,14 @@ class MessageScreen(ActingScreen):
             return printable(self._error, 100)
         if message is None:
             return "reading …"
+        if self._is_reading_long:
+            return "it is still being read"
         if self._row is None:
             return f"this message is no longer in the queue {printable(self.queue, 40)}"
         if message.size and self.dashboard.replay is not None:
             return f"its body of {size(message.size)} was not recorded; record with --messages 5m --bodies"
+        if self._can_read_long:
+            return f"its body of {size(message.size)} is long: space or Enter reads it"
         return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
 
     def _fact_pieces(self, at_ms: int) -> list[Piece]:

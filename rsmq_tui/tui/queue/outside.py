@@ -6,20 +6,26 @@ import shlex
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
+from rsmq_tui.decoding import LAYERS, encode
 from rsmq_tui.files import JsonError, parse_json
 from rsmq_tui.monitor.text import printable, size
+from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.tui.changes.forms import FormScreen, save_form
+from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.body_lines import View, first_view, shown_text
+from rsmq_tui.tui.widgets.body_lines import View, first_view, shown_lines
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton
 
 _SUFFIXES = {View.PRETTY: ".json", View.RAW: ".txt", View.HEX: ".bin"}
@@ -43,40 +49,48 @@ def save(screen: DashboardScreen, id: str, body: bytes, about: str) -> None:
 
 async def _write(screen: DashboardScreen, path: Path, body: bytes) -> None:
     try:
-        await asyncio.to_thread(_write_new, path, body)
+        await asyncio.to_thread(_write_new, path, (body,))
     except OSError as error:
         screen.notify(f"nothing was saved: {printable(str(error), 200)}", severity="warning", markup=False)
     else:
         screen.notify(f"saved {size(len(body))} to {printable(str(path), 200)}", markup=False)
 
 
-def _write_new(path: Path, body: bytes, mode: int = 0o600) -> None:
+def _write_new(path: Path, parts: Iterable[bytes], mode: int = 0o600) -> None:
     """Write a file that does not exist, as a whole or not at all; raises ``OSError``."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     try:
         with os.fdopen(descriptor, "wb") as out:
-            out.write(body)
+            out.writelines(parts)
     except OSError:
         path.unlink(missing_ok=True)
         raise
 
 
-def open_in_pager(screen: DashboardScreen, body: bytes, view: View) -> None:
+async def open_in_pager(screen: DashboardScreen, body: bytes, view: View) -> None:
     """Show a body in ``$PAGER``, with control characters made visible: it is text that goes to a terminal."""
-    text = shown_text(body, view).encode("utf-8", "replace")
-    _run(screen, os.environ.get("PAGER") or "less", text, ".txt", mode=0o400)
+    pager = os.environ.get("PAGER") or "less"
+    if len(body) > BODY_BYTES_MAX:
+        screen.notify(f"writing {size(len(body))} for {printable(pager, 60)}", markup=False)
+    lines = (line.encode("utf-8", "replace") for line in shown_lines(body, view))
+    await _run(screen, pager, lines, ".txt", mode=0o400)
 
 
-def open_copy(screen: DashboardScreen, body: bytes) -> None:
+async def open_copy(screen: DashboardScreen, body: bytes) -> None:
     """Show a body in the user's editor; what is written there is lost."""
-    _run(screen, _editor(), body, _SUFFIXES[first_view(body)], mode=0o400)
+    await _run(screen, _editor(), (body,), _SUFFIXES[first_view(body)], mode=0o400)
 
 
-async def edit(screen: DashboardScreen, queue: str, body: bytes, about: str) -> None:
-    """Edit a body in the user's editor, and ask to send what it became; an unchanged one is not sent."""
+async def edit(
+    screen: DashboardScreen, queue: str, body: bytes, about: str, stored: tuple[bytes, tuple[str, ...]] | None
+) -> None:
+    """Edit a body in the user's editor, and ask to send what it became; an unchanged one is not sent.
+
+    If it was decoded, ``stored`` is what it was decoded from and the names of the layers, which it may be sent in.
+    """
     edited: bytes | None = body
     while True:
-        edited = _run(screen, _editor(), edited or b"", _SUFFIXES[first_view(body)], mode=0o600)
+        edited = await _run(screen, _editor(), (edited or b"",), _SUFFIXES[first_view(body)], mode=0o600)
         if edited is None:
             return
         if edited == body or edited == body + b"\n":
@@ -86,11 +100,32 @@ async def edit(screen: DashboardScreen, queue: str, body: bytes, about: str) -> 
             # Editors end the last line of a file.
             edited = edited.removesuffix(b"\n")
         problem = _json_problem(body, edited)
-        answer = "send" if problem is None else await screen.app.push_screen_wait(BrokenScreen(problem))
+        answer: str | None = "send"
+        if problem is not None:
+            answer = await screen.app.push_screen_wait(_broken(problem))
         if answer == "send":
-            screen.dashboard.changes.ask(screen.site, "send", queue, body=edited, about=about)
+            await _ask_to_send(screen, queue, edited, about, stored)
         if answer != "again":
             return
+
+
+async def _ask_to_send(
+    screen: DashboardScreen, queue: str, body: bytes, about: str, stored: tuple[bytes, tuple[str, ...]] | None
+) -> None:
+    """Ask to send an edited body; one that was decoded as it is, or encoded again if it can be."""
+    if stored is not None:
+        encoded = await asyncio.to_thread(encode, body, *stored)
+        how: str | None = "decoded"
+        if encoded is not None:
+            names = ", ".join(name for name in stored[1] if name in LAYERS)
+            how = await screen.app.push_screen_wait(_how_to_send(names))
+            if how is None:
+                return
+        if encoded is not None and how == "encoded":
+            body, about = encoded, f"{about}, encoded again: {names}"
+        else:
+            about = f"{about} as it is shown: decoded"
+    screen.dashboard.changes.ask(screen.site, "send", queue, body=body, about=about)
 
 
 def _json_problem(before: bytes, after: bytes) -> str | None:
@@ -110,23 +145,30 @@ def _editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
 
 
-def _run(screen: DashboardScreen, command: str, body: bytes, suffix: str, *, mode: int) -> bytes | None:
-    """Run a program on a temporary file, in place of the dashboard; return what the file holds then, None if it failed.
+async def _run(
+    screen: DashboardScreen, command: str, parts: Iterable[bytes], suffix: str, *, mode: int
+) -> bytes | None:
+    """Run a program on a temporary file, in place of the dashboard.
+
+    Return what the file holds then, nothing if it may not be written; None if the program failed or was not run.
 
     Only the user can read the file, and it is removed with all that the program put beside it. Nothing is polled
     meanwhile.
     """
-    if screen.dashboard.changes.is_running:
-        screen.notify("a change is running: wait until it has ended", severity="warning", markup=False)
-        return None
     try:
         with tempfile.TemporaryDirectory(prefix="rsmq-tui-", ignore_cleanup_errors=True) as folder:
             path = Path(folder, f"body{suffix}")
-            _write_new(path, body, mode)
+            await asyncio.to_thread(_write_new, path, parts, mode)
+            if not screen.is_active:
+                # A long body takes a while, and the user has gone on.
+                return None
+            if screen.dashboard.changes.is_running:
+                screen.notify("a change is running: wait until it has ended", severity="warning", markup=False)
+                return None
             with screen.app.suspend():
                 status = _wait_for([*shlex.split(command), str(path)])
             if status == 0:
-                return path.read_bytes()
+                return await asyncio.to_thread(path.read_bytes) if mode & 0o200 else b""
             problem = f"ended with status {status}"
     except SuspendNotSupported:
         problem = "cannot be opened from this terminal"
@@ -145,26 +187,38 @@ def _wait_for(command: list[str]) -> int:
         signal.signal(signal.SIGINT, before)
 
 
-class BrokenScreen(Dialog[str]):
-    """Tells why an edited body is no longer JSON; returns "again", or "send" to send it nevertheless."""
+class QuestionScreen(Dialog[str]):
+    """Asks what to do with an edited body; returns the key of an answer, the last of which has the focus."""
 
-    def __init__(self, problem: str) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("dialog")
+
+    def __init__(self, question: str, answers: Mapping[str, str]) -> None:
         super().__init__()
-        self._problem = problem
+        self._question, self._answers = question, answers
 
     def compose(self) -> ComposeResult:
-        """The problem, and the buttons."""
+        """The question, and the buttons."""
         with Vertical(classes="dialog"):
-            yield Static(Content(f"The body was JSON; now it is {printable(self._problem, 200)}"), id="problem")
+            yield Static(Content(self._question), id="problem")
             with Horizontal(classes="buttons"):
                 yield DialogButton("Cancel", id="cancel")
-                yield DialogButton("Send nevertheless", id="send")
-                yield DialogButton("Edit again", id="again")
+                for key, words in self._answers.items():
+                    yield DialogButton(words, id=key)
 
     def on_mount(self) -> None:
-        """Focus the button that goes back to the editor."""
-        self.query_one("#again").focus()
+        """Focus the last button."""
+        self.query(DialogButton).last().focus()
 
     @on(Button.Pressed)
     def _answer(self, event: Button.Pressed) -> None:
         self.dismiss(None if event.button.id == "cancel" else event.button.id)
+
+
+def _broken(problem: str) -> QuestionScreen:
+    question = f"The body was JSON; now it is {printable(problem, 200)}"
+    return QuestionScreen(question, {"send": "Send nevertheless", "again": "Edit again"})
+
+
+def _how_to_send(layers: str) -> QuestionScreen:
+    question = f"The body of the message is {layers}; you have edited it decoded"
+    return QuestionScreen(question, {"decoded": "Send it decoded", "encoded": "Encode it again"})

@@ -11,9 +11,10 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
+from weakref import proxy
 
 from rich.cells import cell_len
 
@@ -131,7 +132,8 @@ class TextLines:
         self.body = body
         self._starts, self._numbers = array("Q"), array("Q")
         self._end = self._length = 0
-        self._kept = lru_cache(_KEPT_BLOCKS)(self._lines_of)
+        # Without a cycle of references, the body is freed as soon as it is not shown any more.
+        self._kept = lru_cache(_KEPT_BLOCKS)(partial(type(self)._lines_of, proxy(self)))
         self.read_on()
 
     def __len__(self) -> int:
@@ -536,9 +538,8 @@ class Wanted:
         # JSON is shown with one space after a colon, and may be stored without.
         parts = re.split('(?<=":) *', text)
         pattern = r"\s*".join("".join(_forms(letter, is_any_case=is_any_case) for letter in part) for part in parts)
-        flags = re.IGNORECASE if is_any_case else re.NOFLAG
-        self.shown = re.compile(pattern, flags)
-        self._stored = re.compile(pattern.encode("utf-8", "surrogateescape"), flags)
+        self.shown = re.compile(pattern)
+        self._stored = re.compile(pattern.encode("utf-8", "surrogateescape"))
 
     def number_in(self, body: bytes, start: int, end: int) -> int:
         """Return how many matches begin from one byte to another, not included."""
@@ -570,19 +571,29 @@ class Wanted:
 
 
 def _forms(letter: str, *, is_any_case: bool) -> str:
-    """Return a pattern of a letter as it is, and as JSON escapes it."""
-    letters = [letter]
-    if is_any_case:
-        # The flag that ignores case knows only the letters of ASCII in bytes.
-        letters += [other for other in (letter.upper(),) if len(other) == 1 and other != letter]
-    codes = [other.encode("utf-16-be", "surrogatepass").hex() for other in letters]
-    escapes = ["".join(rf"\\u{code[at : at + 4]}" for at in range(0, len(code), 4)) for code in codes]
-    return f"(?:{'|'.join(map(re.escape, letters))}|(?i:{'|'.join(escapes)}))"
+    """Return a pattern of a letter as it is, and as JSON escapes it.
+
+    A flag that ignores case would take several times as long, and know only the letters of ASCII in bytes.
+    """
+    letters = [letter, *({letter.upper()} - {letter} if is_any_case and len(letter.upper()) == 1 else ())]
+    return f"(?:{'|'.join((*map(re.escape, letters), *map(_escaped, letters)))})"
 
 
-def shown_text(body: bytes, view: View) -> str:
-    """Return a body as a view shows it; JSON that is long as it is stored."""
+def _escaped(letter: str) -> str:
+    digits = [
+        f"[{digit}{digit.upper()}]" if digit.isalpha() else digit
+        for digit in letter.encode("utf-16-be", "surrogatepass").hex()
+    ]
+    return "".join(r"\\u" + "".join(digits[at : at + 4]) for at in range(0, len(digits), 4))
+
+
+def shown_lines(body: bytes, view: View) -> Iterator[str]:
+    """Yield the lines of a body as a view shows them, with their ends; those of long JSON as it is stored."""
     lines = TextLines(body) if len(body) > _CHECKED_BYTES_MAX and view is not View.HEX else lines_of(body, view)
-    while not lines.is_read:
-        lines.read_on()
-    return "".join("".join(text for text, _ in lines.pieces(number)) + "\n" for number in range(len(lines)))
+    number = 0
+    while number < len(lines) or not lines.is_read:
+        if number == len(lines):
+            lines.read_on()
+        else:
+            yield "".join(text for text, _ in lines.pieces(number)) + "\n"
+            number += 1

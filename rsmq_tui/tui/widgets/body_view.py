@@ -191,6 +191,10 @@ class BodyView(LineView):
             else:
                 self._move_to(self._shown[y])
 
+    def on_unmount(self) -> None:
+        """Free the body."""
+        self.body = self._document = self._decoded = None
+
     def on_resize(self) -> None:
         """Wrap the lines again."""
         self._wrapped.clear()

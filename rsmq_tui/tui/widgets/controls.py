@@ -19,7 +19,7 @@ from rsmq_tui.tui.widgets.painted import token_style
 
 T = TypeVar("T")
 # Terminals that support OSC 52 do not accept more than this.
-_CLIPBOARD_BYTES_MAX = 74_000
+CLIPBOARD_BYTES_MAX = 74_000
 # How much of a copied text is shown, and for how long.
 _LINES_SHOWN, _CHARS_SHOWN, _SHOWN_S = 5, 600, 10
 
@@ -30,7 +30,7 @@ def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> No
     A terminal may ignore it without an answer: a text that is ``shown`` can also be read for a while.
     """
     encoded = text.encode("utf-8", "replace")
-    if len(encoded) > _CLIPBOARD_BYTES_MAX:
+    if len(encoded) > CLIPBOARD_BYTES_MAX:
         app.notify(f"{what} is too long for the terminal's clipboard", severity="warning", markup=False)
         return
     app.copy_to_clipboard(encoded.decode())
