@@ -158,12 +158,13 @@ class BatchJob:
                 damaged |= found
 
     def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
-        """Write the tables over all days, from all tables by day that a manifest names."""
+        """Write the tables over all days, from all tables by day that a manifest names, except those ``unchanged``."""
         compile_queries(self._spark, wanted=not self._is_small)
-        stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in WHOLE_SOURCES}
-        tables = whole_tables(stored, self._settings)
-        is_same = before is not None and before.schema == VERSION and before.settings == manifest.settings
-        if before is not None and is_same and manifest.files(ROLLUP_1H) and ANOMALIES in tables:
+        needed = {source for sources in WHOLE_SOURCES.values() for source in sources}
+        stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in needed}
+        kept = unchanged(manifest, before)
+        tables = {table: rows for table, rows in whole_tables(stored, self._settings).items() if table not in kept}
+        if before is not None and is_alike(before, manifest) and manifest.files(ROLLUP_1H) and ANOMALIES in tables:
             tables[ANOMALIES] = self.anomalies_since(before, manifest)
         written = {table: self._write(table, rows, "all days") for table, rows in tables.items()}
         if EPISODES in written:
@@ -256,6 +257,23 @@ class BatchJob:
         named = named_in(error, names)
         found = {} if named is None else {named: why(error)}
         return found | damage_in(self._history.store, names)
+
+
+def is_alike(before: Manifest, manifest: Manifest) -> bool:
+    """Return whether two runs compute the same from the same."""
+    return before.schema == VERSION and before.settings == manifest.settings
+
+
+def unchanged(manifest: Manifest, before: Manifest | None) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the files of the tables over all days that a run need not compute, since nothing they need has changed."""
+    if before is None or not is_alike(before, manifest):
+        return {}
+    return {
+        table: before.tables[table]
+        for table, sources in WHOLE_SOURCES.items()
+        if table in before.tables
+        and all(before.tables.get(source, {}) == manifest.tables.get(source, {}) for source in sources)
+    }
 
 
 _LOCK_FILE = "_lock"
@@ -575,7 +593,7 @@ class PipelineRun:
         self._begin("publishing")
         written = made.written | whole
         rows = {table: about.rows for table, about in written.items()}
-        tables = manifest.tables | {table: about.files for table, about in whole.items()}
+        tables = manifest.tables | unchanged(manifest, before) | {table: about.files for table, about in whole.items()}
         if self._job.compact:
             tables = with_days_joined(out, run, tables, sources.newest)
         tables[RUNS] = {WHOLE_KEY: (self._logged(manifest, plan, made, news, rows, begun_s),)}

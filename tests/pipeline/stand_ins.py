@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
+from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.pipeline.increment import midnight_ms
 from rsmq_tui.pipeline.transforms.columns import conform
@@ -71,7 +71,7 @@ def whole_tables(tables: Mapping[str, DataFrame], settings: Any) -> dict[str, Da
     samples = tables[ROLLUP_1H].select(*_QUEUE, "samples", "last_depth", "day")
     messages = tables[LIFECYCLE].select(*_QUEUE, sf.col("messages").alias("samples"), sf.lit(0).alias("d"), "day")
     both = samples.unionAll(messages)
-    return {QUEUES: both.groupBy(*_QUEUE).agg(sf.sum("samples").alias("samples"), sf.max("day").alias("kind"))}
+    return {ADVICE: both.groupBy(*_QUEUE).agg(sf.sum("samples").alias("samples"), sf.max("day").alias("kind"))}
 
 
 def take_their_places(patch: Callable[[str, Any], AbstractContextManager[Any] | None]) -> None:

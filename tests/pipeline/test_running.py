@@ -114,7 +114,8 @@ def test_a_day_whose_folder_has_not_changed_is_not_listed(desk: Desk, monkeypatc
     assert desk.run().run is None
     assert listed == []
     desk.record(NOON_MS + DAY_MS + 5_000)
-    assert desk.run().days["samples"] == (DAY_AFTER,)
+    # Joining small files looks at the days of the last week.
+    assert desk.run(compact=False).days["samples"] == (DAY_AFTER,)
     assert [DAY] not in listed
 
 

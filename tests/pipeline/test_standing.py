@@ -2,7 +2,7 @@
 
 import shutil
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rsmq_tui.history.analysis.schema import ANOMALIES, ROLLUP_1H
+from rsmq_tui.history.analysis.schema import ADVICE, ANOMALIES, QUEUES, ROLLUP_1H
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
@@ -23,9 +23,10 @@ from rsmq_tui.pipeline.run import BatchJob
 from rsmq_tui.pipeline.state import Progress, Settings
 from rsmq_tui.pipeline.tables import write_rows
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
+from rsmq_tui.pipeline.transforms.whole import queues
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, Desk, Lent
-from tests.pipeline.stand_ins import TARGETS, Keep, sample_tables
+from tests.pipeline.stand_ins import TARGETS, Keep, sample_tables, whole_tables
 from tests.pipeline.transforms.made_hours import Chances, arrow, weekly_hours
 
 
@@ -115,6 +116,35 @@ def test_a_long_history_is_computed_in_parts_of_days(
     assert folders == {manifest.run, "1", "2"}
     assert desk.tables() == desk.tables(tmp_path / "whole")
     assert outcome.days["samples"] == (*days, shifted(DAY, 4))
+
+
+def test_a_table_whose_sources_have_not_changed_is_kept(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_queues(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
+        return whole_tables(tables, settings) | {QUEUES: queues(tables[ROLLUP_1H])}
+
+    def files(table: str) -> object:
+        manifest = desk.manifest()
+        return None if manifest is None else manifest.tables[table]
+
+    monkeypatch.setattr(TARGETS["whole_tables"], with_queues)
+    desk.record(NOON_MS)
+    desk.inventory(DAY, NOON_MS, "a")
+    desk.run()
+    then = files(QUEUES), files(ADVICE)
+    desk.inventory(DAY, NOON_MS + HOUR_MS, "b")
+    desk.run()
+    assert (files(QUEUES), files(ADVICE) == then[1]) == (then[0], False)
+    desk.record(NOON_MS + HOUR_MS)
+    desk.run()
+    assert files(QUEUES) != then[0]
+    desk.run(out=tmp_path / "full")
+    assert desk.tables() == desk.tables(tmp_path / "full")
+    # Other settings may change any table.
+    then = files(QUEUES), files(ADVICE)
+    desk.run(depth_limit=5)
+    assert files(QUEUES) != then[0]
 
 
 def test_a_failure_of_spark_is_told_although_its_java_has_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from rsmq_tui.history.analysis.schema import (
     BASELINE,
     EPISODES,
     FORECAST,
+    INCIDENTS,
     LIFECYCLE,
     POISON,
     POISON_DAYS,
@@ -33,12 +34,21 @@ from rsmq_tui.pipeline.transforms.forecasts import forecast
 from rsmq_tui.pipeline.transforms.inventories import poison
 from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
 
-WHOLE_SOURCES = (ROLLUP_1H, VERDICT_RUNS, LIFECYCLE, POISON_DAYS)
-"""The tables by day that those over all days are computed from."""
+WHOLE_SOURCES = {
+    QUEUES: (ROLLUP_1H,),
+    EPISODES: (VERDICT_RUNS,),
+    INCIDENTS: (VERDICT_RUNS,),
+    BASELINE: (ROLLUP_1H,),
+    ANOMALIES: (ROLLUP_1H,),
+    FORECAST: (ROLLUP_1H,),
+    POISON: (POISON_DAYS, LIFECYCLE),
+    ADVICE: (LIFECYCLE, ROLLUP_1H),
+}
+"""The tables over all days, and the tables by day that each is computed from."""
 
 
 def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
-    """Return the tables over all days; ``tables`` are the ``WHOLE_SOURCES``, with all of their days.
+    """Return the tables over all days; ``tables`` are those in ``WHOLE_SOURCES``, with all of their days.
 
     ``incidents`` is computed from the rows of ``episodes`` once they are written.
     """
