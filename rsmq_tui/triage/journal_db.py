@@ -219,12 +219,12 @@ class SqliteFile:
         self._seen: object = None
         with self.told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Bodies may contain secrets: only the user may ever read the file.
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                self._identity = _identity(os.fstat(descriptor))
-            finally:
-                os.close(descriptor)
+            # An existing file is not opened here: closing it would release the locks of all SQLite connections of this
+            # process to it, and another program could then delete the write-ahead log that they use.
+            with suppress(FileExistsError):
+                # Bodies may contain secrets: only the user may ever read the file.
+                os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._identity = _identity(path.stat())
             self.db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
             self.db.row_factory = sqlite3.Row
             self.db.text_factory = _text

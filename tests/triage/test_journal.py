@@ -549,6 +549,19 @@ def test_a_journal_is_made_by_several_at_once(folder: Path) -> None:
         journal.close()
 
 
+def test_a_journal_that_was_opened_twice_is_shared_with_other_programs(folder: Path) -> None:
+    journal = Journal(file_of(folder))
+    Journal(file_of(folder)).close()
+    # The last program that closes a file deletes its write-ahead log: it must find that this one has it open.
+    reads = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM changes'); db.close()"
+    subprocess.run([sys.executable, "-c", reads, file_of(folder)], check=True)
+
+    number = begun(journal)
+    with closing(Journal(file_of(folder))) as other:
+        assert other.change(number) is not None
+    journal.close()
+
+
 def test_a_journal_that_is_closed_is_told(folder: Path) -> None:
     journal = Journal(file_of(folder))
     journal.close()
