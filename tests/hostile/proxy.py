@@ -117,7 +117,12 @@ class Proxy:
         assert task is not None
         self._open[task] = client
         self.connections += 1
-        server_reader, server = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            server_reader, server = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            client.close()
+            del self._open[task]
+            return
         pumps = [
             asyncio.create_task(self._take(client_reader, client, server)),
             asyncio.create_task(self._bring_back(server_reader, client)),

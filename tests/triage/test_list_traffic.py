@@ -131,7 +131,7 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     traffic = Traffic(redis_url, names, A)
     taken: list[bytes] = []
 
-    async def change() -> tuple[Preview, Counter[bytes], Report, Report, list[bytes], list[bytes]]:
+    async def change() -> tuple[Preview, Counter[bytes], int, Report, Report, list[bytes], list[bytes]]:
         lists = list_changes(redis_url, names, folder)
         try:
             with traffic.at_work(RATE_HZ):
@@ -140,15 +140,16 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
                 assert preview.selection is not None
                 planned = Counter(item.body or b"" for item in preview.selection)
                 await traffic.turned_over(TURNOVER)
+                sent_before = len(traffic.sent)
                 report = await lists.run(preview).to_end()
             taken.extend(traffic.took)
             there, target = read(client, names, A), read(client, names, B) + _messages(client)
             back = await lists.run(await lists.preview_undo(report.change)).to_end()
-            return preview, planned, report, back, there, target
+            return preview, planned, sent_before, report, back, there, target
         finally:
             await lists.aclose()
 
-    preview, planned, report, back, there, target = asyncio.run(change())
+    preview, planned, sent_before, report, back, there, target = asyncio.run(change())
     tally = report.tally
     everything = Counter(stock) + Counter(traffic.sent)
     assert report.stopped is None
@@ -168,8 +169,9 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     gone = planned - changed
     assert gone.total() == tally.skipped.total()
     assert not gone - Counter(taken)
-    # Equal items among the newest are left there by a trim.
-    meant = there[:-2_000] if what == "trim to the newest" else there
+    # A trim leaves what was among the newest when it came to it, and equal items among them.
+    newest = 2_000 + len(traffic.sent) - sent_before
+    meant = there[:-newest] if what == "trim to the newest" else there
     assert not Counter(meant) & gone
 
     # The consumer is gone: all comes back, to be taken next, in the order in which it was taken off.
