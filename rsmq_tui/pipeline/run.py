@@ -65,7 +65,7 @@ from rsmq_tui.pipeline.increment import (
     with_whole_days,
 )
 from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in
-from rsmq_tui.pipeline.spark import SparkEngine, compile_queries, why
+from rsmq_tui.pipeline.spark import Amount, SparkEngine, compile_queries, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
 from rsmq_tui.pipeline.tables import (
     OLD_FILES,
@@ -95,6 +95,8 @@ _JOINING = 3.0
 _RUNS_MAX = 10_000
 # With fewer new rows, and a smaller roll-up by hour, most of the time is not spent on rows.
 _SMALL_ROWS, _SMALL_BYTES = 250_000, 32_000_000
+# With fewer, optimizing the code takes longer than it saves.
+_MEDIUM_ROWS = 4_000_000
 # Queries over fewer new rows of a table take less time if they are not compiled.
 _FEW_ROWS = 40_000
 # What the samples of a run need in memory, or on disk, depends on this, and not on the length of the history.
@@ -114,8 +116,8 @@ class Made(NamedTuple):
 class BatchJob:
     """Computes tables from a history, in folders of the run; ``begin`` is called with each step and its weight.
 
-    ``new_rows`` are the numbers of new rows by table of the history; ``is_small`` says whether these are few, and the
-    tables over all days small.
+    ``new_rows`` are the numbers of new rows by table of the history; ``amount`` is of these, and of the tables over all
+    days.
     """
 
     def __init__(
@@ -128,11 +130,10 @@ class BatchJob:
         progress: Progress,
         begin: Callable[[str, float], None],
         new_rows: Mapping[str, int],
-        *,
-        is_small: bool,
+        amount: Amount,
     ) -> None:
         self._spark, self._history, self._out, self._run = spark, history, out, run
-        self._new_rows, self._is_small = new_rows, is_small
+        self._new_rows, self._amount = new_rows, amount
         self._settings, self._progress, self._begin = settings, progress, begin
 
     def by_day(self, sources: Sources, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
@@ -159,7 +160,7 @@ class BatchJob:
 
     def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
         """Write the tables over all days, from all tables by day that a manifest names, except those ``unchanged``."""
-        compile_queries(self._spark, wanted=not self._is_small)
+        compile_queries(self._spark, wanted=self._amount is not Amount.SMALL)
         needed = {source for sources in WHOLE_SOURCES.values() for source in sources}
         stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in needed}
         kept = unchanged(manifest, before)
@@ -451,7 +452,7 @@ def _days_gone(sources: Sources, table: str, days: Iterable[str]) -> set[str]:
 
 class PipelineRun:
     """Runs a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed, with the
-    name of the analysis, and whether there is little to compute.
+    name of the analysis, and the amount of what there is to compute.
 
     ``steps`` is called with the name of each completed step, for tests that kill the run there. Setting ``stop`` ends
     the run before its next step; the caller must also cancel Spark's jobs.
@@ -464,7 +465,7 @@ class PipelineRun:
         self,
         job: Job,
         state: Path,
-        open_engine: Callable[[str, bool], SparkEngine],
+        open_engine: Callable[[str, Amount], SparkEngine],
         *,
         progress: Progress | None = None,
         stop: Event | None = None,
@@ -642,11 +643,16 @@ class PipelineRun:
         before, out = plan.before, self._out
         rows = {table: sum(news[name].rows or 0 for name in names if name in news) for table, names in plan.new.items()}
         stored_bytes = 0 if before is None else sum(map(out.size, before.files(ROLLUP_1H)))
-        is_small = sum(rows.values()) < _SMALL_ROWS and stored_bytes < _SMALL_BYTES
-        self.engine = self._open_engine(out.label, is_small)
+        if sum(rows.values()) >= _MEDIUM_ROWS:
+            amount = Amount.LARGE
+        elif sum(rows.values()) >= _SMALL_ROWS or stored_bytes >= _SMALL_BYTES:
+            amount = Amount.MEDIUM
+        else:
+            amount = Amount.SMALL
+        self.engine = self._open_engine(out.label, amount)
         self._progress.watch(self.engine.tasks)
         spark, settings = self.engine.spark, self._job.settings
-        return BatchJob(spark, self._history, out, run, settings, self._progress, self._begin, rows, is_small=is_small)
+        return BatchJob(spark, self._history, out, run, settings, self._progress, self._begin, rows, amount)
 
     def _sources(
         self, run: str, plan: "_Plan", gone: Mapping[str, Collection[str]], left_out: Collection[str]

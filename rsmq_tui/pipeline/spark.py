@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,14 @@ def _short(text: str) -> str:
     return short[: _SAID_MAX - 1] + "…" if len(short) > _SAID_MAX else short or text[:_SAID_MAX]
 
 
+class Amount(Enum):
+    """How many rows a run has, as far as it matters for Spark: which of its compilers and settings are worth it."""
+
+    SMALL = "most of the time is not spent on rows"
+    MEDIUM = "less time is spent on rows than it would take to optimize the code for them"
+    LARGE = "most of the time is spent on rows"
+
+
 _CONNECT_TIMEOUT_S = 10.0
 _PORT = 15002
 _ADDRESS = re.compile(r"sc://(?:\[([^\]]+)\]|([^:/;\[\]]+))(?::([0-9]{1,5}))?(?:/.*)?")
@@ -308,9 +317,9 @@ class Connected:
                 tasks = sum(stage.num_completed_tasks for stage in told), sum(stage.num_tasks for stage in told)
                 self._at_work[operation_id or ""] = tasks
 
-    def fitting(self, *, is_small: bool) -> dict[str, str]:
+    def fitting(self, amount: Amount) -> dict[str, str]:
         """Return nothing: the server chooses its number of partitions."""
-        del is_small
+        del amount
         return {}
 
     def tasks(self) -> tuple[int, int]:
@@ -354,11 +363,18 @@ _GATEWAY = "PYSPARK_GATEWAY_PORT"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
-# Without the compiler that optimizes: a run over few rows ends before it is worth its time. The default room for
-# compiled code is then a fifth of the usual one, which Spark fills: Java would search it for old code all the time.
-_JAVA_SMALL = f"{_JAVA} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-# Its collector has no threads of its own. A Java can have only one, so that it is left to users who set Java's options.
-_JAVA_SERIAL = "-XX:+UseSerialGC"
+# Without the compiler that optimizes: such a run ends before it is worth its time. The default room for compiled code
+# is then a fifth of the usual one, which Spark fills: Java would search it for old code all the time.
+_JAVA_FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# A collector without threads of its own, or one that slows the work on rows less than the default does, with longer
+# pauses. A Java can have only one, so that it is left to users who set Java's options.
+_COLLECTORS = {
+    Amount.SMALL: "-XX:+UseSerialGC",
+    Amount.MEDIUM: "-XX:+UseParallelGC",
+    Amount.LARGE: "-XX:+UseParallelGC",
+}
+# Spark's own default, and what the rows of a batch take at most: with more they are sorted and cached without the disk.
+_MEMORY_MB, _MEMORY_MB_MAX = 1024, 4096
 # Variables that would select another Spark than the installed one.
 _OTHERS = (
     "SPARK_REMOTE",
@@ -395,8 +411,7 @@ class SparkOptions:
     driver_memory: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     shows_log: bool = False
-    is_small: bool = False
-    """Whether a run has so few rows that most of its time is not spent on rows."""
+    amount: Amount = Amount.LARGE
 
 
 def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine":
@@ -412,7 +427,7 @@ def open_engine(options: SparkOptions, state: Path, label: str) -> "SparkEngine"
         engine = Connected(options.remote)
     given = dict(options.settings)
     try:
-        for name, value in (SQL | engine.fitting(is_small=options.is_small) | given).items():
+        for name, value in (SQL | engine.fitting(options.amount) | given).items():
             if name.startswith("spark.sql."):
                 # Some settings are static, and were passed when Spark was started.
                 with suppress(Exception):
@@ -528,11 +543,10 @@ class Started:
         master = options.master or "local[*]"
         given = dict(options.settings)
         # Files that Java unpacks are removed with the scratch folder.
-        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA_SMALL if options.is_small else _JAVA}'
-        if asked := given.pop(_JAVA_OPTIONS, ""):
-            java += f" {asked}"
-        elif options.is_small:
-            java += f" {_JAVA_SERIAL}"
+        java = f'-Djava.io.tmpdir="{self._scratch.folder}" {_JAVA}'
+        if options.amount is not Amount.LARGE:
+            java += f" {_JAVA_FIRST_COMPILER}"
+        java += f" {given.pop(_JAVA_OPTIONS, '') or _COLLECTORS[options.amount]}"
         if self._archive is not None and self._archive.options:
             java += f" {self._archive.options}"
         settings = {
@@ -552,13 +566,15 @@ class Started:
             # A machine's own host name may not resolve to it.
             os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
             settings |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+            if options.amount is Amount.LARGE and (memory_mb := _quarter_of_memory_mb()) > _MEMORY_MB:
+                settings["spark.driver.memory"] = f"{memory_mb}m"
         if options.driver_memory is not None:
             settings["spark.driver.memory"] = options.driver_memory
         return settings | given
 
-    def fitting(self, *, is_small: bool) -> dict[str, str]:
+    def fitting(self, amount: Amount) -> dict[str, str]:
         """Return the settings that depend on the number of cores, and on the amount of work."""
-        if is_small:
+        if amount is Amount.SMALL:
             # What is in one partition is shuffled once. There is nothing to adapt, and no plan that is made twice.
             return {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
         cores = int(self.spark.sparkContext.defaultParallelism)
@@ -611,6 +627,13 @@ class Started:
                 new.publish(is_whole=self._java.returncode == 0)
         if self._scratch is not None:
             self._scratch.remove()
+
+
+def _quarter_of_memory_mb() -> int:
+    """Return a quarter of this machine's memory, at most what a batch needs; 0 where it is unknown."""
+    with suppress(AttributeError, ValueError, OSError):
+        return min(_MEMORY_MB_MAX, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4 // 2**20)
+    return 0
 
 
 SparkEngine = Started | Connected

@@ -13,7 +13,7 @@ from rsmq_tui.history.analysis.tables import Manifest, read_manifest
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.run import Job, Outcome, PipelineRun
-from rsmq_tui.pipeline.spark import SQL
+from rsmq_tui.pipeline.spark import SQL, Amount
 from rsmq_tui.pipeline.state import Settings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
 
@@ -38,8 +38,8 @@ class Lent:
     def cancel(self) -> None:
         self.spark.sparkContext.cancelAllJobs()
 
-    def fitting(self, *, is_small: bool) -> dict[str, str]:
-        del is_small
+    def fitting(self, amount: Amount) -> dict[str, str]:
+        del amount
         return {}
 
     def close(self, *, is_done: bool = False) -> None:
@@ -91,8 +91,8 @@ class Desk:
     ) -> Outcome:
         """Run the pipeline, once; ``starting`` is called where Spark starts."""
 
-        def lend(label: str, is_small: bool) -> Lent:
-            assert is_small
+        def lend(label: str, amount: Amount) -> Lent:
+            assert amount is Amount.SMALL
             assert label == str(out or self.out)
             self.started += 1
             starting()

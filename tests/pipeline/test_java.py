@@ -27,11 +27,11 @@ engine.close()
 AGAIN = """
 import sys
 from pathlib import Path
-from rsmq_tui.pipeline.spark import SparkOptions, log_file, open_engine
+from rsmq_tui.pipeline.spark import Amount, SparkOptions, log_file, open_engine
 state, label = Path(sys.argv[1]), "a test"
 # As an earlier run leaves it.
 log_file(state, label).touch()
-open_engine(SparkOptions("local[1]", is_small=True), state, label).close(is_done=True)
+open_engine(SparkOptions("local[1]", amount=Amount.SMALL), state, label).close(is_done=True)
 """
 
 

@@ -20,6 +20,7 @@ from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.increment import days_of, midnight_ms, shifted
 from rsmq_tui.pipeline.run import BatchJob
+from rsmq_tui.pipeline.spark import Amount
 from rsmq_tui.pipeline.state import Progress, Settings
 from rsmq_tui.pipeline.tables import write_rows
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
@@ -177,7 +178,7 @@ def test_unusual_hours_are_computed_from_the_first_day_that_has_changed(spark: S
         )
 
     def unusual(before: Manifest, now: Manifest) -> pa.Table:
-        job = BatchJob(spark, out, out, "run", Settings(), Progress(), lambda *_: None, {}, is_small=True)
+        job = BatchJob(spark, out, out, "run", Settings(), Progress(), lambda *_: None, {}, Amount.SMALL)
         found = job.anomalies_since(before, now).toArrow()
         return found.sort_by([(name, "ascending") for name in ("bucket_ms", "queue", "metric")])
 

@@ -4,13 +4,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rsmq_tui.pipeline.spark import SparkOptions, open_engine
+from rsmq_tui.pipeline.spark import Amount, SparkOptions, open_engine
 
 
 def main() -> None:
     history, out = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        engine = open_engine(SparkOptions(is_small=True), Path(folder), "bench")
+        engine = open_engine(SparkOptions(amount=Amount.SMALL), Path(folder), "bench")
         try:
             engine.spark.read.parquet(f"{history}/samples").write.mode("overwrite").parquet(out)
         finally:

@@ -156,7 +156,7 @@ def _run(options: Options) -> int:
     runner = PipelineRun(
         Job(options.history, options.out, settings, options.full, compact=not options.no_compact),
         state,
-        lambda label, is_small: open_engine(replace(spark, is_small=is_small), state, label),
+        lambda label, amount: open_engine(replace(spark, amount=amount), state, label),
         progress=progress,
         stop=stop,
     )
