@@ -32,6 +32,7 @@ from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import Tape
 from tests.screenshots.history import NOW_MS, order_messages, play_history
 from tests.screenshots.lists import list_site
+from tests.screenshots.moving import Step, moving
 from tests.screenshots.past import scripted_past
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage, change_of
@@ -51,7 +52,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One picture: keys pressed from the overview on, of servers or of a replay of one, then a look."""
+    """One picture: keys pressed from the overview on, of servers or of a replay of one, then a look.
+
+    With ``steps`` it is one that moves.
+    """
 
     name: str
     keys: Sequence[str] = ()
@@ -63,6 +67,7 @@ class Scene:
     has_past: bool = False
     has_lists: bool = False
     has_events: bool = False
+    steps: Sequence[Step] = ()
 
 
 _SERVERS = (
@@ -121,9 +126,20 @@ def _changes() -> list[Change]:
     ]
 
 
+_VISIT = (
+    Step((), 5, "Every queue, the worst first, with the reason"),
+    Step(("j",), 4, "Beside it: the queue under the cursor, its first messages too"),
+    Step(("enter",), 5, "Enter: what is in it, and what comes next"),
+    Step(("slash", *"json.type=refund", "enter"), 5, "/ finds messages by what is in them"),
+    Step(("enter",), 4, "Enter: one message, with its body"),
+    Step(("escape", "A", "x"), 5, "x deletes: first the numbers, exactly"),
+    Step(("escape", "escape", "escape", "J"), 5, "J: every change from here, and what undoing it would do"),
+    Step(("escape", "H"), 5, "H: months of history, with incidents and forecasts"),
+)
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
+    Scene("tour", size=(132, 36), has_past=True, steps=_VISIT),
     Scene("overview", keys=("j",), size=(164, 40)),
     Scene("overview-light", keys=("j",), size=(164, 40), theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
@@ -176,17 +192,23 @@ async def _picture(scene: Scene, folder: Path) -> str:
         await _settle(pilot)
         while scene.has_events and not _is_logged(app):
             await pilot.pause(0.01)
-        for key in scene.keys:
-            await pilot.press(key)
-            await _settle(pilot)
-        # The pane shows the rest of what the cursor is on when it rests.
-        clock.now_s += 1
-        while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
-            await pilot.pause(0.01)
-        # A preview has to be seen for a moment before its button works.
-        while pilot.app.screen.query("#yes:disabled"):
-            await pilot.pause(0.05)
-        svg = app.export_screenshot(title=_TITLE, simplify=True)
+        pictures = [await _after(pilot, keys, clock) for keys in [step.keys for step in scene.steps] or [scene.keys]]
+    return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
+
+
+async def _after(pilot: Pilot[None], keys: Sequence[str], clock: FakeClock) -> str:
+    """Press keys, and return the picture of what they lead to."""
+    for key in keys:
+        await pilot.press(key)
+        await _settle(pilot)
+    # The pane shows the rest of what the cursor is on when it rests.
+    clock.now_s += 0.3
+    while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
+        await pilot.pause(0.01)
+    # A preview has to be seen for a moment before its button works.
+    while pilot.app.screen.query("#yes:disabled"):
+        await pilot.pause(0.05)
+    svg = pilot.app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
 
