@@ -313,6 +313,7 @@ KEYS = (
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
+    Key("confirm.submit", "ctrl+s", "submit", "Confirm, as the button does", priority=True),
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),

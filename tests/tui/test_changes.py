@@ -271,9 +271,9 @@ async def test_an_export_never_overwrites(orders: Orders) -> None:
 async def test_a_missing_target_is_refused_and_made_when_asked(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("M")
-        await fill(pilot, target="nowhere")
+        await press(pilot, *"nowhere", "tab", "space", "ctrl+s")
         await asked(pilot, "queue nowhere does not exist")
-        await pilot.press("enter")
+        await pilot.press("escape")
         # Back in the form, with what was typed.
         assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
         await fill(pilot, create=True)
@@ -521,9 +521,10 @@ async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
 async def test_a_missing_target_is_made_on_the_spot(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("M")
-        await fill(pilot, target="fresh")
+        await press(pilot, *"fresh", "tab", "space", "ctrl+s")
         await says(pilot, "queue fresh does not exist")
-        await pilot.click("#wider")
+        assert app_of(pilot).focused is pilot.app.screen.query_one("#wider")
+        await pilot.press("enter")
         await says(pilot, "Queue fresh is created with the attributes of orders.")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved 1,")
