@@ -230,7 +230,7 @@ KEYS = (
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
-    _change("journal.redo", "U", "redo_change", "Make the change under the cursor again, which was undone", "redo"),
+    _change("journal.redo", "U", "redo_change", "Make this change again, or the one that it undid", "redo"),
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
