@@ -60,7 +60,8 @@ class SeveralPreview(Preview):
         # A queue's reference says its kind: on one server, it says its place too, unless a kind has two of them.
         kinds = {kind_of(each.ns).name for each in previews}
         is_clear = len({each.server for each in previews}) == 1 and len(places) == len(kinds)
-        rows = [("on", where) for where in places] if is_clear else []
+        # The place of the kind with namespaces names more; the references below say which queues are lists.
+        rows = [("on", max(places, key=len))] if is_clear else []
         rows += [(_FROM, _sum_of(each, names_place=not is_clear)) for each in previews[:QUEUES_NAMED]]
         if len(previews) > QUEUES_NAMED:
             rest = sum(each.count for each in previews[QUEUES_NAMED:])

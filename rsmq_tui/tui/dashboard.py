@@ -297,13 +297,16 @@ class Dashboard:
         self._by_place = {**self._by_place, **replay.sites_by_label}
 
     def open_shown(self, server: str, names: Callable[[str], Container[str | None]]) -> bool:
-        """Open a queue of a server that ``names`` has of its namespace; return False if none of them is shown."""
+        """Open a queue of a server that ``names`` has of its namespace, above the current screen.
+
+        Return False if none of them is shown.
+        """
         if (snapshot := self.snapshot) is None:
             return False
         for queue in snapshot.queues:
             part = snapshot.part(queue.place)
             if part.server == server and queue.name in names(part.ns):
-                self.navigation.open_queue(queue.name, queue.place)
+                self.navigation.open("queue", queue.name, queue.place)
                 return True
         return False
 

@@ -230,7 +230,7 @@ KEYS = (
     Key("events.replay", "@", "replay_moment", "Replay the moment of the event", "replay", live=True),
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
-    _change("journal.redo", "U", "redo_change", "Make the change under the cursor again, which was undone", "redo"),
+    _change("journal.redo", "U", "redo_change", "Make this change again, or the one that it undid", "redo"),
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
@@ -313,6 +313,7 @@ KEYS = (
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
+    Key("confirm.submit", "ctrl+s", "submit", "Confirm, as the button does", priority=True),
     Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
     Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),

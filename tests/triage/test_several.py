@@ -67,6 +67,8 @@ async def test_nothing_is_deleted_that_a_consumer_received_since_the_preview(
     taken: list[bytes] = []
     async with aclosing(lists):
         preview = await preview_several([*requests_for(triage, names), *requests_for(lists, ["l"])], lambda _: None)
+        # Both kinds are on one server, which is named once.
+        assert [words for label, words in preview.rows if label == "on"] == [f"{triage.server}, ns rsmq"]
         assert isinstance(preview, SeveralPreview)
         assert (preview.count, len(preview.parts)) == (4 * NUMBER, 4)
         with ExitStack() as running:

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
 from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.widgets.controls import BodyArea
+from rsmq_tui.tui.widgets.controls import BodyArea, TickBox
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -215,3 +215,39 @@ async def test_forms_fit_any_screen(
         assert pilot.app.focused is not None
         assert screen.region.overlaps(pilot.app.focused.region)
         assert "Preview" in text_of(app_of(pilot))
+
+
+async def test_a_target_that_does_not_exist_is_created_unless_the_user_says_no(
+    source: ScriptedSource, triage: ScriptedTriage
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _open(pilot, source, "move")
+        create = pilot.app.screen.query_one("#create", TickBox)
+        assert not create.value
+        await press(pilot, *"mai")
+        assert create.value
+        await press(pilot, "l")
+        assert not create.value
+        await press(pilot, "s", "tab", "space")
+        assert not create.value
+        await press(pilot, "shift+tab", "end", "x")
+        assert not create.value
+        await press(pilot, "tab", "space", "ctrl+s")
+        await asked(pilot)
+        assert triage.asked == [(Move(queue="orders", target="mailsx", create=True), None)]
+
+
+@pytest.mark.parametrize("body", [b'{"a": 1}', b"42"], ids=["object", "number"])
+async def test_a_body_that_is_json_no_longer_is_warned_of_and_can_be_sent(
+    source: ScriptedSource, triage: ScriptedTriage, body: bytes
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _open(pilot, source, "send", body)
+        assert "was JSON" not in text_of(app_of(pilot))
+        await press(pilot, "X")
+        assert "The body was JSON; now it is not JSON: Expecting value: line 1 column 1" in text_of(app_of(pilot))
+        await press(pilot, "backspace")
+        assert "was JSON" not in text_of(app_of(pilot))
+        await press(pilot, "X", "ctrl+s")
+        await asked(pilot)
+        assert triage.asked == [(Send(queue="orders", bodies=(b"X" + body,)), None)]

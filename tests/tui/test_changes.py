@@ -271,9 +271,9 @@ async def test_an_export_never_overwrites(orders: Orders) -> None:
 async def test_a_missing_target_is_refused_and_made_when_asked(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("M")
-        await fill(pilot, target="nowhere")
+        await press(pilot, *"nowhere", "tab", "space", "ctrl+s")
         await asked(pilot, "queue nowhere does not exist")
-        await pilot.press("enter")
+        await pilot.press("escape")
         # Back in the form, with what was typed.
         assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
         await fill(pilot, create=True)
@@ -521,9 +521,10 @@ async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
 async def test_a_missing_target_is_made_on_the_spot(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("M")
-        await fill(pilot, target="fresh")
+        await press(pilot, *"fresh", "tab", "space", "ctrl+s")
         await says(pilot, "queue fresh does not exist")
-        await pilot.click("#wider")
+        assert app_of(pilot).focused is pilot.app.screen.query_one("#wider")
+        await pilot.press("enter")
         await says(pilot, "Queue fresh is created with the attributes of orders.")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved 1,")
@@ -559,3 +560,25 @@ async def test_a_form_says_whether_a_body_is_json_and_goes_on_from_any_field(ord
         await say_yes(pilot)
         assert (await made(pilot)).startswith("sent 1,")
         assert b'{"a": 1}' in orders.bodies()
+
+
+async def test_the_overview_undoes_an_action_on_several_queues_in_all_of_them(orders: Orders) -> None:
+    before = orders.everything()
+    async with orders.dashboard() as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("f", "enter")
+        await says(pilot, "8 matches in 2 queues")
+        await pilot.press("A", "x")
+        await asked(pilot, "Delete 8 messages in 2 queues")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 8,")
+        await pilot.press("escape", "escape")
+        await on_queue(pilot, "orders")
+        hints = pilot.app.screen.query_one(KeyHints)
+        await until(pilot, lambda: "u undo delete 8 in 2 queues" in "".join(lines_of(hints)), "the hint names all")
+        await pilot.press("u")
+        await asked(pilot, "Undo 2 changes")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 8,")
+        await until(pilot, lambda: "undo" not in "".join(lines_of(hints)), "nothing is left to undo")
+    assert orders.everything() == before

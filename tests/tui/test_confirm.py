@@ -296,3 +296,31 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
         assert is_scrolled or size != (40, 10)
         await press(pilot, "g")
         assert words.scroll_y == 0
+
+
+async def test_ctrl_s_confirms_as_it_sends_a_form(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
+        assert "ctrl+s confirms" in text_of(app_of(pilot))
+        await press(pilot, "ctrl+s")
+        assert [run.preview.action for run in triage.runs] == [Delete(queue="orders")]
+
+
+async def test_ctrl_s_does_not_confirm_before_the_preview_was_seen_or_the_name_typed(
+    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
+    async with opened(source, triage=triage) as pilot:
+        await _asked(pilot, source)
+        await until(pilot, lambda: _yes(pilot).display, "the preview is there")
+        await press(pilot, "ctrl+s", "escape")
+        monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.0)
+        await _asked(pilot, source, "delete-queue")
+        screen = pilot.app.screen
+        await until(pilot, lambda: screen.query_one("#typed").display, "the preview is there")
+        await press(pilot, "o", "ctrl+s")
+        assert pilot.app.screen is screen
+        assert triage.runs == []
+        await press(pilot, *"rders", "ctrl+s")
+        assert [run.preview.action for run in triage.runs] == [DeleteQueue(queue="orders")]

@@ -69,8 +69,11 @@ async def test_the_screen_shows_what_happened_and_enter_goes_to_the_queue(
         text = text_of(app_of(pilot))
         assert "1 event" in text
         assert "verdict orders: stalled: 3 messages ready and none received for 1m 0s" in text
+        screen = pilot.app.screen
         await pilot.press("enter")
         assert isinstance(app_of(pilot).screen, QueueScreen)
+        await press(pilot, "q")
+        assert app_of(pilot).screen is screen
     with closing(EventStore(tmp_path / "events.sqlite")) as store:
         assert [stored.event.queue for stored in store.last(10)] == ["orders"]
 

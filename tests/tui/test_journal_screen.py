@@ -5,9 +5,10 @@ from textual.pilot import Pilot
 
 from rsmq_tui.tui.changes import journal
 from rsmq_tui.tui.changes.journal import JournalScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import Orders, changing, fill, in_queue
+from tests.tui.changing import Orders, changing, fill, in_queue, on_queue
 from tests.tui.driving import app_of, asked, lines_of, made, say_yes, says, text_of, until, wait_for_screen
 
 
@@ -123,3 +124,41 @@ async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> No
         assert "Nothing was changed from here yet." in text_of(app_of(pilot))
         await pilot.press("escape", "escape")
         await _journal(pilot, 1)
+
+
+async def test_redo_on_an_undo_makes_the_original_change_again(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("asterisk", "x")
+        await say_yes(pilot)
+        await made(pilot)
+        screen = await _journal(pilot, 1)
+        await pilot.press("u")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
+        await pilot.press("k")
+        await says(pilot, "U makes change 1 again")
+        await pilot.press("U")
+        await asked(pilot, "Redo change 1: deleted 5 messages")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 5,")
+        await until(pilot, lambda: len(screen.table.rows) == 3, "the redo is listed")
+        await pilot.press("home", "down")
+        await says(pilot, "change 1 was made again by 3")
+        assert orders.depth("orders") == 0
+
+
+async def test_a_queue_that_was_opened_from_the_journal_leads_back_there(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
+        await on_queue(pilot, "orders")
+        await pilot.press("a")
+        await fill(pilot, body="one")
+        await say_yes(pilot)
+        await made(pilot)
+        screen = await _journal(pilot, 1)
+        await pilot.press("enter")
+        await wait_for_screen(pilot, QueueScreen)
+        await pilot.press("q")
+        assert await wait_for_screen(pilot, JournalScreen) is screen
+        await pilot.press("q")
+        await wait_for_screen(pilot, OverviewScreen)

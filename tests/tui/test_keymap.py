@@ -228,7 +228,7 @@ def test_keys_of_a_meaning_to_come_are_free() -> None:
 def test_no_key_is_one_that_terminals_and_shells_use() -> None:
     taken = {f"ctrl+{letter}" for letter in "dkaszqw"} | {"ctrl+space", "ctrl+at"}
     # Ctrl+S stops the output of a terminal only where the program leaves flow control on.
-    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == ["form.submit", "filter.save"]
+    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == ["confirm.submit", "form.submit", "filter.save"]
 
 
 CHANGING = (

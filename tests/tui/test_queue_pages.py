@@ -210,13 +210,13 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
         by_size = [row.id for row in sorted(rows, key=lambda row: (-row.size, row.id))]
         by_receives = [row.id for row in sorted(rows, key=lambda row: (-(row.rc or 0), row.id))]
         await press(pilot, "s")
-        assert "1 of 40 messages by age · as of now" in text_of(app_of(pilot))
+        assert "1 of 40 messages, oldest first · as of now" in text_of(app_of(pilot))
         assert names_in(pilot) == [row.id for row in rows]
         await press(pilot, "s")
         assert names_in(pilot) == by_receives
         await press(pilot, "s", "j")
         assert names_in(pilot) == by_size
-        assert "2 of 40 messages by size" in text_of(app_of(pilot))
+        assert "2 of 40 messages, largest first" in text_of(app_of(pilot))
         assert "↓SIZE" in text_of(app_of(pilot))
         await press(pilot, "S")
         sizes = [row.size for row in table_of(pilot).rows]
@@ -226,7 +226,7 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
         await poll_again(pilot)
         assert len(names_in(pilot)) == 40
         await press(pilot, "r")
-        assert "of 39 messages by size, reversed" in text_of(app_of(pilot))
+        assert "of 39 messages, smallest first" in text_of(app_of(pilot))
         await press(pilot, "slash", *"size>40", "enter")
         assert [row.size for row in table_of(pilot).rows] == sorted(size for size in sizes if size > 40)
         await press(pilot, "escape", "escape")
@@ -235,7 +235,7 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
         # The poll says how long the queue is.
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=25_000)], source.last.at_ms + 1000))
         await press(pilot, "s", "s")
-        told = "r reads 25,000 messages and sorts them by receive count · s next order · esc keeps due time"
+        told = "r reads 25,000 messages, most received first · s next order · esc cancels"
         assert told in text_of(app_of(pilot))
         assert len(source.searches) == searches
         await press(pilot, "r")

@@ -308,7 +308,7 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         assert len(source.searches) == 3
         # By due time, age, receive count, then size.
         await press(pilot, "s", "s", "s", "s")
-        await shows(pilot, "458 matches in 3 queues by size · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        await shows(pilot, "458 matches in 3 queues, largest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert "150 listed, others only counted" in text_of(app_of(pilot))
         longest = sorted((size for lengths in sizes.values() for size in lengths), reverse=True)
         *lines, unread = table_of(pilot).rows
@@ -316,7 +316,7 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         assert (unread.found.queue, unread.row) == ("secret", None)
         await shows(pilot, "x" * 40)
         await press(pilot, "S")
-        await shows(pilot, "by size, reversed · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        await shows(pilot, "smallest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert [line.row.size for line in table_of(pilot).rows[:-1]] == longest[::-1][:150]
         # A mark is for the message, in whichever order it is shown.
         await press(pilot, "space", "escape", "escape")
@@ -327,7 +327,7 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         await shows(pilot, "2 matches in 1 queue · 1 of 1 queue, 2 read")
         searches = len(source.searches)
         await press(pilot, "s", "S")
-        await shows(pilot, "2 matches in 1 queue by due time, reversed")
+        await shows(pilot, "2 matches in 1 queue, last due first")
         assert [line.row.id for line in table_of(pilot).rows] == [row.id for row in source.messages["q2"][::-1]]
         await pilot.click(RowTable, offset=(4, 0))
         await shows(pilot, "2 matches in 1 queue · 1 of 1 queue")

@@ -11,7 +11,7 @@ from rsmq_tui.monitor import Link, MessageState, Progress, parse_filter
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Stage, search_pieces
+from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Order, Stage, search_pieces
 from rsmq_tui.tui.widgets.filters import FilterProblem
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import (
@@ -340,7 +340,7 @@ class TestSearching:
             await _filter(pilot, "order")
             wanted = [id for number, id in enumerate(ids) if number % 4]
             assert names_in(pilot) == wanted[:ROWS_MAX]
-            assert _told(pilot) == "filter: order 1 of 1,875 matches · as of now · first 1,000 of 1,875 shown"
+            assert _told(pilot) == "filter: order 1 of 1,875 matches, first 1,000 shown · as of now"
 
     async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -567,15 +567,24 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
     hits = Hits(parse_filter("refund"))
     hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(Stage.STOPPED)
-    incomplete = "1 of 12,345 matches · 1,234 too long to search · stopped at 123,456 of 1,234,567"
+    matched = "1 of 12,345 matches"
+    incomplete = "1,234 too long to search · stopped at 123,456 of 1,234,567"
     for width, expected in (
-        (160, f" filter: refund   {incomplete}, 1m 0s old · r refreshes · first 1,000 of 12,345 shown"),
-        (124, f" {incomplete}, 1m 0s old · first 1,000 of 12,345 shown"),
-        (110, f" filter: refund   {incomplete}, 1m 0s old"),
-        (84, f" {incomplete}"),
+        (160, f" filter: refund   {matched}, first 1,000 shown · {incomplete}, 1m 0s old · r refreshes"),
+        (116, f" {matched}, first 1,000 shown · {incomplete}, 1m 0s old"),
+        (110, f" filter: refund   {matched} · {incomplete}, 1m 0s old"),
+        (84, f" {matched} · {incomplete}"),
     ):
         told = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, width))
         assert told == expected
+
+
+def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
+    hits = Hits(parse_filter("refund"), order=Order("rc", reverse=True))
+    hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
+    hits.end(Stage.STOPPED)
+    told = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, 80))
+    assert told == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)

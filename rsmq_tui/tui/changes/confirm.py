@@ -120,6 +120,13 @@ class ConfirmScreen(Dialog["Preview"]):
         if preview is not None:
             self.dismiss(preview)
 
+    def action_submit(self) -> None:
+        """Confirm; while the button cannot be pressed, this only says what is missing."""
+        if self._is_armed:
+            self._say_yes()
+        else:
+            self._ask_for_name()
+
     @on(Button.Pressed, "#wider")
     def _look_again(self) -> None:
         preview, look, self._preview = self._preview, self._again, None
@@ -136,7 +143,11 @@ class ConfirmScreen(Dialog["Preview"]):
     def _leave_name(self) -> None:
         if self._is_armed:
             self.query_one("#yes").focus()
-        elif self._preview is not None and self._is_seen:
+        else:
+            self._ask_for_name()
+
+    def _ask_for_name(self) -> None:
+        if self._preview is not None and self._is_seen:
             name = printable(self._preview.action.queue)
             self.notify(f"type the queue's name to confirm: {name}", severity="warning", markup=False)
 
@@ -170,6 +181,7 @@ class ConfirmScreen(Dialog["Preview"]):
                 self._refuse(str(error))
                 if isinstance(error.__cause__, NoTargetError) and self._look_creating is not None:
                     self._offer("Create it too", self._look_creating)
+                    self.query_one("#wider").focus()
             return
         self._preview = preview
         if not self._is_open:
@@ -207,8 +219,11 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _tell_scrolling(self) -> None:
         hints = ["↓ ↑ scroll"] if self._words.max_scroll_y else []
-        if self._preview is not None and not self._preview.action.asks_for_name:
-            hints.append("y copies the command")
+        if self._preview is not None:
+            if self.query_one("#yes").display:
+                hints.append("ctrl+s confirms")
+            if not self._preview.action.asks_for_name:
+                hints.append("y copies the command")
         self.query_one(".dialog").border_subtitle = " · ".join(hints)
 
     def _offer(self, words: str, look: Look) -> None:

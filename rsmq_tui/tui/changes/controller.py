@@ -46,6 +46,16 @@ class Aim(NamedTuple):
 Aims = tuple[Aim, ...]
 
 
+class _Made(NamedTuple):
+    """One of the changes of an action on several queues: its number in the journal, and how many it did what to."""
+
+    site: WatchedServer
+    change: int
+    queue: str
+    name: str
+    done: int
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeTold:
     """The state of a change: ``words``, and while it runs, how many of the ``planned`` edits were ``handled``.
@@ -200,8 +210,7 @@ class ChangeController:
         self._recovered: set[str] = set()
         self._skipped: tuple[WatchedServer, Action, Scope] | None = None
         # The changes of the last action on what a search over queues found, one for each queue, and what it did.
-        self._several: tuple[tuple[WatchedServer, int, str], ...] = ()
-        self._several_words = ""
+        self._several: tuple[_Made, ...] = ()
         # What an undo would take back, by place, namespace and queue, and the version of the journal that says so.
         self._undoable: dict[tuple[str, str, str | None], tuple[object, Change | None]] = {}
         self.is_told_undoable = True
@@ -268,7 +277,31 @@ class ChangeController:
             self._preview((Aim(site, queue),), Fix(queue=queue, findings=findings, ns=ns))
 
     def undo(self, site: WatchedServer, queue: str | None, change: int | None = None, verb: str = "Undo") -> None:
-        """Preview the undo of a change, by default of the last one (of that queue)."""
+        """Preview the undo of a change, by default of the last one (of that queue).
+
+        If the last one is part of an action on several queues, that is undone in all of them.
+        """
+        if change is None and queue is None and self._several and self.may_begin(site):
+            _: Worker[None] = self._app.run_worker(partial(self._undo_last, site, verb), group="undo", exclusive=True)
+        else:
+            self._undo_one(site, queue, change, verb)
+
+    async def _undo_last(self, site: WatchedServer, verb: str) -> None:
+        from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
+
+        last: Change | None = None
+        # The preview says what is wrong with the journal.
+        with suppress(TriageError):
+            last = await site.triage.last_undoable()
+        if self._is_of_several(site, last):
+            self.undo_several()
+        else:
+            self._undo_one(site, None, None, verb)
+
+    def _is_of_several(self, site: WatchedServer, change: "Change | None") -> bool:
+        return change is not None and any(made.site is site and made.change == change.change for made in self._several)
+
+    def _undo_one(self, site: WatchedServer, queue: str | None, change: int | None, verb: str) -> None:
         if self.may_begin(site):
             self._confirm((Aim(site, queue or ""),), verb, lambda _: site.triage.preview_undo(change, queue=queue))
 
@@ -278,14 +311,14 @@ class ChangeController:
         False if there was none, or it is undone.
         """
         changes = self._several
-        if not changes or not all(self.may_begin(site) for site, _, _ in changes):
+        if not changes or not all(self.may_begin(made.site) for made in changes):
             return bool(changes)
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
-        aims = tuple(Aim(site, queue) for site, _, queue in changes)
+        aims = tuple(Aim(made.site, made.queue) for made in changes)
         requests = [
-            PreviewRequest(site.triage, queue, partial(_undo, site, change))
-            for site, change, queue in reversed(changes)
+            PreviewRequest(made.site.triage, made.queue, partial(_undo, made.site, made.change))
+            for made in reversed(changes)
         ]
         self._confirm(aims, "Undo", partial(preview_several, requests))
         return True
@@ -293,7 +326,11 @@ class ChangeController:
     @property
     def undo_several_words(self) -> str:
         """What the undo of the last action takes back, in all of its queues; empty if there is nothing."""
-        return f"undo {self._several_words}" if self._several else ""
+        several = self._several
+        if not several:
+            return ""
+        where = f" in {len(several):,} queues" if len(several) > 1 else ""
+        return f"undo {several[0].name} {compact(sum(made.done for made in several))}{where}"
 
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo takes back: undo delete 5; empty if there is nothing."""
@@ -302,6 +339,8 @@ class ChangeController:
         if triage is None or change is None or version != triage.journal_version:
             # Another change may be the last one by now: it is looked up with the next poll.
             return ""
+        if queue is None and self._is_of_several(site, change):
+            return self.undo_several_words
         return f"undo {change.name} {compact(change.done)}"
 
     def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
@@ -548,13 +587,10 @@ class ChangeController:
         reports = report.reports if isinstance(report, SeveralReport) else ((aims[0].site.triage, report),)
         by_service = {id(aim.site.triage): aim.site for aim in aims}
         self._several = tuple(
-            (by_service[id(service)], each.change, each.queue)
+            _Made(by_service[id(service)], each.change, each.queue, each.name, each.tally.done)
             for service, each in reports
             if each.change is not None and each.undoable
         )
-        self._several_words = f"{report.name} {compact(report.tally.done)}"
-        if len(self._several) > 1:
-            self._several_words += f" in {len(self._several):,} queues"
 
     def _forget_undone(self, preview: "Preview") -> None:
         """Forget those of the remembered changes that an undo has undone."""
@@ -562,7 +598,7 @@ class ChangeController:
         from rsmq_tui.triage.several import previews_in  # noqa: PLC0415
 
         undone = {each.action.change for each in previews_in(preview) if isinstance(each.action, Undo)}
-        self._several = tuple(each for each in self._several if each[1] not in undone)
+        self._several = tuple(each for each in self._several if each.change not in undone)
 
     async def _export(self, aims: Aims, path: Path) -> ChangeTold:
         from rsmq_tui.triage.several import export_several  # noqa: PLC0415

@@ -17,6 +17,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
+from rsmq_tui.files import JsonError, parse_json
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds
 from rsmq_tui.triage import actions
@@ -36,7 +37,11 @@ Answers = Mapping[str, str | bytes]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field; ``choices`` are suggestions, ``hint`` is the meaning of an empty field."""
+    """One field; ``choices`` are suggestions, ``hint`` is the meaning of an empty field.
+
+    Until the user sets it, a switch that is ``on_unless_chosen`` is on while the field of that id has a text that is
+    none of its choices.
+    """
 
     id: str
     label: str
@@ -45,6 +50,7 @@ class Field:
     choices: tuple[str, ...] = ()
     kind: Literal["text", "switch", "body"] = "text"
     body: bytes = b""
+    on_unless_chosen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ def save_form(name: str) -> Form[Path]:
 def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
     return (
         Field("target", "to queue", choices=names, hint="name of a queue"),
-        Field("create", "create it if missing", kind="switch"),
+        Field("create", "create it if missing", kind="switch", on_unless_chosen="target"),
     )
 
 
@@ -245,6 +251,19 @@ def _text(got: Answers, id: str) -> str:
     return "" if isinstance(value, bytes) else value.strip()
 
 
+def lost_json(before: bytes, after: bytes) -> str | None:
+    """Return why a body is no longer JSON, with line and column; None if it is, or was none before."""
+    try:
+        parse_json(before)
+    except JsonError:
+        return None
+    try:
+        parse_json(after)
+    except JsonError as error:
+        return f"The body was JSON; now it is {error}"
+    return None
+
+
 def json_words(text: str) -> str:
     """Say whether a text is JSON, or where it is not; empty if it does not begin as an object or an array."""
     if not text.lstrip().startswith(("{", "[")):
@@ -287,6 +306,7 @@ class FormScreen(Dialog[None], Generic[T]):
         self._command = command
         self._yes, self._note, self._about = yes, note, printable(about, _ABOUT_MAX)
         self._is_warned = False
+        self._set_by_user: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """The fields, their error, the buttons."""
@@ -323,6 +343,20 @@ class FormScreen(Dialog[None], Generic[T]):
         self.dismiss()
 
     @on(Input.Changed)
+    def _follow_choice(self, event: Input.Changed) -> None:
+        """Set the switches that depend on whether one of the choices was made."""
+        for field in self._form.fields:
+            if field.on_unless_chosen == event.input.id and field.id not in self._set_by_user:
+                text = event.value.strip()
+                choices = next(each.choices for each in self._form.fields if each.id == event.input.id)
+                with self.prevent(TickBox.Changed):
+                    self.query_one(f"#{field.id}", TickBox).value = bool(text) and text not in choices
+
+    @on(TickBox.Changed)
+    def _keep_switch(self, event: TickBox.Changed) -> None:
+        self._set_by_user.add(event.checkbox.id or "")
+
+    @on(Input.Changed)
     @on(TextArea.Changed)
     @on(TickBox.Changed)
     def _forget_problem(self) -> None:
@@ -332,9 +366,14 @@ class FormScreen(Dialog[None], Generic[T]):
 
     @on(TextArea.Changed)
     def _check_syntax(self, event: TextArea.Changed) -> None:
-        """Say whether a body that is meant to be JSON is."""
-        words = json_words(event.text_area.text) if isinstance(event.text_area, BodyArea) else ""
-        self.query_one("#syntax", Static).update(Content(words))
+        """Say whether a body that is meant to be JSON is, and warn of one that is no longer."""
+        area = event.text_area
+        if isinstance(area, BodyArea):
+            words = json_words(area.text)
+            problem = lost_json(area.original, area.body) if words != "JSON" else None
+            syntax = self.query_one("#syntax", Static)
+            syntax.update(Content(words if problem is None else problem))
+            syntax.set_class(problem is not None, "-warning")
 
     @on(Input.Submitted)
     @on(TickBox.Submitted)

@@ -210,7 +210,9 @@ class JournalScreen(DashboardScreen):
     def _undo_words(self, change: Change) -> str:
         """Describe what undoing a change would do now; the server is asked if need be."""
         if change.state is State.UNDONE:
-            redo = self._undo_of(change)
+            redo, original = self._undo_of(change), self._original_of(change)
+            if redo is not None and original is not None:
+                return f"change {original} was made again by {redo.change}"
             return "undone" if redo is None else f"undone by {redo.change}; U makes it again"
         if not change.can_be_undone:
             return "nothing was done" if change.state is not State.RUNNING else "it is running"
@@ -239,6 +241,8 @@ class JournalScreen(DashboardScreen):
             words = (await site.triage.undo_outlook(asked.change)).words
         except TriageError as error:
             words = str(error)
+        if (original := self._original_of(asked.change)) is not None:
+            words += f"; U makes change {original} again"
         # After a change that was made meanwhile, it is asked again.
         if self._outlook is asked:
             self._outlook = asked._replace(words=words, at_ms=self._now_ms)
@@ -247,6 +251,11 @@ class JournalScreen(DashboardScreen):
     def _undo_of(self, change: Change) -> Change | None:
         """Return the last undo of a change that can itself be undone."""
         return next((one for one in self._changes if one.undoes == change.change and one.can_be_undone), None)
+
+    def _original_of(self, change: Change) -> int | None:
+        """Return the number of the change that an undo has undone; None if it is no undo, or one of an undo."""
+        undoes = self._cells.undoes
+        return None if change.undoes is None or change.undoes in undoes else change.undoes
 
     def _open(self, change: Change) -> None:
         """Go to the queue of a change."""
@@ -265,13 +274,18 @@ class JournalScreen(DashboardScreen):
             self._undo(change, "Undo")
 
     def action_redo_change(self) -> None:
-        """Preview the change under the cursor again, which was undone."""
+        """Preview the change under the cursor again, which was undone, or the one that it has undone."""
         change = self.table.cursor_row
-        undo = None if change is None else self._undo_of(change)
-        if undo is None:
+        original = None if change is None else self._original_of(change)
+        undo = None if change is None else self._undo_of(change) if original is None else change
+        if undo is not None and undo.can_be_undone:
+            self._undo(undo, "Redo")
+        elif original is None or undo is None:
             self.notify("this change is not undone: there is nothing to redo", severity="warning", markup=False)
         else:
-            self._undo(undo, "Redo")
+            is_again = undo.state is State.UNDONE
+            words = f"change {original} was made again already" if is_again else "this undo has changed nothing"
+            self.notify(words, severity="warning", markup=False)
 
     def _undo(self, change: Change, verb: str) -> None:
         site = self._site_of(change)

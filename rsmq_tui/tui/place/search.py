@@ -566,7 +566,7 @@ class SearchScreen(DashboardScreen):
         unsearched = sum(each.hits.not_searched for each in self._found.values())
         ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
         if self._order != BY_QUEUE:
-            ranked.append((4, (f" {self._order.words}", "muted")))
+            ranked.append((0, (f", {self._order.words}", "muted")))
         if unsearched:
             ranked.append((1, (f" · {count(unsearched)} too long to search", "verdict-aged")))
         if errors:

@@ -671,8 +671,8 @@ class MessageList(Vertical):
         asked, depth = self._order_asked, None if self._state is None else self._state.depth
         if asked is None:
             return ""
-        reads = f"r reads {count(depth)} messages and sorts them {asked.words}"
-        return f" {reads} · s next order · esc keeps {self._order.words.removeprefix('by ')}"
+        # It fits into 80 columns with millions of messages.
+        return f" r reads {count(depth)} messages, {asked.words} · s next order · esc cancels"
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)

@@ -19,10 +19,9 @@ from textual.widgets import Button, Static
 from textual.worker import Worker
 
 from rsmq_tui.decoding import LAYERS, encode
-from rsmq_tui.files import JsonError, parse_json
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
-from rsmq_tui.tui.changes.forms import FormScreen, save_form
+from rsmq_tui.tui.changes.forms import FormScreen, lost_json, save_form
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.body_lines import View, first_view, shown_lines
@@ -99,7 +98,7 @@ async def edit(
         if not body.endswith(b"\n"):
             # Editors end the last line of a file.
             edited = edited.removesuffix(b"\n")
-        problem = _json_problem(body, edited)
+        problem = lost_json(body, edited)
         answer: str | None = "send"
         if problem is not None:
             answer = await screen.app.push_screen_wait(_broken(problem))
@@ -126,19 +125,6 @@ async def _ask_to_send(
         else:
             about = f"{about} as it is shown: decoded"
     screen.dashboard.changes.ask(screen.site, "send", queue, body=body, about=about)
-
-
-def _json_problem(before: bytes, after: bytes) -> str | None:
-    """Return why a body is no longer JSON, with line and column; None if it is, or was none before."""
-    try:
-        parse_json(before)
-    except JsonError:
-        return None
-    try:
-        parse_json(after)
-    except JsonError as error:
-        return str(error)
-    return None
 
 
 def _editor() -> str:
@@ -215,8 +201,7 @@ class QuestionScreen(Dialog[str]):
 
 
 def _broken(problem: str) -> QuestionScreen:
-    question = f"The body was JSON; now it is {printable(problem, 200)}"
-    return QuestionScreen(question, {"send": "Send nevertheless", "again": "Edit again"})
+    return QuestionScreen(printable(problem, 200), {"send": "Send nevertheless", "again": "Edit again"})
 
 
 def _how_to_send(layers: str) -> QuestionScreen:

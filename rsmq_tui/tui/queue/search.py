@@ -153,13 +153,20 @@ class Order(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it sorts by."""
-        return f"by {_ORDERS[self.column]}{', reversed' if self.reverse else ''}"
+        """What comes first."""
+        return f"{_FIRST[self.column][self.reverse]} first"
 
 
 # The order in which queues keep their messages: any part of it can be read without reading the others.
 DUE = Order()
-_ORDERS = {"queue": "queue", "due": "due time", "age": "age", "rc": "receive count", "size": "size"}
+# What comes first in the order by a column, and in the opposite one.
+_FIRST = {
+    "queue": ("first queue", "last queue"),
+    "due": ("next due", "last due"),
+    "age": ("oldest", "newest"),
+    "rc": ("most received", "least received"),
+    "size": ("largest", "smallest"),
+}
 _VALUES: Mapping[str, Callable[[MessageRow], float | None]] = {
     "due": lambda row: read_score(row.score)[0],
     "age": attrgetter("sent_ms"),
@@ -335,25 +342,30 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
 def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
-    What makes the results incomplete comes first, and is left out last. ``place`` counts from 1; 0 if nothing is
-    listed.
+    The order and what makes the results incomplete are left out last, and are shortened before. ``place`` counts from
+    1; 0 if nothing is listed.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
     if place:
         matched = f"{count(place)} of {matched}"
-    ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]
-    if hits.order != DUE:
-        ranked.append((4, (f" {hits.order.words}", "muted")))
-    if hits.not_searched:
-        ranked.append((0, (f" · {count(hits.not_searched)} too long to search", "verdict-aged")))
-    ranked += _stage(hits, now_ms)
-    if hits.restarts:
-        ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
-    if hits.listed.matched > ROWS_MAX:
-        ranked.append((3, (f" · first {count(ROWS_MAX)} of {count(hits.listed.matched)} shown", "muted")))
-    told = fitting(ranked, width - 1)
+    told: list[Piece] = []
+    for is_short in (False, True):
+        ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]
+        if hits.order != DUE:
+            ranked.append((0, (f", {hits.order.words}", "muted")))
+        if hits.listed.matched > ROWS_MAX:
+            ranked.append((3, (f", first {count(ROWS_MAX)} shown", "muted")))
+        if hits.not_searched:
+            too_long = "too long" if is_short else "too long to search"
+            ranked.append((0, (f" · {count(hits.not_searched)} {too_long}", "verdict-aged")))
+        ranked += _stage(hits, now_ms, is_short=is_short)
+        if hits.restarts:
+            ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
+        told = fitting(ranked, width - 1)
+        if cells_of(told) < width:
+            break
     wanted = f"filter: {printable(text)}   " if text else ""
     room = width - 1 - cells_of(told)
     if cells_of([(wanted, "")]) > room:
@@ -370,7 +382,7 @@ def nothing_found(hits: Hits) -> str:
     return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
-def _stage(hits: Hits, now_ms: int) -> list[tuple[int, Piece]]:
+def _stage(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:
     """Return how far the search is, or how old its results are: pieces with their ranks."""
     if hits.error:
         return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
@@ -382,7 +394,8 @@ def _stage(hits: Hits, now_ms: int) -> list[tuple[int, Piece]]:
     if hits.at_ms:
         age = "as of now" if is_of_now else f"{duration(now_ms - hits.at_ms)} old"
     token = "verdict-aged" if is_stopped else "muted"
-    stopped = f" · stopped at {count(hits.scanned)} of {count(hits.depth)}" if is_stopped else ""
+    share = f"{hits.scanned / max(1, hits.depth):.0%}" if is_short else f"{count(hits.scanned)} of {count(hits.depth)}"
+    stopped = f" · stopped at {share}" if is_stopped else ""
     refreshes = "" if is_of_now and not is_stopped else " · r refreshes"
     return [(0, (stopped, token)), (2, (f"{',' if stopped else ' ·'} {age}", token)), (5, (refreshes, token))]
 

@@ -58,6 +58,7 @@ class Dialog(ModalScreen[T | None]):
             & .about { height: auto; max-height: 3; }
             & #about { width: 1fr; height: auto; }
             & #syntax { height: 1; color: $quiet; }
+            & #syntax.-warning { color: $verdict-broken; }
             & #problem { height: auto; color: $verdict-broken; }
             & #typed { margin-top: 1; }
             & Input, & TextArea, & Checkbox { background: $surface; }
@@ -201,6 +202,11 @@ class BodyArea(TextArea):
             self.read_only = True
             self.placeholder = f"{size(len(body))} of binary data: cannot be edited, sent unchanged"
         self._before = self.text
+
+    @property
+    def original(self) -> bytes:
+        """The body before it was edited."""
+        return self._original
 
     @property
     def is_edited(self) -> bool:
