@@ -316,7 +316,7 @@ class RsmqApp(App[None]):
     def on_mount(self) -> None:
         """Choose a theme and start polling."""
         kept = self.dashboard.preferences.get(THEME)
-        self.theme = first_theme(self, self._wanted_theme, kept, self._themes.themes)
+        self.theme = first_theme(self, self._wanted_theme, kept)
         if self._themes.problems:
             words = "\n".join(self._themes.problems)
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
