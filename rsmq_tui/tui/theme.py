@@ -115,7 +115,7 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
     files: dict[str, ThemeFile] = {}
     problems: list[str] = []
     for folder in folders or (shipped_themes(), user_themes()):
-        for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
+        for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem):
             try:
                 file = read_theme(path)
             except ThemeError as error:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from textual.widget import Widget
 
 from rsmq_tui.tui.theme import TOKENS, ThemeError, load_themes, read_theme, shipped_themes
-from tests.tui.driving import app_of, opened, play, press, text_of
+from rsmq_tui.tui.widgets.charts import ChartPanel
+from tests.tui.driving import app_of, opened, play, press, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 
@@ -153,3 +155,70 @@ async def test_a_users_theme_replaces_a_shipped_one_of_the_same_name(themes: Pat
 def test_no_folder_of_the_user_is_fine(own_configuration: Path) -> None:
     assert not (own_configuration / "rsmq-tui").exists()
     assert load_themes().problems == ()
+
+
+async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: ScriptedSource) -> None:
+    path = themes / "mine.toml"
+    path.write_text('primary = "#ff00ff"\n[variables]\nseries-first = "#010203"\nverdict-stalled = "#010203"')
+    async with opened(source, theme="mine", notifications=True) as pilot:
+        app = app_of(pilot)
+        await play(pilot, source, poll_of(source, one_of_each()))
+        path.write_text('primary = "#ff00ff"\n[variables]\nseries-first = "#aabbcc"\nverdict-stalled = "#abcdef"')
+        app._follow_theme_file()
+        table = app.screen.query_one("#queues")
+        await until(pilot, lambda: "#abcdef" in colours_in(table), "the table has the new colour")
+        assert app.screen.query_one(ChartPanel).palette(("series-first",)).series == ("#aabbcc",)
+        # A mistake is told once, and the last colours stay.
+        path.write_text('primary = "#ff00ff"\n[variables]\nverdict-stalled = "#abcde"')
+        app._follow_theme_file()
+        app._follow_theme_file()
+        await pilot.pause()
+        (note,) = app._notifications
+        assert note.message == "mine.toml:3: verdict-stalled is not a colour: #abcde"
+        assert "#abcdef" in colours_in(table)
+        # Nor does a file that is empty or missing, as editors leave it for a moment, change them.
+        for leave in (lambda: path.write_text(""), path.unlink):
+            leave()
+            app._follow_theme_file()
+            await pilot.pause()
+            assert len(app._notifications) == 1
+        path.write_text('name = "other"\nprimary = "#ff00ff"\n[variables]\nverdict-stalled = "#fedcba"')
+        app._follow_theme_file()
+        await until(pilot, lambda: "#fedcba" in colours_in(table), "the table has the colour of the other name")
+        assert app.theme == "other"
+
+
+async def test_the_file_of_the_theme_is_looked_at_again_and_again(
+    themes: Path, source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.app._THEME_LOOK_S", 0.01)
+    path = themes / "mine.toml"
+    path.write_text('primary = "#ff00ff"')
+    async with opened(source, theme="mine") as pilot:
+        path.write_text('primary = "#00ff00"\n')
+        await until(pilot, lambda: app_of(pilot).theme_variables["primary"].lower() == "#00ff00", "the edit is found")
+
+
+async def test_a_theme_file_that_is_new_can_be_chosen(themes: Path, source: ScriptedSource) -> None:
+    async with opened(source, theme="tokyo-night", notifications=True) as pilot:
+        app = app_of(pilot)
+        (themes / "mine.toml").write_text('primary = "red"\ndescription = "a [/red] one"')
+        (themes / "bad.toml").write_text('primary = "reddish"')
+        await press(pilot, "T")
+        assert app.theme == "mine"
+        assert [note.message for note in app._notifications] == [
+            "bad.toml:1: primary is not a colour: reddish",
+            "a [/red] one",
+        ]
+        (themes / "yours.toml").write_text('primary = "blue"')
+        await press(pilot, "colon", *"yours", "enter")
+        assert app.theme == "yours"
+
+
+def colours_in(widget: Widget) -> set[str]:
+    return {
+        str(segment.style.color.name)
+        for y in range(widget.size.height)
+        for segment in widget.render_line(y)
+        if segment.style and segment.style.color
+    }
