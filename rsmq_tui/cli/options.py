@@ -78,7 +78,11 @@ def zone_for(options: Options, profiles: "Iterable[Profile]" = ()) -> tzinfo | N
 
 
 look = several(
-    option("--theme THEME", "rsmq-dark, rsmq-light, rsmq-ansi, or the name of your own theme"),
+    option(
+        "--theme THEME",
+        "colours: rsmq-dark (the default), or another one of `rsmq-tui themes`",
+        shell_complete=_completing("themes"),
+    ),
     option(
         "--ascii",
         "draw lines and signs with ASCII characters only",

@@ -40,7 +40,16 @@ from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
-from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.theme import (
+    TOKENS,
+    ThemeError,
+    ThemeFile,
+    first_theme,
+    load_themes,
+    read_theme,
+    user_themes,
+    version_of,
+)
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
@@ -97,6 +106,8 @@ class _Output:
 
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
+# How often the file of the current theme is looked at.
+_THEME_LOOK_S = 1.0
 
 
 # What --ascii replaces: signs, shades and the marks of sparklines, and the lines of boxes and bars.
@@ -250,6 +261,8 @@ class RsmqApp(App[None]):
         self._quitting: Worker[None] | None = None
         self._wanted_theme = theme
         self._themes = load_themes()
+        # Of the current theme's file, if that was found to be edited.
+        self._theme_version: tuple[int, int] | None = None
         for known in self._themes.themes.values():
             self.register_theme(known)
 
@@ -316,10 +329,9 @@ class RsmqApp(App[None]):
     def on_mount(self) -> None:
         """Choose a theme and start polling."""
         kept = self.dashboard.preferences.get(THEME)
-        self.theme = first_theme(self, self._wanted_theme, kept, self._themes.themes)
-        if self._themes.problems:
-            words = "\n".join(self._themes.problems)
-            self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
+        self.theme = first_theme(self, self._wanted_theme, kept)
+        self._tell_theme_problems(self._themes.problems)
+        self.set_interval(_THEME_LOOK_S, self._follow_theme_file)
         if self.dashboard.preferences.problem is not None:
             self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         sites, replay = self.dashboard.sites, self.dashboard.replay
@@ -346,8 +358,44 @@ class RsmqApp(App[None]):
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
+        self._theme_version = None
         # After Textual's own handler: until then the tokens have their old colours.
         self.call_next(self._repaint)
+
+    def _follow_theme_file(self) -> None:
+        """Show what was edited in the file of the current theme; with a mistake in it, the last good one stays."""
+        file = self._themes.files.get(self.theme)
+        version = None if file is None else version_of(file.path)
+        if file is None or version in (None, self._theme_version or file.version):
+            return
+        self._theme_version = version
+        try:
+            read = read_theme(file.path)
+        except ThemeError as error:
+            self._tell_theme_problems(error.sentences(file.path.name))
+            return
+        self._take_theme(read)
+        if read.theme.name == self.theme:
+            self.mutate_reactive(RsmqApp.theme)
+        else:
+            self.theme = read.theme.name
+
+    def _take_theme(self, file: ThemeFile) -> None:
+        self._themes.files[file.theme.name] = file
+        self.register_theme(file.theme)
+
+    def _read_own_themes(self) -> None:
+        """Read the user's themes again: there may be new ones."""
+        themes = load_themes([user_themes()])
+        for file in themes.files.values():
+            if file.theme.name != self.theme:
+                self._take_theme(file)
+        self._tell_theme_problems(themes.problems)
+
+    def _tell_theme_problems(self, problems: Sequence[str]) -> None:
+        if problems:
+            words = "\n".join(problems)
+            self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
 
     def _repaint(self) -> None:
         for screen in self.screen_stack:
@@ -392,6 +440,7 @@ class RsmqApp(App[None]):
         from rsmq_tui.tui.dialogs.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
 
         if not isinstance(self.screen, ModalScreen):
+            self._read_own_themes()
             self.push_screen(PaletteScreen(self.screen), partial(run_command, self.dashboard))
 
     def action_help(self) -> None:
@@ -474,9 +523,12 @@ class RsmqApp(App[None]):
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
-        names = list(self._themes.themes)
+        self._read_own_themes()
+        names = list(self._themes.files)
         if names:
-            self.action_choose_theme(names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0])
+            name = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
+            self.action_choose_theme(name)
+            self.notify(self._themes.files[name].description, title=name, timeout=2, markup=False)
 
     def action_choose_theme(self, name: str) -> None:
         """Switch to that theme, also at the next start."""

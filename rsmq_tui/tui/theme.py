@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 import rsmq_tui
-from rsmq_tui.files import config_folder
+from rsmq_tui.files import config_folder, read_bytes
 from rsmq_tui.monitor import MessageState, Verdict
 
 _PACKAGE = Path(rsmq_tui.__file__).parent
@@ -49,7 +49,7 @@ TOKENS = {
     "quiet": "#8b96a5",
     "rule": "#3b4552",
     "spark": "#4b7fb3",
-    "cursor": "#26405c",
+    "cursor": "#1b2f45",
     "json-key": "#6cb6ff",
     "json-string": "#a5d6a7",
     "json-number": "#ffb454",
@@ -57,6 +57,10 @@ TOKENS = {
     "replay": "#ff79c6",
 }
 _NAME = re.compile(r"[\w.-]{1,40}")
+_DESCRIPTION_MAX = 100
+_BYTES_MAX = 1_000_000
+_AT_LINE = re.compile(r"at line (\d+)")
+_OTHERS = ("name", "description", "dark", "ansi")
 _COLORS = (
     "primary", "secondary", "warning", "error", "success", "accent",
     "foreground", "background", "surface", "panel", "boost",
@@ -64,33 +68,73 @@ _COLORS = (
 
 
 class ThemeError(ValueError):
-    """A theme file that cannot be used; its text is the reason."""
+    """A theme file that cannot be used.
+
+    ``mistakes`` are what is wrong, each with its line, from 1; None where no line is to blame.
+    """
+
+    def __init__(self, mistakes: Sequence[tuple[int | None, str]]) -> None:
+        super().__init__("; ".join(reason for _, reason in mistakes))
+        self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake[0] or 0))
+
+    def sentences(self, file: str) -> list[str]:
+        """Return the mistakes as compilers write them: ``file:line: reason``."""
+        return [f"{file}{'' if line is None else f':{line}'}: {reason}" for line, reason in self.mistakes]
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeFile:
+    """A theme and its file; ``version`` changes when the file is written."""
+
+    theme: Theme
+    description: str
+    path: Path
+    version: tuple[int, int]
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it is one of the included themes."""
+        return self.path.parent == shipped_themes()
 
 
 @dataclass(frozen=True, slots=True)
 class Themes:
-    """The themes that could be read, by name, and a sentence for each file that could not."""
+    """The theme files that could be read, by the names of their themes, and sentences about those that could not."""
 
-    themes: dict[str, Theme]
+    files: dict[str, ThemeFile]
     problems: tuple[str, ...]
+
+    @property
+    def themes(self) -> dict[str, Theme]:
+        """The themes by name."""
+        return {name: file.theme for name, file in self.files.items()}
 
 
 def load_themes(folders: Iterable[Path] | None = None) -> Themes:
     """Read all theme files; a user's file replaces a shipped one of the same name."""
-    themes: dict[str, Theme] = {}
-    problems = []
+    files: dict[str, ThemeFile] = {}
+    problems: list[str] = []
     for folder in folders or (shipped_themes(), user_themes()):
-        for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
+        for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem):
             try:
-                theme = read_theme(path)
+                file = read_theme(path)
             except ThemeError as error:
-                problems.append(f"{path.name}: {error}")
+                problems += error.sentences(path.name)
             else:
-                themes[theme.name] = theme
-    return Themes(themes, tuple(problems))
+                files[file.theme.name] = file
+    return Themes(files, tuple(problems))
 
 
-def first_theme(app: App[Any], wanted: str | None, kept: str, ours: Iterable[str]) -> str:
+def version_of(path: Path) -> tuple[int, int] | None:
+    """Return what changes when the file is written; None while it is missing, or empty as an editor may leave it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size) if found.st_size else None
+
+
+def first_theme(app: App[Any], wanted: str | None, kept: str) -> str:
     """Return the requested theme, or the one for the terminal's colours; show a toast if it does not exist.
 
     On a terminal with enough colours that is the ``kept`` one, the user's last choice, or the default.
@@ -99,52 +143,86 @@ def first_theme(app: App[Any], wanted: str | None, kept: str, ours: Iterable[str
     wanted = wanted or ("rsmq-ansi" if plain else kept if kept in app.available_themes else DEFAULT_THEME)
     if wanted in app.available_themes:
         return wanted
-    app.notify(f"unknown theme {wanted}. Available: {', '.join(ours)}.", severity="warning", markup=False)
+    app.notify(f"unknown theme {wanted}: `rsmq-tui themes` lists them", severity="warning", markup=False)
     return DEFAULT_THEME if DEFAULT_THEME in app.available_themes else "textual-dark"
 
 
-def read_theme(path: Path) -> Theme:
-    """Read one theme file; raises ``ThemeError``."""
+def read_theme(path: Path) -> ThemeFile:
+    """Read one theme file; raises ``ThemeError`` with all its mistakes."""
+    version = version_of(path)
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ThemeError(str(error)) from error
+        text = read_bytes(path, _BYTES_MAX).decode("utf-8")
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _AT_LINE.search(str(error))
+        line = int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
+        raise ThemeError([(line, str(error))]) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ThemeError([(None, str(error))]) from error
     variables = values.pop("variables", {})
-    name = values.pop("name", path.stem)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ThemeError("its name must be made of letters, digits, '.', '_' and '-'")
-    flags = {flag: values.pop(flag) for flag in ("dark", "ansi") if flag in values}
-    if wrong := [flag for flag, value in flags.items() if not isinstance(value, bool)]:
-        raise ThemeError(f"{wrong[0]} must be true or false")
-    if unknown := sorted(values.keys() - set(_COLORS)):
-        raise ThemeError(f"unknown: {', '.join(unknown)}; allowed are name, dark, ansi, {', '.join(_COLORS)}")
-    if "primary" not in values:
-        raise ThemeError("it has no primary colour")
-    if not isinstance(variables, dict):
-        raise ThemeError("variables must be a table")
-    if unknown := sorted(variables.keys() - TOKENS.keys()):
-        raise ThemeError(f"unknown variables: {', '.join(unknown)}; allowed are {', '.join(TOKENS)}")
-    for key, value in (*values.items(), *variables.items()):
-        _check_color(key, value)
-    if flags.get("ansi"):
+    if mistakes := [
+        (_line_of(text, key, in_variables=in_variables), reason)
+        for key, in_variables, reason in _mistakes(values, variables)
+    ]:
+        raise ThemeError(mistakes)
+    name, description = values.pop("name", path.stem), values.pop("description", "")
+    if values.get("ansi"):
         # Textual's own styles need some variables that only its ANSI themes define.
-        basis = "ansi-dark" if flags.get("dark", True) else "ansi-light"
+        basis = "ansi-dark" if values.get("dark", True) else "ansi-light"
         variables = {**BUILTIN_THEMES[basis].variables, **variables}
-    return Theme(name=name, variables=variables, **flags, **values)
+    return ThemeFile(Theme(name=name, variables=variables, **values), description, path, version or (0, 0))
+
+
+def _mistakes(values: Mapping[str, Any], variables: Any) -> Iterator[tuple[str, bool, str]]:
+    """Yield the keys that are wrong, whether each is in the table of variables, and why."""
+    name, description = values.get("name", "x"), values.get("description", "")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield "name", False, "its name must be made of letters, digits, '.', '_' and '-'"
+    if not isinstance(description, str) or len(description) > _DESCRIPTION_MAX or not description.isprintable():
+        yield "description", False, f"description must be one line of text, of at most {_DESCRIPTION_MAX} characters"
+    for flag in ("dark", "ansi"):
+        if not isinstance(values.get(flag, True), bool):
+            yield flag, False, f"{flag} must be true or false"
+    for key in sorted(values.keys() - {*_COLORS, *_OTHERS}):
+        yield key, False, f"unknown: {key}; allowed are {', '.join((*_OTHERS, *_COLORS))}"
+    if "primary" not in values:
+        yield "", False, "it has no primary colour"
+    if not isinstance(variables, dict):
+        yield "variables", False, "variables must be a table"
+        variables = {}
+    for key in sorted(variables.keys() - TOKENS.keys()):
+        yield key, True, f"unknown variable: {key}; allowed are {', '.join(TOKENS)}"
+    for of, keys, in_variables in ((values, _COLORS, False), (variables, TOKENS, True)):
+        for key in keys:
+            if key in of and (reason := _color_mistake(of[key])):
+                yield key, in_variables, f"{key} {reason}"
+
+
+def _color_mistake(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return "must be a colour in quotes"
+    try:
+        Color.parse(value)
+    except ColorParseError:
+        return f"is not a colour: {value}"
+    return None
+
+
+def _line_of(text: str, key: str, *, in_variables: bool) -> int | None:
+    """Return the line of a key, None if it is not found."""
+    pattern = re.compile(rf"""(?:^|[\s.{{,\[])["']?{re.escape(key)}["']?\s*(?:=|\.|\])""")
+    of_table: dict[bool, int] = {}
+    is_within = False
+    for number, line in enumerate(text.split("\n"), 1):
+        is_within = line.lstrip().startswith("[") or is_within
+        if key and not line.lstrip().startswith("#") and pattern.search(line):
+            of_table.setdefault(is_within or "variables" in line, number)
+    return of_table.get(in_variables, of_table.get(not in_variables))
 
 
 def chart_colour(value: str) -> str:
     """Return a theme's colour as rich parses it."""
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
-
-
-def _check_color(key: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise ThemeError(f"{key} must be a colour in quotes")
-    try:
-        Color.parse(value)
-    except ColorParseError:
-        raise ThemeError(f"{key} is not a colour: {value}") from None
 
 
 SIGNS = {

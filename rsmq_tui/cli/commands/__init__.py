@@ -13,6 +13,7 @@ profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `slo`, `sql`
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
+themes      `rsmq-tui themes`: the themes, and the mistakes in theme files
 """
 
 import click
@@ -56,6 +57,7 @@ _COMMANDS = {
         ("listserver", "listserver", "start a server for list queues, in memory, to test producers and consumers with"),
         ("doctor", "doctor", "check everything that the dashboard needs, and report problems"),
         ("profiles", "profiles", "list the servers in the configuration file"),
+        ("themes", "themes", "list the themes, and check theme files"),
         ("completion", "completion", "print a completion script for bash, zsh or fish"),
     ),
 }

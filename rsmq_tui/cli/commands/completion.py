@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 
 import click
@@ -95,12 +95,12 @@ def complete(program: click.Command, name: str, instruction: str) -> int:
 
 
 def names(kind: str, options: Options, start: str) -> list[str]:
-    """Return the names of queues or profiles that begin so, of the server of these options; none if it is not there.
+    """Return the names of queues, profiles or themes that begin so, for these options; none if a server is not there.
 
     Whatever a server calls its queues, only names that mean nothing to a shell are returned.
     """
     try:
-        found = _profiles(options) if kind == "profiles" else asyncio.run(_queues(profiles_of(options)))
+        found = _LOCAL[kind](options) if kind in _LOCAL else asyncio.run(_queues(profiles_of(options)))
     except (UsageError, ValueError, TimeoutError):
         return []
     except SERVER_ERRORS:
@@ -111,6 +111,16 @@ def names(kind: str, options: Options, start: str) -> list[str]:
 def _profiles(options: Options) -> tuple[str, ...]:
     config = config_of(options)
     return () if config is None else tuple(config.profiles)
+
+
+def _themes(_: Options) -> tuple[str, ...]:
+    # It takes longer to import than all that completes the rest.
+    from rsmq_tui.tui.theme import load_themes  # noqa: PLC0415
+
+    return tuple(load_themes().files)
+
+
+_LOCAL: dict[str, Callable[[Options], tuple[str, ...]]] = {"profiles": _profiles, "themes": _themes}
 
 
 async def _queues(profiles: Sequence[Profile]) -> list[str]:
