@@ -635,6 +635,9 @@ class WorkloadProcess(Lifetime[_Workload]):
 
     def _end(self, running: _Workload) -> None:
         let_go(running.process)
+        if not running.output.is_ready:
+            # It may not read its standard input yet, and must not connect any more.
+            running.process.kill()
         try:
             running.process.wait(_STOP_S)
         except subprocess.TimeoutExpired:

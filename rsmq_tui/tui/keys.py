@@ -30,7 +30,7 @@ class Usable:
 
 
 ALL_KEYS = Usable()
-NO_CHANGES = Usable(changes=False, demo=False)
+NO_CHANGES = Usable(changes=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -136,14 +137,23 @@ def address_of(server: Server) -> Address:
 
 
 def _headless(server: Server, options: Options) -> int:
-    ended = threading.Event()
+    ended, end_s = threading.Event(), None if options.seconds is None else time.monotonic() + options.seconds
     print(server.url, flush=True)
     with _workload(server, options) as workload, _controls(server, workload, options) as controls:
-        _when_ended(server, ended.set)
-        if not workload.wait_ready() and workload.failure is not None:
-            raise EmbeddedError(f"the demo's producers and consumers have ended: {workload.failure}")
-        controls.begin()
-        if ended.wait(options.seconds):
+
+        def lose() -> None:
+            ended.set()
+            workload.stop()
+
+        _when_ended(server, lose)
+        try:
+            if workload.wait_ready():
+                controls.begin()
+        except EmbeddedError:
+            # It is stopped once the server has ended.
+            if not ended.is_set():
+                raise
+        if ended.wait(None if end_s is None else max(0.0, end_s - time.monotonic())):
             raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
     return 0
 
