@@ -156,7 +156,7 @@ class DemoControls:
             done = f"{where}: {_BY_NAME[name].title} {'on' if on else 'off'}"
             return f"{done}; {said}" if said else done
 
-    def begin(self, *, server_after_s: float = 5.0) -> None:
+    def begin(self, *, server_after_s: float = 3.0) -> None:
         """Turn on what the scenario begins with, that of the server a little later; raises ``RuntimeError``."""
         for name, queue in self._at_start:
             if name.startswith("server-"):

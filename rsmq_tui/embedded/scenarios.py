@@ -480,7 +480,15 @@ _CALM_ORDERS = Scenario("orders", order_body, Pace(20.0, sway=0.1), Consumer(Pac
 _CALM_EMAILS = Scenario("emails", email_body, Pace(5.0, sway=0.2), Consumer(Pace(15.0)))
 _CALM = (
     ListScenario("queue:thumbnails", thumbnail_body, Pace(4.0), Hands(12, (0.8, 2.5), lease_ms=10_000), 20.0),
-    ListScenario("queue:webhooks-out", delivery_body, Pace(6.0), Hands(3, (0.15, 0.35))),
+    # Some items are always there: an empty list does not exist.
+    ListScenario(
+        "queue:webhooks-out",
+        delivery_body,
+        Pace(7.0),
+        Hands(1, (0.1, 0.22)),
+        backlog=Backlog(30),
+        bounds=Bounds(low=20, high=60, relief_per_s=4.0),
+    ),
     _CALM_EMAILS,
     _CALM_ORDERS,
 )
