@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.app import StartAlerts
+    from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import Past
 
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
@@ -41,11 +42,12 @@ def open_dashboard(
     profiles: Sequence[Profile],
     folder: Path | None = None,
     alerts: "StartAlerts | None" = None,
+    controls: "Controls | None" = None,
 ) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
 
     What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts. ``alerts`` starts
-    the alerts (see ``RsmqApp``).
+    the alerts (see ``RsmqApp``); ``controls`` are those of a demo.
     """
     kept = None if folder is not None or options.no_memory else state_folder()
     sites = _sites(profiles, folder, kept and kept / "memory")
@@ -65,6 +67,7 @@ def open_dashboard(
             ascii_only=options.ascii,
             theme=options.theme,
             zone=zone_for(options, profiles),
+            controls=controls,
         )
         app.run()
     return app.return_code or 0

@@ -3,6 +3,7 @@
 alerts.md      Be told when a queue or a server is in trouble.
 audit.md       Find inconsistent keys, and fix them.
 dashboard.md   Read the screens, find messages, and use the keys.
+demo.md        Learn and teach what queues do, on a server of your own.
 history.md     Analyse months of recordings with Spark.
 library.md     Use RSMQ queues and list queues from Python.
 listserver.md  Test producers and consumers of lists against an in-memory server.

@@ -1,7 +1,8 @@
 """The scenarios of the demo: one value per queue (``CRASHING`` has a worker that dies), bodies, and when messages come.
 
-The workload runs the scenarios. Rates are per second and times in seconds of the demo's clock: ``speed`` 2 doubles the
-rates and halves the times. ``vt``, delays and ages are real seconds, because the server counts those.
+The workload runs the scenarios; those that a user can name (``DEMO_SCENARIOS``) are sets of queues and controls. Rates
+are per second and times in seconds of the demo's clock: ``speed`` 2 doubles the rates and halves the times. ``vt``,
+delays and ages are real seconds, because the server counts those.
 """
 
 import asyncio
@@ -463,6 +464,63 @@ ABANDONED = ListScenario(
 LIST_SCENARIOS = (CRASHING, CLEARING, ABANDONED)
 
 
+@dataclass(frozen=True, slots=True)
+class DemoScenario:
+    """What a demo begins with: its queues, and the controls that are on, each with its queue, or "" for the server."""
+
+    sentence: str
+    queues: tuple[Scenario | ListScenario, ...]
+    controls: tuple[tuple[str, str], ...] = ()
+
+
+# The lists come first, because their backlogs are small.
+MIXED = DemoScenario("every kind of trouble at once, each in a queue of its own", (*LIST_SCENARIOS, *SCENARIOS))
+
+_CALM_ORDERS = Scenario("orders", order_body, Pace(20.0, sway=0.1), Consumer(Pace(30.0)))
+_CALM_EMAILS = Scenario("emails", email_body, Pace(5.0, sway=0.2), Consumer(Pace(15.0)))
+_CALM = (
+    ListScenario("queue:thumbnails", thumbnail_body, Pace(4.0), Hands(12, (0.8, 2.5), lease_ms=10_000), 20.0),
+    # Some items are always there: an empty list does not exist.
+    ListScenario(
+        "queue:webhooks-out",
+        delivery_body,
+        Pace(7.0),
+        Hands(1, (0.1, 0.22)),
+        backlog=Backlog(30),
+        bounds=Bounds(low=20, high=60, relief_per_s=4.0),
+    ),
+    _CALM_EMAILS,
+    _CALM_ORDERS,
+)
+_DEAD_LETTERS = Scenario(
+    "orders-dlq", order_body, Pace(0.0), None, backlog=Backlog(40, oldest_s=5_400.0, rcs=(6, 7, 9))
+)
+
+DEMO_SCENARIOS = {
+    "mixed": MIXED,
+    "healthy": DemoScenario("four queues that keep up with their work", _CALM),
+    "stalled-consumer": DemoScenario("nobody receives from emails", _CALM, (("consumer-stop", "emails"),)),
+    "slow-consumer": DemoScenario("orders come faster than they are done", _CALM, (("consumer-slow", "orders"),)),
+    "crash-loop": DemoScenario(
+        "the consumer of orders dies on each message, which comes back", _CALM, (("consumer-crash", "orders"),)
+    ),
+    "poison": DemoScenario("emails has a message that no consumer can read", _CALM, (("poison", "emails"),)),
+    "backlog": DemoScenario("orders has some 40,000 messages, hours old", (*_CALM[:-1], GROWING)),
+    "burst": DemoScenario("1,000 orders at once", _CALM, (("burst", "orders"),)),
+    "delayed": DemoScenario("emails are sent with a delay of 20 to 60 s", _CALM, (("delays", "emails"),)),
+    "wrong-clock": DemoScenario("the clock of a sender is an hour late", _CALM, (("wrong-clock", "orders"),)),
+    "odd-dates": DemoScenario(
+        "a client writes seconds where others write milliseconds", _CALM, (("odd-dates", "emails"),)
+    ),
+    "leases": DemoScenario("workers of lists that die, with and without a reaper", (CRASHING, ABANDONED, *_CALM[1:])),
+    "dead-letters": DemoScenario("40 dead letters wait in orders-dlq", (*_CALM, _DEAD_LETTERS)),
+    "slow-server": DemoScenario("the server answers slowly", _CALM, (("server-slow", ""),)),
+    "paused-server": DemoScenario("the server hangs: it accepts and does not answer", _CALM, (("server-pause", ""),)),
+    "lost-connection": DemoScenario("the server refuses every connection", _CALM, (("server-cut", ""),)),
+    "full-memory": DemoScenario("the server is at its memory limit", _CALM, (("server-full", ""),)),
+}
+
+
 RETRY_S = 0.5
 # Ten batches a second look like a steady flow and cost a tenth of single messages.
 _TICK_S = 0.1
@@ -506,10 +564,10 @@ class Arrivals:
         self._next_check_s = 0.0
         self._owed = 0.0
 
-    async def due(self) -> int:
-        """Wait for the next tick; return how many messages to send."""
+    async def due(self, factor: float = 1.0) -> int:
+        """Wait for the next tick; return how many messages to send, at ``factor`` times the rate."""
         passed_s = await self._ticks.wait()
-        self._owed += await self._rate() * self._speed * passed_s
+        self._owed += await self._rate() * self._speed * passed_s * factor
         count = int(self._owed)
         self._owed -= count
         return count

@@ -11,8 +11,10 @@ closes the pipe even on SIGKILL or a crash, and the reader of the pipe sees an e
 """
 
 import atexit
+import json
 import os
 import platform
+import queue
 import shutil
 import socket
 import subprocess
@@ -26,9 +28,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, ClassVar, Generic, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Generic, Self, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -315,14 +318,20 @@ class EmbeddedServer(Lifetime[_Running]):
         self._unix_socket = unix_socket
         self._wanted_port = 0 if unix_socket else port
         self._extra = tuple(extra)
+        # Whether it was shut down to be started again.
+        self._is_shut_down = False
+        self._changed = threading.Condition(self._lock)
 
     @property
     def url(self) -> str:
         """The URL for clients; raises ``EmbeddedError`` if the server was not started."""
         running = self._started()
-        if self._unix_socket:
-            return f"unix://{quote(str(running.socket))}?db=0"
-        return f"redis://{_HOST}:{running.port}/0"
+        return self.private_url if self._unix_socket else f"redis://{_HOST}:{running.port}/0"
+
+    @property
+    def private_url(self) -> str:
+        """The URL of its unix socket, which works while its port is closed; raises ``EmbeddedError``."""
+        return f"unix://{quote(str(self._started().socket))}?db=0"
 
     @property
     def port(self) -> int:
@@ -331,10 +340,10 @@ class EmbeddedServer(Lifetime[_Running]):
 
     @property
     def is_running(self) -> bool:
-        """Whether the server is running."""
+        """Whether the server is running, or is shut down until it is started again."""
         running = self._running
-        if running is None:
-            return False
+        if running is None or self._is_shut_down:
+            return running is not None
         if running.owner_pid != os.getpid():
             # A forked child cannot wait for the process: it asks the server.
             return _answers(running)
@@ -350,6 +359,50 @@ class EmbeddedServer(Lifetime[_Running]):
         lines if it has ended or does not answer within ``timeout_s`` seconds.
         """
         self._start(lambda: self._spawn_ready(time.monotonic() + timeout_s))
+
+    def wait(self) -> None:
+        """Wait until the server has ended; one that is shut down to be started again has not."""
+        while (running := self._running) is not None:
+            running.process.wait()
+            with self._changed:
+                self._changed.wait_for(lambda: not self._is_shut_down)
+                if self._running is running:
+                    return
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the server's process; raises ``EmbeddedError`` if it was not started."""
+        self._started().process.send_signal(number)
+
+    def shut_down(self) -> None:
+        """End the server, whose data are kept until ``start_again``: what SAVE has written into its folder.
+
+        Raises ``EmbeddedError`` if it does not save.
+        """
+        with self._changed:
+            running = self._started()
+            if self._is_shut_down:
+                return
+            if not _asked(running, b"SAVE").startswith(b"+OK"):
+                raise EmbeddedError("The server does not save its data.")
+            self._is_shut_down = True
+            running.process.kill()
+            tell_gone(running.process)
+            running.process.wait()
+
+    def start_again(self, *, timeout_s: float = 10.0) -> None:
+        """Start the server that was shut down, on the same port and with its data; raises as ``start``."""
+        with self._changed:
+            before = self._started()
+            if not self._is_shut_down:
+                return
+            running = self._spawn(find_server(), before.port, before.folder / "dump.rdb")
+            try:
+                _wait_until_ready(running, time.monotonic() + timeout_s)
+            except BaseException:
+                self._end(running)
+                raise
+            self._running = running
+            self._end(before)
 
     def _spawn_ready(self, deadline_s: float) -> _Running:
         program = find_server()
@@ -370,8 +423,10 @@ class EmbeddedServer(Lifetime[_Running]):
                 raise
             return running
 
-    def _spawn(self, program: Path, port: int) -> _Running:
+    def _spawn(self, program: Path, port: int, data: Path | None = None) -> _Running:
         folder = _private_folder(self._directory)
+        if data is not None:
+            shutil.copy(data, folder)
         # Later options override earlier ones, so ours come last.
         command = [
             *(str(program), *self._extra),
@@ -399,6 +454,9 @@ class EmbeddedServer(Lifetime[_Running]):
         running.process.wait()
         shutil.rmtree(running.folder, ignore_errors=True)
         let_go(running.process)
+        with self._changed:
+            self._is_shut_down = False
+            self._changed.notify_all()
 
 
 def _private_folder(directory: Path | None) -> Path:
@@ -431,20 +489,25 @@ def _wait_until_ready(running: _Running, deadline_s: float) -> None:
 
 def _answers(running: _Running) -> bool:
     # A server opens its port before its unix socket: if the socket answers, the port is ours too.
+    # NOAUTH is an answer too: a password may be among the extra options.
+    return _asked(running, b"PING", timeout_s=1.0).startswith((b"+PONG", b"-NOAUTH"))
+
+
+def _asked(running: _Running, command: bytes, *, timeout_s: float = 5.0) -> bytes:
+    """Return the start of the server's reply to a command; empty if it does not answer."""
     try:
         if sys.platform == "win32":
-            peer = socket.create_connection((_HOST, running.port), timeout=1.0)
+            peer = socket.create_connection((_HOST, running.port), timeout=timeout_s)
         else:
             peer = socket.socket(socket.AF_UNIX)
         with peer:
-            peer.settimeout(1.0)
+            peer.settimeout(timeout_s)
             if sys.platform != "win32":
                 peer.connect(str(running.socket))
-            peer.sendall(b"PING\r\n")
-            # NOAUTH is an answer too: a password may be among the extra options.
-            return peer.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+            peer.sendall(command + b"\r\n")
+            return peer.recv(64)
     except OSError:
-        return False
+        return b""
 
 
 def _last_words(running: _Running) -> str:
@@ -453,15 +516,18 @@ def _last_words(running: _Running) -> str:
 
 
 _STOP_S = 3.0
+_ANSWER_S = 10.0
 
 
 @dataclass(slots=True)
 class _Output:
-    """The output of the workload: whether it is ready, and its last lines, which are the messages of a failure."""
+    """The output of the workload: whether it is ready, its answers, and its last lines, which say why it failed."""
 
     heard: threading.Event = field(default_factory=threading.Event)
     is_ready: bool = False
     last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=5))
+    # None when the process has ended.
+    answers: queue.SimpleQueue[dict[str, Any] | None] = field(default_factory=queue.SimpleQueue)
 
     def listen(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
@@ -470,10 +536,13 @@ class _Output:
                 if line == b"ready\n":
                     self.is_ready = True
                     self.heard.set()
+                elif line.startswith(b'{"id":'):
+                    self.answers.put(json.loads(line))
                 else:
                     self.last_lines.append(line.decode(errors="replace").rstrip())
-        # The process has ended and will not become ready: end the wait.
+        # The process has ended: it will not become ready, and answers nothing more.
         self.heard.set()
+        self.answers.put(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,20 +554,23 @@ class _Workload(Running):
 class WorkloadProcess(Lifetime[_Workload]):
     """Producers and consumers that run as long as the ``with`` block, and never longer than this process.
 
-    The arguments are those of ``workload.run_workload``; without ``scripts`` it runs only the queues that need none. It
-    writes nothing to the terminal. The URL must hold no password, because it is on a command line, which other users
-    can read.
+    The arguments are those of ``workload.run_workload``; ``scenario`` is the name of a demo's scenario, and without
+    ``scripts`` it runs only the queues that need none. It writes nothing to the terminal. The URL must hold no
+    password, because it is on a command line, which other users can read.
     """
 
     WHAT = "workload"
 
-    def __init__(self, url: str, *, ns: str = "rsmq", speed: float = 1.0, scripts: bool = True) -> None:
+    def __init__(
+        self, url: str, *, ns: str = "rsmq", speed: float = 1.0, scripts: bool = True, scenario: str = "mixed"
+    ) -> None:
         super().__init__()
+        self._numbers = count(1)
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
             *(sys.executable, "-P", "-m", "rsmq_tui.embedded.workload"),
             *(() if scripts else ("--without-scripts",)),
-            *("--ns", ns, "--speed", str(speed), "--", url),
+            *("--scenario", scenario, "--ns", ns, "--speed", str(speed), "--", url),
         ]
 
     @property
@@ -523,6 +595,30 @@ class WorkloadProcess(Lifetime[_Workload]):
         output.heard.wait(timeout_s)
         return output.is_ready
 
+    def switch(self, control: str, name: str, on: bool) -> dict[str, Any]:
+        """Turn a control of the queue ``name`` on or off, and return the answer (see ``workload.Requests``).
+
+        Raises ``EmbeddedError`` if the workload does not answer.
+        """
+        with self._lock:
+            running, number = self._started(), next(self._numbers)
+            request = json.dumps({"id": number, "queue": name, "control": control, "on": on})
+            assert running.process.stdin is not None
+            with suppress(BrokenPipeError, ValueError):
+                running.process.stdin.write(request.encode() + b"\n")
+            answer = self._answer(running, number, time.monotonic() + _ANSWER_S)
+        if answer is None:
+            raise EmbeddedError("The demo's producers and consumers do not answer.")
+        return answer
+
+    def _answer(self, running: _Workload, number: int, deadline_s: float) -> dict[str, Any] | None:
+        with suppress(queue.Empty):
+            while answer := running.output.answers.get(timeout=max(0.0, deadline_s - time.monotonic())):
+                # An earlier one may have come too late.
+                if answer["id"] == number:
+                    return answer
+        return None
+
     def _spawn(self) -> _Workload:
         # The process must import the same package as this one.
         root = str(Path(rsmq_tui.__file__).parent.parent)
@@ -539,6 +635,9 @@ class WorkloadProcess(Lifetime[_Workload]):
 
     def _end(self, running: _Workload) -> None:
         let_go(running.process)
+        if not running.output.is_ready:
+            # It may not read its standard input yet, and must not connect any more.
+            running.process.kill()
         try:
             running.process.wait(_STOP_S)
         except subprocess.TimeoutExpired:

@@ -2,29 +2,32 @@
 
 import argparse
 import asyncio
+import json
 import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 from random import Random
 from typing import Any
 
 from rsmq_tui.embedded.scenarios import (
-    LIST_SCENARIOS,
+    DEMO_SCENARIOS,
+    MIXED,
     RETRY_S,
-    SCENARIOS,
     Arrivals,
     Backlog,
     Consumer,
     Hands,
     ListScenario,
+    Pace,
     Scenario,
     Ticks,
     created,
+    cut_off_invoice_body,
 )
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
@@ -34,10 +37,37 @@ from rsmq_tui.protocol import (
     RsmqError,
     StoredMessage,
     connect_async,
+    failure_of,
     make_id,
     name_bytes,
 )
-from rsmq_tui.protocol.keys import Keys, random_suffix
+from rsmq_tui.protocol.keys import CANONICAL_ID, Keys, random_suffix
+
+_SLOW, _FAST = 0.2, 5.0
+BURST_MESSAGES = 1_000
+# A sender with a wrong clock is an hour late.
+_CLOCK_OFF_MS = 3_600_000
+_DELAYS_S = (20, 60)
+# A consumer that has failed lets the message be received again after this time, in s.
+_RETRY_POISON_S = 2
+
+
+@dataclass(slots=True)
+class Switches:
+    """The controls of a queue's clients that are ``on``, by name, and what they have sent.
+
+    ``sent`` are the ids of RSMQ messages, or the items of a list, which leave the queue when the control is turned off.
+    """
+
+    on: set[str] = field(default_factory=set)
+    sent: dict[str, list[Any]] = field(default_factory=dict)
+
+    def rate(self, role: str) -> float:
+        """Return by what the rate of the producer or the consumer is multiplied; 0 stops it."""
+        if f"{role}-stop" in self.on:
+            return 0.0
+        slow, fast = f"{role}-slow" in self.on, f"{role}-fast" in self.on
+        return (_SLOW if slow else 1.0) * (_FAST if fast else 1.0)
 
 
 @dataclass(slots=True)
@@ -53,6 +83,7 @@ class WorkloadContext:
     waiting: set[str]
     on_ready: Callable[[], None] | None = None
     is_closed: bool = False
+    switches: dict[str, Switches] = field(default_factory=dict)
 
     def rng(self, queue: str, role: str) -> Random:
         """Return the random generator of one role: its values do not depend on the order in which workers run."""
@@ -172,6 +203,9 @@ class ListWorker:
         self._server = server
         self._queue = queue
         self._scenario = scenario
+        self._switches = site.switches.setdefault(scenario.queue, Switches())
+        if scenario.worker is None:
+            self._switches.on.add("consumer-stop")
         self._backlog_rng, self._producer_rng, self._life_rng = (
             site.rng(scenario.queue, role) for role in ("backlog", "producer", "life")
         )
@@ -179,8 +213,7 @@ class ListWorker:
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines to run until the workload is closed."""
         yield self.produce()
-        if self._scenario.worker is not None:
-            yield self.work(self._scenario.worker)
+        yield self.work(self._scenario.worker or _SPARE_HANDS)
         if self._scenario.reap_every_s is not None:
             yield self.reap(self._scenario.reap_every_s)
 
@@ -227,17 +260,36 @@ class ListWorker:
         scenario, rng = self._scenario, self._producer_rng
         arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._queue.length)
         while not self._site.is_closed:
-            count = await arrivals.due()
+            count = await arrivals.due(self._switches.rate("producer"))
             if not count:
                 continue
             if not await self._server.has(scenario.queue):
                 return
             now_ms = await self._server.now_ms()
+            if "wrong-clock" in self._switches.on:
+                now_ms -= _CLOCK_OFF_MS
             await self._queue.push(*(created(scenario.body(rng), now_ms) for _ in range(count)))
+
+    async def send(self, control: str) -> str:
+        """Push the items of a control at once, and say what was done."""
+        now_ms = await self._server.now_ms()
+        items = [created(self._scenario.body(self._producer_rng), now_ms) for _ in range(BURST_MESSAGES)]
+        self._switches.sent[control] = items
+        await self._queue.push(*items)
+        return f"sent {len(items):,} items"
+
+    async def take_back(self, control: str) -> str:
+        """Remove what a control has sent from the queue, and say how many it were."""
+        items = self._switches.sent.pop(control, [])
+        left = sum([await self._queue.remove(item) for item in items])
+        return f"removed {left:,} of {len(items):,} items" if items else ""
 
     async def _use_hand(self, worker: Hands, rng: Random, life: asyncio.Timeout) -> None:
         # The timeout's cancellation can be lost on a task that is sending, as in ``WorkloadContext``.
         while not self._site.is_closed and not life.expired():
+            if not self._switches.rate("consumer"):
+                await asyncio.sleep(RETRY_S)
+                continue
             try:
                 await self._do_next(worker, rng)
             except _ERRORS:
@@ -250,17 +302,53 @@ class ListWorker:
                 await self._do(worker, rng)
         elif (lease := await self._queue.take_blocking(_WAIT_S, worker.lease_ms)) is not None:
             await self._do(worker, rng)
-            await self._queue.ack(lease)
+            if "consumer-crash" not in self._switches.on:
+                await self._queue.ack(lease)
 
     async def _do(self, worker: Hands, rng: Random) -> None:
-        await asyncio.sleep(rng.uniform(*worker.work_s) / self._site.speed)
+        await asyncio.sleep(rng.uniform(*worker.work_s) / self._site.speed / (self._switches.rate("consumer") or 1.0))
 
 
-# The lists come first, because their backlogs are small.
-DEMO: tuple[Scenario | ListScenario, ...] = (*LIST_SCENARIOS, *SCENARIOS)
-DEMO_WITHOUT_SCRIPTS = tuple(each for each in LIST_SCENARIOS if not each.needs_scripts)
+# The consumers of queues that have none until a control starts them.
+_SPARE = Consumer(Pace(40.0))
+_SPARE_HANDS = Hands(2, work_s=(0.2, 0.6))
 
 _LAST_RESORT_S = 2.0
+
+
+@dataclass(slots=True)
+class Requests:
+    """The controls that the parent process turns on or off, one after the other.
+
+    A request has an ``id``, a ``queue``, a ``control`` and ``on``. Its answer has the ``id``, what was ``said`` and
+    whether it was ``done``, and the controls that are on, by queue.
+    """
+
+    answer: Callable[[dict[str, Any]], None]
+    waiting: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
+
+    async def obey(self, site: WorkloadContext, workers: "dict[str, ListWorker | _Worker]") -> None:
+        """Do what is asked until cancelled."""
+        while not site.is_closed:
+            request = await self.waiting.get()
+            done, said = True, ""
+            try:
+                said = await _switch(workers[request["queue"]], site.switches[request["queue"]], request)
+            except _ERRORS as error:
+                done, said = False, str(error) if isinstance(error, RsmqError) else failure_of(error).sentence
+            on = {queue: sorted(switches.on) for queue, switches in site.switches.items()}
+            self.answer({"id": request["id"], "done": done, "said": said, "on": on})
+
+
+async def _switch(worker: "ListWorker | _Worker", switches: Switches, request: dict[str, Any]) -> str:
+    control = request["control"]
+    if not request["on"]:
+        said = await worker.take_back(control)
+        switches.on.discard(control)
+        return said
+    said = await worker.send(control) if control in ("burst", "poison") and control not in switches.on else ""
+    switches.on.add(control)
+    return said
 
 
 async def run_workload(
@@ -270,28 +358,32 @@ async def run_workload(
     seed: int = 7,
     speed: float = 1.0,
     stop: asyncio.Event,
-    scenarios: Sequence[Scenario | ListScenario] = DEMO,
+    scenarios: Sequence[Scenario | ListScenario] = MIXED.queues,
     on_ready: Callable[[], None] | None = None,
+    requests: Requests | None = None,
 ) -> None:
     """Fill and drain the queues of the scenarios until ``stop`` is set.
 
     A queue that exists already keeps its messages and gets no backlog. ``speed`` multiplies the rates and divides the
-    working times. ``on_ready`` is called once every backlog is in place. While the server is down it keeps trying. An
-    RSMQ queue that is deleted stays deleted, unless the server has lost all queues: then they are created again. A list
-    that is deleted exists again with the next item. Raises ``ValueError`` for an invalid URL.
+    working times. ``on_ready`` is called once every backlog is in place; ``requests`` turn controls on and off. While
+    the server is down it keeps trying. An RSMQ queue that is deleted stays deleted, unless the server has lost all
+    queues: then they are created again. A list that is deleted exists again with the next item. Raises ``ValueError``
+    for an invalid URL.
     """
     waiting = {scenario.queue for scenario in scenarios}
     site = WorkloadContext(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
         rsmq = _Rsmq(client, ns)
         server = Server(client.execute_command)
-        workers = [
-            ListWorker(site, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
+        workers = {
+            scenario.queue: ListWorker(site, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
             if isinstance(scenario, ListScenario)
-            else _Worker(site, rsmq, scenario)
+            else _Worker(site, rsmq, server, scenario)
             for scenario in scenarios
-        ]
-        runs = [group.create_task(run) for worker in workers for run in worker.runs()]
+        }
+        runs = [group.create_task(run) for worker in workers.values() for run in worker.runs()]
+        if requests is not None:
+            runs.append(group.create_task(requests.obey(site, workers)))
         try:
             await stop.wait()
         finally:
@@ -323,12 +415,16 @@ class _Rsmq:
 class _Worker:
     """The producer and the consumer of one scenario."""
 
-    def __init__(self, site: WorkloadContext, rsmq: _Rsmq, scenario: Scenario) -> None:
+    def __init__(self, site: WorkloadContext, rsmq: _Rsmq, server: Server, scenario: Scenario) -> None:
         self._site = site
         self._rsmq = rsmq
         self._queues = rsmq.queues
+        self._server = server
         self._queue = scenario.queue
         self._scenario = scenario
+        self._switches = site.switches.setdefault(scenario.queue, Switches())
+        if scenario.consumer is None:
+            self._switches.on.add("consumer-stop")
         self._generation = 0
         self._backlog_rng, self._producer_rng, self._consumer_rng = (
             site.rng(scenario.queue, role) for role in ("backlog", "producer", "consumer")
@@ -337,8 +433,7 @@ class _Worker:
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines to run until the workload is closed."""
         yield self.produce()
-        if self._scenario.consumer is not None:
-            yield self.consume(self._scenario.consumer)
+        yield self.consume(self._scenario.consumer or _SPARE)
 
     async def produce(self) -> None:
         """Create the queue with its backlog, and send to it until the workload is closed."""
@@ -388,15 +483,58 @@ class _Worker:
         scenario, rng = self._scenario, self._producer_rng
         arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._depth)
         while not self._site.is_closed:
-            count = await arrivals.due()
+            count = await arrivals.due(self._switches.rate("producer"))
             if not count:
                 continue
             bodies = [scenario.body(rng) for _ in range(count)]
-            if scenario.delay_s is None:
+            on = self._switches.on
+            if "odd-dates" in on:
+                # One at a time: no consumer of the canonical client can delete them.
+                await self._send_odd(bodies.pop())
+            delay_s = _DELAYS_S if "delays" in on else scenario.delay_s
+            if "wrong-clock" in on:
+                await self._send_late(bodies)
+            elif delay_s is None:
                 await self._queues.send_messages(self._queue, bodies)
             else:
                 for body in bodies:
-                    await self._queues.send_message(self._queue, body, delay=rng.randint(*scenario.delay_s))
+                    await self._queues.send_message(self._queue, body, delay=rng.randint(*delay_s))
+
+    async def _send_late(self, bodies: Sequence[bytes]) -> None:
+        """Send as a client that makes ids by its own clock, which is an hour late."""
+        now_ms = await self._server.now_ms()
+        await self._restore(
+            [StoredMessage(make_id((now_ms - _CLOCK_OFF_MS) * 1000), body, now_ms, 0, None) for body in bodies]
+        )
+
+    async def _send_odd(self, body: bytes) -> None:
+        """Send as rsmq_async 7 for Rust: times in seconds, in the score and in an id of 28 characters."""
+        now_s = await self._server.now_ms() // 1000
+        message = StoredMessage(make_id(now_s)[4:10] + random_suffix().decode(), body, now_s, 0, None)
+        self._switches.sent.setdefault("odd-dates", []).append(message.id)
+        await self._restore([message])
+
+    async def _restore(self, messages: Sequence[StoredMessage]) -> None:
+        await self._queues.restore_messages(self._queue, messages)
+        await self._rsmq.count(self._queue, messages)
+
+    async def send(self, control: str) -> str:
+        """Send the messages of a control at once, and say what was done."""
+        scenario, rng = self._scenario, self._producer_rng
+        if control == "poison":
+            ids = [await self._queues.send_message(self._queue, cut_off_invoice_body(rng))]
+            said = "sent one message that no consumer can read"
+        else:
+            ids = await self._queues.send_messages(self._queue, [scenario.body(rng) for _ in range(BURST_MESSAGES)])
+            said = f"sent {len(ids):,} messages"
+        self._switches.sent[control] = ids
+        return said
+
+    async def take_back(self, control: str) -> str:
+        """Delete what a control has sent and is still in the queue, and say how many it were."""
+        ids = self._switches.sent.pop(control, [])
+        left = sum(await self._queues.delete_messages(self._queue, ids))
+        return f"deleted {left:,} of {len(ids):,} messages" if ids else ""
 
     async def _depth(self) -> int:
         return (await self._queues.get_queue_attributes(self._queue)).msgs
@@ -407,14 +545,19 @@ class _Worker:
         owed = 0.0
         while not self._site.is_closed:
             passed_s = await ticks.wait()
-            gained = consumer.pace.rate(ticks.at_s * self._site.speed) * self._site.speed * passed_s
+            on, factor = self._switches.on, self._switches.rate("consumer")
+            gained = consumer.pace.rate(ticks.at_s * self._site.speed) * self._site.speed * passed_s * factor
             # An idle consumer is not faster afterwards.
-            owed = min(owed, 1.0) + gained
+            owed = min(owed, 1.0) + gained if factor else 0.0
             count = int(owed)
             if count:
                 owed -= count
                 for message in await self._queues.receive_messages(self._queue, count):
+                    if message.id in self._switches.sent.get("poison", ()):
+                        await self._queues.change_message_visibility(self._queue, message.id, _RETRY_POISON_S)
+                        continue
                     crashed = consumer.can_read is not None and not consumer.can_read(message.body)
+                    crashed |= "consumer-crash" in on or not CANONICAL_ID.fullmatch(message.id)
                     if not crashed and rng.random() >= consumer.fails:
                         heappush(in_work, (ticks.at_s + rng.uniform(*consumer.work_s) / self._site.speed, message.id))
             done: list[str] = []
@@ -430,6 +573,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("url")
     parser.add_argument("--ns", default="rsmq")
     parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--scenario", choices=DEMO_SCENARIOS, default="mixed")
     parser.add_argument("--without-scripts", action="store_true", help="only queues that need no Lua")
     options = parser.parse_args(arguments)
     with suppress(KeyboardInterrupt):
@@ -439,12 +583,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    requests = Requests(lambda answer: _say(json.dumps(answer).encode()))
 
     def watch() -> None:
-        while os.read(0, 1024):
-            pass
         # RuntimeError: the loop has ended already.
         with suppress(RuntimeError):
+            for line in os.fdopen(0, "rb"):
+                loop.call_soon_threadsafe(requests.waiting.put_nowait, json.loads(line))
             loop.call_soon_threadsafe(stop.set)
         time.sleep(_LAST_RESORT_S)
         os._exit(1)
@@ -456,15 +601,20 @@ async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
         ns=options.ns,
         speed=options.speed,
         stop=stop,
-        scenarios=DEMO_WITHOUT_SCRIPTS if options.without_scripts else DEMO,
-        on_ready=_say_ready,
+        scenarios=[
+            each
+            for each in DEMO_SCENARIOS[options.scenario].queues
+            if not options.without_scripts or (isinstance(each, ListScenario) and not each.needs_scripts)
+        ],
+        on_ready=lambda: _say(b"ready"),
+        requests=requests,
     )
 
 
-def _say_ready() -> None:
+def _say(line: bytes) -> None:
     # If the parent no longer reads, the workload goes on.
     with suppress(BrokenPipeError):
-        os.write(1, b"ready\n")
+        os.write(1, line + b"\n")
 
 
 if __name__ == "__main__":

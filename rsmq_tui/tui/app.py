@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
+    from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
@@ -201,7 +202,7 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system.
+    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo.
     """
 
     TITLE = "rsmq-tui"
@@ -230,6 +231,7 @@ class RsmqApp(App[None]):
         ascii_only: bool = False,
         encoding: str | None = None,
         theme: str | None = None,
+        controls: "Controls | None" = None,
     ) -> None:
         super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
@@ -249,6 +251,7 @@ class RsmqApp(App[None]):
             clock=clock,
             choices=choices,
             zone=zone,
+            controls=controls,
         )
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
@@ -410,7 +413,8 @@ class RsmqApp(App[None]):
             return dashboard.changes.is_running and not has_dialog
         if action == "replay":
             return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
-        if dashboard.replay is not None and not can_be_used(("app",), action, parameters, Usable(live=False)):
+        usable = Usable(live=dashboard.replay is None, demo=dashboard.controls is not None)
+        if not can_be_used(("app",), action, parameters, usable):
             return False
         return super().check_action(action, parameters)
 
@@ -449,6 +453,12 @@ class RsmqApp(App[None]):
 
         where, usable = keys_on(self.screen)
         self.dashboard.navigation.open("help", (*where, "filter") if self.screen.query(FilterInput) else where, usable)
+
+    def action_controls(self) -> None:
+        """Open the controls of the demo, at the queue of the screen."""
+        screen, controls = self.screen, self.dashboard.controls
+        if isinstance(screen, DashboardScreen) and controls is not None:
+            self.dashboard.navigation.open("controls", controls, screen.queue_in_sight or "")
 
     def action_history(self) -> None:
         """Show the history of the screen's queue, or of all queues."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
+    from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
 
@@ -49,6 +50,7 @@ _SCREENS = {
     "filters": "dialogs.screens:SavedFiltersScreen",
     "filter name": "dialogs.screens:filter_name_screen",
     "page": "dialogs.screens:PageScreen",
+    "controls": "dialogs.demo:ControlsScreen",
 }
 
 
@@ -101,7 +103,7 @@ class Dashboard:
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are kept.
     ``zone`` is the user's time zone, None for that of the system. Troubles that are ``expected``, by profile, are no
-    incidents of a replay.
+    incidents of a replay. ``controls`` are those of a demo.
     """
 
     def __init__(
@@ -118,8 +120,10 @@ class Dashboard:
         clock: Callable[[], float],
         choices: Path | None,
         zone: tzinfo | None,
+        controls: "Controls | None",
     ) -> None:
         self._app = app
+        self.controls = controls
         self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)

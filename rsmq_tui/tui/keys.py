@@ -12,17 +12,21 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
     "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "list", "columns",
-    "filter", "filters", "palette"
+    "filter", "filters", "palette", "controls"
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """What decides which keys are available: whether queues may be changed, whether it is live, and the kinds shown."""
+    """What decides which keys are available.
+
+    Whether queues may be changed, whether it is live, the kinds shown, and whether it is a demo with controls.
+    """
 
     changes: bool = True
     live: bool = True
     kinds: frozenset[str] = frozenset(KINDS)
+    demo: bool = True
 
 
 ALL_KEYS = Usable()
@@ -36,7 +40,8 @@ class Key:
     ``id`` names it in key files, and begins with the key group (``Where``). ``hint`` is its word in the bottom line; if
     empty, only the help lists the key. ``face`` is shown in place of its keys, if one hint stands for a pair. Hints are
     in the order of the keys; those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that
-    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have.
+    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have, and
+    ``demo`` those that only a demo has.
     """
 
     id: str
@@ -49,6 +54,7 @@ class Key:
     changes: bool = False
     pinned: bool = False
     live: bool = False
+    demo: bool = False
 
     @property
     def where(self) -> Where:
@@ -66,6 +72,7 @@ class Key:
         return (
             (usable.changes or not self.changes)
             and (usable.live or not self.live)
+            and (usable.demo or not self.demo)
             and (not self.needs or any(_can(kind, self.needs) for kind in usable.kinds))
         )
 
@@ -106,6 +113,7 @@ KEYS = (
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", priority=True),
     Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
+    Key("app.controls", "D", "controls", "Stop, slow or break clients and the server", "demo", live=True, demo=True),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
     _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
@@ -308,6 +316,9 @@ KEYS = (
     Key("message.save", "s", "save_body", "Save the body to a file", "save"),
     Key("message.pager", "o", "open_in_pager", "Open the body in $PAGER"),
     Key("message.open_copy", "O", "open_copy", "Open a copy of the body in $VISUAL or $EDITOR"),
+    Key("controls.next", "right,l", "turn(1)", "Next queue"),
+    Key("controls.previous", "left,h", "turn(-1)", "Previous queue"),
+    Key("controls.close", "D", "close", "Close this"),
     Key("modal.close", "escape,q", "close", "Close this", "close"),
     Key("dialog.next", "right,l", "app.focus_next", "Next button or field"),
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),

@@ -18,6 +18,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
+from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
 from rsmq_tui.tui.widgets.painted import Painted
@@ -186,7 +187,12 @@ class DashboardScreen(Screen[None]):
     def usable(self) -> Usable:
         """The available keys."""
         sites = self.dashboard.sites if self.place is None else (self.site,)
-        return Usable(self.can_change, self.dashboard.replay is None, frozenset(site.kind.name for site in sites))
+        return Usable(
+            self.can_change,
+            self.dashboard.replay is None,
+            frozenset(site.kind.name for site in sites),
+            demo=self.dashboard.controls is not None,
+        )
 
     @property
     def chosen_place(self) -> str | None:
@@ -197,6 +203,11 @@ class DashboardScreen(Screen[None]):
     def chosen_queue(self) -> tuple[str, str, str] | None:
         """The queue of this screen as (server, namespace, name); None if it shows all queues."""
         return None
+
+    @property
+    def queue_in_sight(self) -> str | None:
+        """The name of the queue that this screen shows, or that is under the cursor."""
+        return None if self.chosen_queue is None else self.chosen_queue[2]
 
     def ask_known(self, queue: str, place: str) -> None:
         """Ask for a note and an end, with which the trouble of a queue is known."""
@@ -231,7 +242,8 @@ class DashboardScreen(Screen[None]):
             # Only another server has a new snapshot.
             return
         self.snapshot = news
-        if self.is_current:
+        above = self.app.screen
+        if self.is_current or (isinstance(above, Dialog) and above.IS_PANE):
             self.refresh_words()
 
     def refresh_words(self) -> None:

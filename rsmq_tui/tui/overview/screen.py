@@ -440,6 +440,12 @@ class OverviewScreen(DashboardScreen):
         return None if self.table.cursor_row is None else self.table.cursor_row.place
 
     @property
+    def queue_in_sight(self) -> str | None:
+        """The name of the queue under the cursor."""
+        row = self.table.cursor_row
+        return None if row is None or isinstance(row, QueueGroup) else row.name
+
+    @property
     def usable(self) -> Usable:
         """The available keys; keys for one kind of queue depend on the row under the cursor."""
         row, known = self.table.cursor_row, super().usable
