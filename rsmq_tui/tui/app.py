@@ -41,7 +41,9 @@ from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import TOKENS, first_theme, load_themes
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import window_words
+from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
@@ -190,7 +192,7 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system.
+    ``zone`` is the user's time zone, None for that of the system. A ``link`` is what to show first.
     """
 
     TITLE = "rsmq-tui"
@@ -215,6 +217,7 @@ class RsmqApp(App[None]):
         choices: Path | None = None,
         zone: tzinfo | None = None,
         expected: "Mapping[str, Expected] | None" = None,
+        link: Link | None = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -239,6 +242,7 @@ class RsmqApp(App[None]):
             choices=choices,
             zone=zone,
         )
+        self._link = link
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._is_watching = False
@@ -436,6 +440,12 @@ class RsmqApp(App[None]):
             place = screen.chosen_place
             self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
 
+    def action_copy_link(self) -> None:
+        """Copy the address of what is shown, in a terminal a command that shows it."""
+        if isinstance(self.screen, DashboardScreen):
+            page = str(getattr(self._driver, "address", ""))
+            copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
+
     def action_pause(self) -> None:
         """Pause or resume polling."""
         if self.dashboard.snapshot is not None:
@@ -491,6 +501,12 @@ class RsmqApp(App[None]):
     def _show(self, snapshot: Snapshot | None) -> None:
         for screen in self._screens:
             screen.take(snapshot)
+        if self._link is not None and snapshot is not None:
+            told = self.dashboard.go_to(self._link)
+            if told is not None:
+                self._link = None
+            if told:
+                self.notify(told, severity="warning", markup=False)
 
     def _tell_change(self, told: ChangeTold | None) -> None:
         for screen in self._screens:

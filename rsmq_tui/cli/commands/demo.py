@@ -5,8 +5,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -39,23 +39,23 @@ _STATUSES = {
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
 @option("-r --redis-url URL", "", hidden=True)
+# How a page of `rsmq-tui serve demo` joins the demo that runs.
+@option("--joined URL", "", hidden=True)
+@option("--folder DIR", "", hidden=True)
 @namespace
 @read_only
 @screen
 def command(options: Options) -> int:
     """Run the demo; raises ``UsageError`` for a server that cannot be started."""
-    if options.seconds is not None and not options.headless:
-        raise UsageError("--seconds goes with --headless; q ends the dashboard")
-    if options.redis_url is not None:
-        raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
-    if options.profile:
-        raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
-    if options.lists:
-        raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+    refuse(options)
+    if options.joined is not None:
+        return _open(Address(options.joined), options, Path(options.folder))
+    if not options.headless:
+        with running(options) as (address, folder):
+            return _open(address, options, folder)
     try:
         with ExitStack() as stack:
-            server = _started(stack)
-            return _headless(server, options) if options.headless else _with_dashboard(server, options)
+            return _headless(_started(stack), options)
     except EmbeddedError as error:
         raise UsageError(str(error)) from error
 
@@ -82,28 +82,56 @@ def _runs_scripts(server: Server) -> bool:
     return isinstance(server, EmbeddedServer) or server.runs_scripts
 
 
-def _with_dashboard(server: Server, options: Options) -> int:
+def refuse(options: Options) -> None:
+    """Raise ``UsageError`` for options that a demo does not have."""
+    if options.seconds is not None and not options.headless:
+        raise UsageError("--seconds goes with --headless; q ends the dashboard")
+    if options.redis_url is not None:
+        raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
+    if options.profile:
+        raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
+    if options.lists:
+        raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+
+
+@contextmanager
+def running(options: Options) -> Iterator[tuple[Address, Path]]:
+    """Run the demo's server and its workload; yield its address, and a folder for the journal.
+
+    Raises ``UsageError`` for a server that cannot be started.
+    """
+    try:
+        with ExitStack() as stack:
+            server = _started(stack)
+            workload = stack.enter_context(WorkloadProcess(server.url, ns=_ns(options), scripts=_runs_scripts(server)))
+            # What is undone here is of no use once the server is gone.
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rsmq-tui-"))
+            print("Filling the demo's queues …", file=sys.stderr)
+            workload.wait_ready()
+            _when_ended(server, workload.stop)
+            yield address_of(server), Path(folder)
+    except EmbeddedError as error:
+        raise UsageError(str(error)) from error
+
+
+def profile_of(address: Address, options: Options) -> Profile:
+    """Return the profile of the demo."""
+    return Profile(
+        "",
+        address,
+        (_ns(options),),
+        options.read_only,
+        interval_s=options.interval or 1.0,
+        thresholds=DEMO_THRESHOLDS,
+        lists=DEMO_LISTS,
+        list_age=DEMO_LIST_AGE,
+    )
+
+
+def _open(address: Address, options: Options, folder: Path) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
-    # What is undone here is of no use once the server is gone.
-    with (
-        WorkloadProcess(server.url, ns=_ns(options), scripts=_runs_scripts(server)) as workload,
-        tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder,
-    ):
-        print("Filling the demo's queues …", file=sys.stderr)
-        workload.wait_ready()
-        _when_ended(server, workload.stop)
-        profile = Profile(
-            "",
-            address_of(server),
-            (_ns(options),),
-            options.read_only,
-            interval_s=options.interval or 1.0,
-            thresholds=DEMO_THRESHOLDS,
-            lists=DEMO_LISTS,
-            list_age=DEMO_LIST_AGE,
-        )
-        return open_dashboard(options, (profile,), Path(folder))
+    return open_dashboard(options, (profile_of(address, options),), folder)
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")

@@ -37,6 +37,7 @@ from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPA
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
@@ -438,6 +439,11 @@ class OverviewScreen(DashboardScreen):
         if len(self.dashboard.sites) == 1:
             return self.dashboard.sites[0].place
         return None if self.table.cursor_row is None else self.table.cursor_row.place
+
+    @property
+    def link(self) -> Link:
+        """The overview with its filter."""
+        return Link(filter=self._filter.value)
 
     @property
     def usable(self) -> Usable:
