@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, zone_for
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, HUB_VARIABLE, zone_for
+from rsmq_tui.cli.output import has_screen
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, profiles_of
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rsmq_tui.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
+    from rsmq_tui.monitor import LivePoller
+    from rsmq_tui.monitor.list_poller import ListPoller
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.dialogs.demo import Controls
@@ -51,7 +54,7 @@ def open_dashboard(
     """
     kept = None if folder is not None or options.no_memory else state_folder()
     sites = _sites(profiles, folder, kept and kept / "memory")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_screen():
         print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
         return 2
     with _recording(options.record) as recording:
@@ -68,6 +71,7 @@ def open_dashboard(
             theme=options.theme,
             zone=zone_for(options, profiles),
             controls=controls,
+            link=options.link,
         )
         app.run()
     return app.return_code or 0
@@ -110,7 +114,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     """
     return [
         WatchedServer(
-            place.watcher(name, memory if place.profile.memory else None, folder),
+            _source(place, name, memory, folder),
             place=name,
             name=place.profile.name,
             ns=place.ns,
@@ -120,6 +124,18 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
         )
         for name, place in named_places(profiles)
     ]
+
+
+def _source(place: Place, name: str, memory: Path | None, folder: Path | None) -> "LivePoller | ListPoller":
+    """Return what polls a place; for a page of `rsmq-tui serve`, what gets its snapshots from the server."""
+    hub = os.environ.get(HUB_VARIABLE)
+    if not hub:
+        return place.watcher(name, memory if place.profile.memory else None, folder)
+    from rsmq_tui.web.hub import HubFeed  # noqa: PLC0415 - in a browser only
+
+    poller = place.poller(name)
+    poller.feed = HubFeed(Path(hub), name)
+    return poller
 
 
 def _alerts(

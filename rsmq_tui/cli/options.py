@@ -12,10 +12,13 @@ from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, 
 
 if TYPE_CHECKING:
     from rsmq_tui.profiles import Profile
+    from rsmq_tui.tui.web.links import Link
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
 NO_ALERTS_VARIABLE = "RSMQ_TUI_NO_ALERTS"
 READ_ONLY_VARIABLE = "RSMQ_TUI_READ_ONLY"
+# The socket from which a page of `rsmq-tui serve` has its snapshots.
+HUB_VARIABLE = "RSMQ_TUI_HUB"
 
 
 def _completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -77,27 +80,49 @@ def zone_for(options: Options, profiles: "Iterable[Profile]" = ()) -> tzinfo | N
     return options.tz or (None if name is None else _zone(name))
 
 
+def _link(text: str) -> "Link":
+    from rsmq_tui.tui.web.links import read_link  # noqa: PLC0415 - few give one
+
+    return read_link(text)
+
+
+link = option(
+    "--open LINK",
+    "what to show first, as `Y` copies it: 'queue/orders?filter=rc>=5', at/TIME in a replay",
+    _link,
+    "link",
+)
+theme = option(
+    "--theme THEME",
+    "colours: rsmq-dark (the default), or another one of `rsmq-tui themes`",
+    shell_complete=_completing("themes"),
+)
+zone = option(
+    "--tz ZONE", "your time zone, such as Europe/Berlin (default: the profile's zone, else that of TZ)", _zone
+)
+interval = option(
+    "--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)
+)
+no_memory = option("--no-memory", "do not keep the last hour of charts and verdicts for the next start")
+analysis = option(
+    "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
+)
 look = several(
-    option(
-        "--theme THEME",
-        "colours: rsmq-dark (the default), or another one of `rsmq-tui themes`",
-        shell_complete=_completing("themes"),
-    ),
+    theme,
     option(
         "--ascii",
         "draw lines and signs with ASCII characters only",
         default=lambda: "utf" not in (sys.stdout.encoding or "").lower() or os.environ.get("TERM") == "linux",
     ),
-    option("--tz ZONE", "your time zone, such as Europe/Berlin (default: the profile's zone, else that of TZ)", _zone),
+    zone,
 )
 screen = several(
     look,
-    option("--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)),
+    interval,
     option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
-    option("--no-memory", "do not keep the last hour of charts and verdicts for the next start"),
-    option(
-        "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
-    ),
+    no_memory,
+    analysis,
+    link,
 )
 # What commands have that read one server or several.
 server = several(redis_url, profile, config)

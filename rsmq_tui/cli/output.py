@@ -1,6 +1,7 @@
 """Printing: text on a terminal, JSON lines elsewhere, and never a terminal escape from the data."""
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -26,6 +27,11 @@ _TIMES = ("wait_p50", "wait_p95", "work_p50", "work_p95")
 def wants_json(options: Options) -> bool:
     """Tell whether JSON lines are wanted: asked for, or not read by a person."""
     return bool(options.json) or not sys.stdout.isatty()
+
+
+def has_screen() -> bool:
+    """Tell whether there is a terminal for the dashboard, or a page of `rsmq-tui serve`."""
+    return "TEXTUAL_DRIVER" in os.environ or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def print_json(value: object) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -45,6 +45,25 @@ RETRY_MAX_S = 30.0
 INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
+class Feed(Protocol):
+    """The snapshots of the same place from another process, which polls it for several."""
+
+    def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Yield one snapshot after another, until the other process has ended."""
+
+    def wake(self) -> None:
+        """Ask for a poll now."""
+
+    def switch(self, ns: str) -> None:
+        """Ask for another namespace."""
+
+    def sample_first(self, queues: Sequence[str]) -> None:
+        """Ask for more samples of these queues than of others."""
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+
+
 class Polling(ABC):
     """Polls while its snapshots are iterated over.
 
@@ -55,6 +74,7 @@ class Polling(ABC):
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
     earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
     program has changed since it was last called, in any of its processes: that is not the work of a consumer.
+    With a ``feed``, snapshots come from there, and nothing is polled.
     """
 
     def __init__(
@@ -76,12 +96,18 @@ class Polling(ABC):
         self._failures = 0
         self._metered: Meter | None = None
         self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
+        self.feed: Feed | None = None
         self._info: ServerInfo | None = None
         self._info_due_s = 0.0
         self._growth = MemoryGrowth()
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Poll, yield and wait, without end."""
+        """Poll, yield and wait, without end; with a feed, until that has ended."""
+        if self.feed is not None:
+            async with aclosing(self._fed(self.feed)) as fed:
+                async for snapshot in fed:
+                    yield snapshot
+            return
         while True:
             self._wake.clear()
             yield await self.poll()
@@ -112,15 +138,25 @@ class Polling(ABC):
     def wake(self) -> None:
         """Poll now, without waiting for the interval."""
         self._wake.set()
+        if self.feed is not None:
+            self.feed.wake()
 
     def set_paused(self, paused: bool) -> None:
         """Pause or resume polling; one poll follows at once, whose snapshot has the new state."""
         self._paused = paused
-        self._wake.set()
+        self.wake()
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close the connections."""
+
+    async def _fed(self, feed: Feed) -> AsyncGenerator[Snapshot, None]:
+        """Yield what the feed does; while paused, only what was asked for. The others are for several, and go on."""
+        async for snapshot in feed.snapshots():
+            if not self._paused or self._wake.is_set():
+                self._wake.clear()
+                self._last = replace(snapshot, paused=self._paused)
+                yield self._last
 
     @abstractmethod
     async def _read(self) -> Snapshot:
@@ -244,6 +280,8 @@ class ReaderPolling(Polling, Generic[ReaderT]):
 
     async def aclose(self) -> None:
         """Write the memory and close the connections."""
+        if self.feed is not None:
+            await self.feed.aclose()
         await self._remember()
         await self.reader.aclose()
 
@@ -300,12 +338,19 @@ class LivePoller(ReaderPolling[QueueReader]):
 
     def switch(self, ns: str) -> None:
         """Watch another namespace; the state of the old one is dropped, including a pending reply."""
+        if self.feed is not None:
+            self.reader.watch(ns)
+            self.feed.switch(ns)
+            return
         self._wanted_ns = ns
         self._wake.set()
 
     def sample_first(self, queues: Sequence[str]) -> None:
         """Sample these queues more often than others; they are on the screen."""
-        self._sampler.sample_first(queues)
+        if self.feed is not None:
+            self.feed.sample_first(queues)
+        else:
+            self._sampler.sample_first(queues)
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rsmq_tui.monitor.incidents import Expected
@@ -45,16 +45,20 @@ _SAID_BY = {
 _SAID_BY_NODES = ("url", "host", "port")
 
 
-def address_keys(folder: Path) -> dict[str, Read]:
-    """Return the reader of each key; relative paths start in the folder."""
-    path = values.path_in(folder)
-    ways_in = {
+def _ways_in(folder: Path) -> dict[str, Read]:
+    return {
         "user": values.text,
         "password_env": values.text,
-        "password_file": path,
+        "password_file": values.path_in(folder),
         "password_command": values.command,
         "password": values.text,
     }
+
+
+def address_keys(folder: Path) -> dict[str, Read]:
+    """Return the reader of each key; relative paths start in the folder."""
+    path = values.path_in(folder)
+    ways_in = _ways_in(folder)
     return {
         "url": _url,
         "host": values.host,
@@ -89,7 +93,7 @@ def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: P
 def passwords_of(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of a table whose values contain a password."""
     for key, value in table.items():
-        if key in ("password", "sentinel_password"):
+        if key in ("password", "sentinel_password", "secret"):
             yield key
         elif key == "url" and isinstance(value, str):
             try:
@@ -262,6 +266,14 @@ _WATCHING: dict[str, Read] = {
 _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "lists_take": "take_from"}
 
 
+class Web(NamedTuple):
+    """Who may open the dashboard in a browser, from [web]: who has the secret, or the user with the password."""
+
+    secret: Password | None = None
+    user: str = ""
+    password: Password | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """A configuration file: ``profiles`` by name, and the name of the ``default`` one.
@@ -275,6 +287,7 @@ class Config:
     watched: Profile = _UNNAMED
     naming_ns: frozenset[str] = frozenset()
     alerts: Alerts = field(default_factory=Alerts)
+    web: Web = field(default_factory=Web)
 
     @property
     def expected(self) -> dict[str, Expected]:
@@ -312,7 +325,7 @@ def read_config(path: Path) -> Config:
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
-    elsewhere = dict.fromkeys(("defaults", "profiles", "alerts", "channels"), values.anything)
+    elsewhere = dict.fromkeys(("defaults", "profiles", "alerts", "channels", "web"), values.anything)
     top = read_table(content, (), {"default": values.text, **elsewhere}, mistakes)
     keys = address_keys(folder) | _WATCHING
     allowed = {key: keys[key] for key in (*DEFAULTS_KEYS, *_WATCHING)}
@@ -337,7 +350,27 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
     default = top["default"].value if "default" in top else None
     if default is not None and default not in tables:
         mistakes.add(("default",), f"default is not the name of a profile: {default}{values.meant(default, tables)}")
-    return Config(profiles, default, watched, frozenset(naming_ns))
+    web = _web(content.get("web", {}), folder, mistakes)
+    return Config(profiles, default, watched, frozenset(naming_ns), web=web)
+
+
+def _web(table: Any, folder: Path, mistakes: Mistakes) -> Web:
+    keys = {name: {**_ways_in(folder), "user": values.text}[name] for name in ("user", *_PASSWORDS)}
+    secrets = {name.replace("password", "secret"): read for name, read in keys.items() if name != "user"}
+    given = read_table(table, ("web",), keys | secrets, mistakes)
+    found: dict[str, Password] = {}
+    for what in ("password", "secret"):
+        for name, way in _PASSWORDS.items():
+            key = name.replace("password", what)
+            if key not in given:
+                continue
+            if what in found:
+                mistakes.add(given[key].place, f"{key} cannot be combined with another one: give the {what} only once")
+            found[what] = way(given[key].value)
+    user = given["user"].value if "user" in given else ""
+    if ":" in user or bool(user) != ("password" in found):
+        mistakes.add(("web",), "user and password go together, and a user has no colon")
+    return Web(found.get("secret"), user, found.get("password"))
 
 
 def _names_ns(table: Mapping[str, Value]) -> bool:
@@ -403,7 +436,8 @@ def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:
     """Note the passwords in a file that other users can read."""
     profiles = content.get("profiles")
     tables = {("profiles", name): table for name, table in profiles.items()} if isinstance(profiles, dict) else {}
-    for place, table in ({("defaults",): content.get("defaults")} | tables).items():
+    others: dict[Place, Any] = {(name,): content.get(name) for name in ("defaults", "web")}
+    for place, table in (others | tables).items():
         for key in passwords_of(table) if isinstance(table, dict) else ():
             path = mistakes.path
             mistakes.add(

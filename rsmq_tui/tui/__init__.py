@@ -15,5 +15,6 @@ queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change
 theme        themes, and the signs, words and colours of verdicts and states
+web          the dashboard in a browser, and links to what it shows
 widgets      widgets that send only the cells that changed
 """

@@ -50,7 +50,9 @@ from rsmq_tui.tui.theme import (
     user_themes,
     version_of,
 )
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import window_words
+from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
@@ -202,7 +204,8 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo.
+    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo. A ``link`` is what
+    to show first.
     """
 
     TITLE = "rsmq-tui"
@@ -227,6 +230,7 @@ class RsmqApp(App[None]):
         choices: Path | None = None,
         zone: tzinfo | None = None,
         expected: "Mapping[str, Expected] | None" = None,
+        link: Link | None = None,
         clock: Callable[[], float] = time.monotonic,
         ascii_only: bool = False,
         encoding: str | None = None,
@@ -253,6 +257,7 @@ class RsmqApp(App[None]):
             zone=zone,
             controls=controls,
         )
+        self._link = link
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._is_watching = False
@@ -495,6 +500,12 @@ class RsmqApp(App[None]):
             place = screen.chosen_place
             self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
 
+    def action_copy_link(self) -> None:
+        """Copy the address of what is shown, in a terminal a command that shows it."""
+        if isinstance(self.screen, DashboardScreen):
+            page = str(getattr(self._driver, "address", ""))
+            copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
+
     def action_pause(self) -> None:
         """Pause or resume polling."""
         if self.dashboard.snapshot is not None:
@@ -553,6 +564,12 @@ class RsmqApp(App[None]):
     def _show(self, snapshot: Snapshot | None) -> None:
         for screen in self._screens:
             screen.take(snapshot)
+        if self._link is not None and snapshot is not None:
+            told = self.dashboard.go_to(self._link)
+            if told is not None:
+                self._link = None
+            if told:
+                self.notify(told, severity="warning", markup=False)
 
     def _tell_change(self, told: ChangeTold | None) -> None:
         for screen in self._screens:

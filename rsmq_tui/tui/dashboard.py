@@ -18,6 +18,7 @@ from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
+from rsmq_tui.tui.web.links import Link
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -80,6 +81,11 @@ class Navigation:
         """Open the screen of a queue above the first screen."""
         self.close_above(self.floor)
         self.open("queue", queue, place)
+
+    def filter_by(self, text: str) -> None:
+        """Filter what the screen in front shows, when it is there."""
+        screen: Any = self._app.screen
+        screen.call_after_refresh(screen.apply_filter, text)
 
     def close_above(self, floor: int) -> None:
         """Close all screens above the lowest ``floor`` ones."""
@@ -313,6 +319,27 @@ class Dashboard:
                 self.navigation.open("queue", queue.name, queue.place)
                 return True
         return False
+
+    def go_to(self, link: Link) -> str | None:
+        """Show what a link names, and return what there is to say of it; None before its server has been polled."""
+        places = [site.place for site in self.sites]
+        if link.server and link.server not in places:
+            return f"the link is for {printable(link.server, 60)}, which is not among the servers here"
+        if link.at_ms is not None and self.replay is None:
+            return "the link is for a moment of a replay, and this is live"
+        if self.snapshot is None:
+            return None
+        wanted = [link.server] if link.server else places
+        if link.queue:
+            queues = (queue for queue in self.snapshot.queues if queue.name == link.queue)
+            place = next((queue.place for queue in queues if queue.place in wanted), None)
+            if place is None:
+                is_known = all(self.snapshot.part(each).link.fresh_at_s is not None for each in wanted)
+                return f"there is no queue {printable(link.queue, 60)} here" if is_known else None
+            self.navigation.open_queue(link.queue, place)
+        if link.filter:
+            self.navigation.filter_by(link.filter)
+        return ""
 
     def _open_first(self, name: str, snapshot: Snapshot) -> None:
         place = next((queue.place for queue in snapshot.queues if queue.name == name), None)

@@ -20,11 +20,13 @@ Where = Literal[
 class Usable:
     """What decides which keys are available.
 
-    Whether queues may be changed, whether it is live, the kinds shown, and whether it is a demo with controls.
+    Whether queues may be changed, whether it is live, whether the user is at this machine rather than in a browser, the
+    kinds shown, and whether it is a demo with controls.
     """
 
     changes: bool = True
     live: bool = True
+    local: bool = True
     kinds: frozenset[str] = frozenset(KINDS)
     demo: bool = True
 
@@ -40,8 +42,9 @@ class Key:
     ``id`` names it in key files, and begins with the key group (``Where``). ``hint`` is its word in the bottom line; if
     empty, only the help lists the key. ``face`` is shown in place of its keys, if one hint stands for a pair. Hints are
     in the order of the keys; those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that
-    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have, and
-    ``demo`` those that only a demo has.
+    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have,
+    ``demo`` those that only a demo has, and ``local`` those that a page does not have: they use files and programs of
+    this machine, or what its user keeps.
     """
 
     id: str
@@ -55,6 +58,7 @@ class Key:
     pinned: bool = False
     live: bool = False
     demo: bool = False
+    local: bool = False
 
     @property
     def where(self) -> Where:
@@ -73,6 +77,7 @@ class Key:
             (usable.changes or not self.changes)
             and (usable.live or not self.live)
             and (usable.demo or not self.demo)
+            and (usable.local or not self.local)
             and (not self.needs or any(_can(kind, self.needs) for kind in usable.kinds))
         )
 
@@ -90,8 +95,8 @@ def _can(name: str, needed: str) -> bool:
     return kind.can_block if needed == "block" else needed in kind.actions
 
 
-def _change(id: str, keys: str, action: str, words: str, hint: str = "") -> Key:
-    return Key(id, keys, action, words, hint, changes=True)
+def _change(id: str, keys: str, action: str, words: str, hint: str = "", *, local: bool = False) -> Key:
+    return Key(id, keys, action, words, hint, changes=True, local=local)
 
 
 def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: str = "") -> Key:
@@ -108,6 +113,7 @@ KEYS = (
     Key("app.window", "z", "window(1)", "Show a longer time in the charts: 1, 10, 60 min, 6 h, 24 h"),
     Key("app.window_back", "Z", "window(-1)", "Show a shorter time in the charts"),
     Key("app.pane", "|", "pane", "Show what the cursor is on: beside the table, below it, or not"),
+    Key("app.link", "Y", "copy_link", "Copy the address of what is shown: a queue, a filter, a moment"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
@@ -162,8 +168,8 @@ KEYS = (
     _change("overview.set", "=", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
     _change("overview.trim", "=", "change('trim')", "Trim a list to a number of items", "trim"),
     _change("overview.pop", "o", "change('pop')", "Remove the next items from a list", "pop"),
-    _change("overview.import", "I", "change('import')", "Import messages from a file into the queue"),
-    Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True),
+    _change("overview.import", "I", "change('import')", "Import messages from a file into the queue", local=True),
+    Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True, local=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
     Key("overview.search", "f", "search", "Find messages in all queues, or in those of a pattern", "find", live=True),
     Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
@@ -174,7 +180,14 @@ KEYS = (
         "Show the journal: what was changed, and undo any of it",
         live=True,
     ),
-    Key("overview.known", "N", "known", "Note that the trouble of the queue is known, until a time", live=True),
+    Key(
+        "overview.known",
+        "N",
+        "known",
+        "Note that the trouble of the queue is known, until a time",
+        live=True,
+        local=True,
+    ),
     Key("overview.favourite", "*", "favourite", "Let the queue stand on top, or no longer"),
     Key("overview.group", "b", "group", "Group queues by the prefixes of their names, or show all", "group"),
     Key("overview.separators", "B", "separators", "Choose the characters with which prefixes end"),
@@ -195,7 +208,7 @@ KEYS = (
     _change("queue.extend", "+,-", "change('extend')", "Extend the leases of the marked items", "extend lease"),
     _change("queue.move", "M", "change('move')", "Move the marked messages to another queue", "move"),
     _change("queue.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
-    _change("queue.edit_outside", "V", "edit_outside", "Edit a copy in $VISUAL or $EDITOR, and send it"),
+    _change("queue.edit_outside", "V", "edit_outside", "Edit a copy in $VISUAL or $EDITOR, and send it", local=True),
     _change("queue.send", "a", "change('send')", "Send a message to this queue", "send"),
     Key("queue.next_part", "l,right", "part(1)", "Next tab: all, ready, in flight, delayed, poison"),
     Key(
@@ -219,8 +232,16 @@ KEYS = (
     Key("queue.range", "v", "range", "Start or end marking a range", "range"),
     Key("queue.mark_page", "*", "mark_page", "Mark the page"),
     Key("queue.copy_body", "y", "copy_body", "Copy the body of the message under the cursor", "copy"),
-    Key("queue.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor"),
-    Key("queue.export", "E", "export", "Export the marked or matching messages to a file", "export", live=True),
+    Key("queue.copy_id", "I", "copy_id", "Copy the id of the message under the cursor"),
+    Key(
+        "queue.export",
+        "E",
+        "export",
+        "Export the marked or matching messages to a file",
+        "export",
+        live=True,
+        local=True,
+    ),
     _change("queue.set", "=", "change('set')", "Change vt, delay and maxsize of this queue", "set"),
     _change("queue.trim", "=", "change('trim')", "Trim the list to a number of items", "trim"),
     _change("queue.pop", "o", "change('pop')", "Remove the next items from the list", "pop"),
@@ -228,7 +249,9 @@ KEYS = (
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
     Key("queue.audit", "F", "audit", "Audit: check that the keys of this queue are consistent", live=True),
     Key("queue.journal", "J", "journal", "Show what was changed in this queue, and undo any of it", live=True),
-    Key("queue.known", "N", "known", "Note that the trouble of this queue is known, until a time", live=True),
+    Key(
+        "queue.known", "N", "known", "Note that the trouble of this queue is known, until a time", live=True, local=True
+    ),
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     _change("audit.fix", "f", "fix", "Preview the fix for the queue under the cursor", "fix"),
     _change("audit.undo", "u", "undo", "Undo the last change", "undo"),
@@ -256,8 +279,16 @@ KEYS = (
     _change("search.copy_to", "C", "change('copy')", "Copy the marked messages to one queue", "copy to"),
     _change("search.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
     _change("search.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
-    Key("search.export", "E", "export", "Export what is marked, or all that match, to one file", "export", live=True),
-    Key("search.copy_id", "Y", "copy_id", "Copy the id of the message under the cursor"),
+    Key(
+        "search.export",
+        "E",
+        "export",
+        "Export what is marked, or all that match, to one file",
+        "export",
+        live=True,
+        local=True,
+    ),
+    Key("search.copy_id", "I", "copy_id", "Copy the id of the message under the cursor"),
     Key("search.clear", "escape", "clear", "Stop the search, clear the marks, then go back", "back"),
     Key("server.next", "l,right", "turn(1)", "Next server"),
     Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
@@ -291,7 +322,7 @@ KEYS = (
     _change("message.extend", "+,-", "change('extend')", "Extend the lease of the item", "extend lease"),
     _change("message.move", "M", "change('move')", "Move the message to another queue", "move"),
     _change("message.edit", "e", "edit", "Edit a copy of the message and send it", "edit"),
-    _change("message.edit_outside", "V", "edit_outside", "Edit a copy in $VISUAL or $EDITOR, and send it"),
+    _change("message.edit_outside", "V", "edit_outside", "Edit a copy in $VISUAL or $EDITOR, and send it", local=True),
     _change("message.redrive", "R", "change('redrive')", "Send the message to its source queue", "redrive"),
     _change("message.ack", "K", "change('ack')", "Acknowledge the item in processing: remove it", "ack"),
     _change("message.copy_to", "C", "change('copy')", "Copy the message to a queue", "copy"),
@@ -307,18 +338,18 @@ KEYS = (
     Key("lines.top", "g,home", "scroll_to_end(-1)", "First line"),
     Key("lines.bottom", "G,end", "scroll_to_end(1)", "Last line"),
     Key("message.copy_body", "y", "copy_body", "Copy the body", "copy body"),
-    Key("message.copy_id", "Y", "copy_id", "Copy the id", "copy id"),
+    Key("message.copy_id", "I", "copy_id", "Copy the id", "copy id"),
     Key("message.back", "escape", "clear", "End the search in the body, then back to the queue", "back"),
     Key("message.find_next", "n", "find_next(1)", "Next place in the body where the text is"),
     Key("message.find_previous", "N", "find_next(-1)", "Previous place in the body where the text is"),
     Key("message.fold", "space,enter", "fold", "Fold or unfold the object or array under the cursor", "fold"),
     Key("message.fold_all", "f", "fold_all", "Fold all objects and arrays but the outermost, or unfold all"),
-    Key("message.save", "s", "save_body", "Save the body to a file", "save"),
-    Key("message.pager", "o", "open_in_pager", "Open the body in $PAGER"),
-    Key("message.open_copy", "O", "open_copy", "Open a copy of the body in $VISUAL or $EDITOR"),
     Key("controls.next", "right,l", "turn(1)", "Next queue"),
     Key("controls.previous", "left,h", "turn(-1)", "Previous queue"),
     Key("controls.close", "D", "close", "Close this"),
+    Key("message.save", "s", "save_body", "Save the body to a file", "save", local=True),
+    Key("message.pager", "o", "open_in_pager", "Open the body in $PAGER", local=True),
+    Key("message.open_copy", "O", "open_copy", "Open a copy of the body in $VISUAL or $EDITOR", local=True),
     Key("modal.close", "escape,q", "close", "Close this", "close"),
     Key("dialog.next", "right,l", "app.focus_next", "Next button or field"),
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),

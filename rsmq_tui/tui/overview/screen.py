@@ -37,6 +37,7 @@ from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPA
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
@@ -444,6 +445,11 @@ class OverviewScreen(DashboardScreen):
         """The name of the queue under the cursor."""
         row = self.table.cursor_row
         return None if row is None or isinstance(row, QueueGroup) else row.name
+
+    @property
+    def link(self) -> Link:
+        """The overview with its filter."""
+        return Link(filter=self._filter.value)
 
     @property
     def usable(self) -> Usable:

@@ -59,6 +59,7 @@ from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
+from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
 from rsmq_tui.tui.widgets.filters import FilterLine
@@ -325,6 +326,11 @@ class QueueScreen(ActingScreen):
         """Copy the body of the message under the cursor."""
         if self.messages.table.cursor_key is not None:
             self._copy_body(self.messages.table.cursor_key)
+
+    @property
+    def link(self) -> Link:
+        """The queue with its filter."""
+        return Link(self.queue, self.messages.typed.text, self.site.place)
 
     @property
     def scope(self) -> Scope | None:

@@ -10,7 +10,7 @@ import click
 from rsmq_tui.cli.commands.recorded import analysis_of, require_packages
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, zone_for
-from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, wants_json
+from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
 from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.files import state_folder
@@ -100,7 +100,7 @@ def command(options: Options) -> int:
             f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
         )
     past = Past(out, options.history)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_screen():
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
         return 2
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not

@@ -1,14 +1,13 @@
 """`rsmq-tui replay`: the dashboard on a recorded history."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError, refusing
-from rsmq_tui.cli.options import config, look, zone_for
-from rsmq_tui.cli.output import say
+from rsmq_tui.cli.options import config, link, look, zone_for
+from rsmq_tui.cli.output import has_screen, say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of
 from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
@@ -67,6 +66,7 @@ def _speed(text: str) -> float:
 @option("--to T", "where playing stops", name="to_text")
 @option("--speed N", "recorded seconds played per second, from 1 to 3600", _speed, default="60")
 @option("--paused", "start paused")
+@link
 @config
 @look
 def command(options: Options) -> int:
@@ -77,12 +77,17 @@ def command(options: Options) -> int:
     with refusing(HistoryError):
         history = History(options.history)
         replaying = _opened(history, options)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_screen():
         raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415
 
     app = RsmqApp(
-        replaying.sites, replay=replaying, ascii_only=options.ascii, theme=options.theme, zone=zone_for(options)
+        replaying.sites,
+        replay=replaying,
+        ascii_only=options.ascii,
+        theme=options.theme,
+        zone=zone_for(options),
+        link=options.link,
     )
     app.run()
     _tell_problems(history)
@@ -93,6 +98,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
     from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
     from_ms = to_ms = None
+    at_ms = None if options.link is None else options.link.at_ms
     if options.from_text is not None or options.to_text is not None:
         history.refresh()
         span = history.span()
@@ -103,12 +109,14 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
                 from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
                 raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
+    if at_ms is not None:
+        from_ms = at_ms
     return replaying_of(
         history,
         from_ms=from_ms,
         to_ms=to_ms,
         speed=options.speed,
-        playing=not options.paused,
+        playing=not options.paused and at_ms is None,
         expected=expected_of(options),
     )
 

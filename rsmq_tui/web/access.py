@@ -1,0 +1,96 @@
+"""Who may open the page: the secret in the address, or a user and a password, and requests from this page only."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import urlsplit
+
+COOKIE = "rsmq-tui"
+_MADE_FOR = b"rsmq-tui cookie"
+
+
+class Answer(Enum):
+    """What a request gets: the page, the page after a redirection without the secret, or a refusal."""
+
+    ALLOWED = "allowed"
+    SECRET = "secret"
+    ASK = "ask"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Decides who may open the page. Without a ``secret`` or a ``password``, only requests to this machine are allowed.
+
+    Values are compared in constant time.
+    """
+
+    secret: str | None = None
+    user: str = ""
+    password: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has to be known."""
+        return self.secret is None and self.password is None
+
+    @property
+    def cookie(self) -> str:
+        """What a browser is given for the secret: it does not reveal it, and is the same after a restart."""
+        return hmac.new((self.secret or "").encode(), _MADE_FOR, hashlib.sha256).hexdigest()
+
+    def judge(self, secret: str | None, cookie: str | None, authorization: str | None) -> Answer:
+        """Return the answer to a request with these: of its address, its cookie and its header."""
+        if self.is_open:
+            return Answer.ALLOWED
+        if self.secret is not None:
+            if secret is not None:
+                return Answer.SECRET if _are_equal(secret, self.secret) else Answer.REFUSED
+            if cookie is not None and _are_equal(cookie, self.cookie):
+                return Answer.ALLOWED
+        if self.password is None:
+            return Answer.REFUSED
+        return Answer.ALLOWED if self._knows(authorization) else Answer.ASK
+
+    def _knows(self, authorization: str | None) -> bool:
+        scheme, _, encoded = (authorization or "").partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            given = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        expected = f"{self.user}:{self.password}".encode()
+        return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(expected).digest())
+
+    def is_host(self, host: str) -> bool:
+        """Return whether a request may name that host.
+
+        Without a secret or a password, another name than this machine's own is that of a foreign page, whose address
+        was changed to this one (DNS rebinding).
+        """
+        return not self.is_open or is_this_machine(urlsplit(f"//{host}").hostname or "")
+
+
+def is_same_origin(origin: str | None, host: str) -> bool:
+    """Return whether a browser says that the page of this host asks."""
+    return origin is not None and urlsplit(origin).netloc.lower() == host.lower() != ""
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether an address or name is that of the loopback interface."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _are_equal(given: str, expected: str) -> bool:
+    # Of digests: their lengths are the same.
+    return hmac.compare_digest(
+        *(hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, expected))
+    )

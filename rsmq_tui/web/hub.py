@@ -1,0 +1,212 @@
+"""Polls each place once for all sessions, and streams its snapshots to them over a Unix socket.
+
+The socket is in a folder that only its user can enter. What the server sends is pickled; what sessions ask for is JSON.
+A message is its length in four bytes, then its content.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor.poller import SamplesFirst
+from rsmq_tui.web.sharing import SnapshotReceiver, SnapshotSender
+
+# A session that reads nothing is left behind: it connects again, and begins anew.
+_UNREAD_BYTES_MAX = 64_000_000
+_ASKED_BYTES_MAX = 4_000_000
+_SNAPSHOT_BYTES_MAX = 2_000_000_000
+_AGAIN_S = 0.2
+# The queues on the screens of all sessions that are sampled first.
+_SHOWN_MAX = 1_000
+
+
+class _Channel:
+    """The polls of one place in one namespace, and the sessions that get them."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.sessions: dict[asyncio.StreamWriter, list[str]] = {}
+        self._sender = SnapshotSender()
+        self._task = asyncio.create_task(self._poll())
+
+    def join(self, session: asyncio.StreamWriter) -> None:
+        """Send the last snapshot to a session, and all that follow."""
+        self.sessions[session] = []
+        if (full := self._sender.full()) is not None:
+            _send(session, full)
+
+    def sample_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
+        """Sample first what is on the screen of any session, beginning with this one."""
+        self.sessions.pop(session, None)
+        shown = dict.fromkeys([*queues, *(name for names in self.sessions.values() for name in names)])
+        self.sessions[session] = queues
+        if isinstance(self.source, SamplesFirst):
+            self.source.sample_first(list(shown)[:_SHOWN_MAX])
+
+    async def aclose(self) -> None:
+        """End the polls and close the connections."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self.source.aclose()
+
+    async def _poll(self) -> None:
+        async with aclosing(self.source.snapshots()) as snapshots:
+            async for snapshot in snapshots:
+                message = self._sender.take(snapshot)
+                for session in list(self.sessions):
+                    _send(session, message)
+
+
+class Hub:
+    """Polls the places, which have ``sources`` by name, from the start on; ``path`` is that of the socket.
+
+    A source is made for each namespace that a session switches to, and closed when no session is there any more.
+    """
+
+    def __init__(self, path: Path, sources: Mapping[str, Callable[[], Source]]) -> None:
+        self.path = path
+        self._sources = sources
+        self._channels: dict[tuple[str, str | None], _Channel] = {}
+        self._server: asyncio.Server | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begin to poll and to listen."""
+        for place in self._sources:
+            self._channel(place, None)
+        self._server = await asyncio.start_unix_server(self._serve, os.fspath(self.path), limit=_ASKED_BYTES_MAX)
+
+    async def aclose(self) -> None:
+        """End all polls, and leave the sessions."""
+        if self._server is not None:
+            self._server.close()
+        for channel in self._channels.values():
+            for session in channel.sessions:
+                session.close()
+        await asyncio.gather(*self._closing, *(channel.aclose() for channel in self._channels.values()))
+
+    def _channel(self, place: str, ns: str | None) -> _Channel:
+        channel = self._channels.get((place, ns))
+        if channel is None:
+            source = self._sources[place]()
+            if ns is not None:
+                source.switch(ns)
+            channel = self._channels[place, ns] = _Channel(source)
+        return channel
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one session about one place, until it leaves."""
+        at: tuple[str, str | None] | None = None
+        try:
+            while True:
+                asked: Any = json.loads(await _receive(reader, _ASKED_BYTES_MAX))
+                if "place" in asked:
+                    self._leave(at, writer)
+                    at = asked["place"], asked["ns"]
+                    self._channel(*at).join(writer)
+                elif at is not None and "queues" in asked:
+                    self._channels[at].sample_first(writer, asked["queues"])
+                elif at is not None:
+                    self._channels[at].source.wake()
+        except (OSError, EOFError, ValueError, LookupError):
+            # It has ended, or was left behind.
+            pass
+        finally:
+            self._leave(at, writer)
+            writer.close()
+
+    def _leave(self, at: tuple[str, str | None] | None, session: asyncio.StreamWriter) -> None:
+        channel = None if at is None else self._channels.get(at)
+        if at is None or channel is None:
+            return
+        channel.sessions.pop(session, None)
+        if at[1] is not None and not channel.sessions:
+            del self._channels[at]
+            closing = asyncio.create_task(channel.aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+class HubFeed:
+    """The snapshots of a place from the hub at ``path``, in place of polls (see ``Feed`` of `monitor/poller.py`)."""
+
+    def __init__(self, path: Path, place: str) -> None:
+        self._path = path
+        self._place = place
+        # The namespace of the place, and the one that it was switched to.
+        self._own_ns: str | None = None
+        self._ns: str | None = None
+        self._receiver = SnapshotReceiver()
+        self._writer: asyncio.StreamWriter | None = None
+        self._is_switching = False
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        """Yield each snapshot that the hub has, until the hub has ended."""
+        while True:
+            try:
+                reader, self._writer = await asyncio.open_unix_connection(os.fspath(self._path))
+            except OSError:
+                return
+            self._is_switching = False
+            try:
+                self._ask(place=self._place, ns=self._ns)
+                self._receiver = SnapshotReceiver()
+                while True:
+                    snapshot = self._receiver.take(await _receive(reader, _SNAPSHOT_BYTES_MAX))
+                    self._own_ns = snapshot.ns if self._own_ns is None else self._own_ns
+                    yield snapshot
+            except (OSError, EOFError):
+                # The hub left this session behind, or has ended.
+                if not self._is_switching:
+                    await asyncio.sleep(_AGAIN_S)
+            finally:
+                await self.aclose()
+
+    def wake(self) -> None:
+        """Ask the hub to poll now."""
+        self._ask(wake=True)
+
+    def switch(self, ns: str) -> None:
+        """Ask for another namespace."""
+        self._ns, self._is_switching = None if ns == self._own_ns else ns, True
+        if self._writer is not None:
+            self._writer.close()
+
+    def sample_first(self, queues: Sequence[str]) -> None:
+        """Ask the hub to sample these queues more often than others."""
+        self._receiver.follow(queues)
+        self._ask(queues=list(queues))
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+
+    def _ask(self, **asked: Any) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            _send(self._writer, json.dumps(asked).encode())
+
+
+def _send(writer: asyncio.StreamWriter, message: bytes) -> None:
+    if writer.is_closing():
+        return
+    if writer.transport.get_write_buffer_size() > _UNREAD_BYTES_MAX:
+        writer.transport.abort()
+        return
+    writer.write(len(message).to_bytes(4, "big"))
+    writer.write(message)
+
+
+async def _receive(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
+    """Return the next message; raises ``EOFError`` at the end, and ``ValueError`` for one that is too long."""
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > bytes_max:
+        raise ValueError("too long")
+    return await reader.readexactly(size)
