@@ -261,7 +261,8 @@ class QueueClients:
     ``commands`` are those of all clients of the server, the first at ``from_us`` and the last at ``to_us`` of its
     clock. ``ended`` says what ended the look: its time, its limit of commands or bytes, or the server. If MONITOR was
     ``refused``, or was not asked for (``ended`` is None), there are only ``groups``: all clients of the database, of
-    which any may work on the queue. They are None if CLIENT LIST is refused too.
+    which any may work on the queue. They are None if CLIENT LIST is refused too, and ``unlisted`` says why: then no
+    names and libraries of clients are known.
     """
 
     groups: tuple[ClientGroup, ...] | None
@@ -272,13 +273,15 @@ class QueueClients:
     commands: int = 0
     from_us: int | None = None
     to_us: int | None = None
+    unlisted: str | None = None
 
     @property
     def sentence(self) -> str:
         """What was done to find them out, and what that leaves out; it may quote the server."""
         guess = "a guess: all clients of this database by name, library and last command"
         if self.groups is None:
-            guess = "CLIENT LIST is refused too" if self.refused else "CLIENT LIST is refused"
+            too = " too" if self.refused else ""
+            guess = f"CLIENT LIST is refused{too} ({self.unlisted}): clients and their names are not known"
         if self.refused is not None:
             return f"MONITOR is refused ({self.refused}); {guess}"
         if self.ended is None:
@@ -289,7 +292,9 @@ class QueueClients:
             "bytes": ", at the limit of bytes",
             "closed": ", when the server closed the connection",
         }
-        return f"watched {self.commands:,} commands of all clients in {self.span_ms:,} ms{limits[self.ended]}"
+        nameless = f"; no names: CLIENT LIST is refused ({self.unlisted})" if self.unlisted else ""
+        watched = f"watched {self.commands:,} commands of all clients in {self.span_ms:,} ms{limits[self.ended]}"
+        return f"{watched}{nameless}"
 
 
 async def clients_of_queue(
@@ -300,18 +305,16 @@ async def clients_of_queue(
     Raises redis-py's errors.
     """
     database = int(client.connection_pool.connection_kwargs.get("db") or 0)
-    before = await _listed(runner, database)
+    before, unlisted = await _listed(runner, database)
     if seconds is None:
-        return QueueClients(None if before is None else grouped(before))
+        return QueueClients(None if before is None else grouped(before), unlisted=unlisted)
     log = CommandLog(rules, database)
     try:
         ended, span_ms = await _watch(client, log, min(seconds, SECONDS_MAX))
     except exceptions.ResponseError as error:
-        failure = failure_of(error)
-        why = "this user may not run it" if failure.kind == "noperm" else failure.sentence
-        return QueueClients(None if before is None else grouped(before), refused=why)
+        return QueueClients(None if before is None else grouped(before), refused=_why(error), unlisted=unlisted)
     # A client may have come or gone meanwhile.
-    after = await _listed(runner, database)
+    after, unlisted = await _listed(runner, database)
     by_address = {each.address: each for each in (*(before or ()), *(after or ()))}
     for activity in log.by_address.values():
         known = by_address.get(activity.address)
@@ -320,13 +323,18 @@ async def clients_of_queue(
     did = [each for each in log.by_address.values() if each.sends or each.receives or each.deletes or each.calls]
     did.sort(key=lambda each: (-(each.receives + each.deletes + each.sends), -each.calls, each.address))
     groups = None if after is None else grouped(after)
-    return QueueClients(groups, tuple(did), None, ended, span_ms, log.commands, log.from_us, log.to_us)
+    return QueueClients(groups, tuple(did), None, ended, span_ms, log.commands, log.from_us, log.to_us, unlisted)
 
 
-async def _listed(runner: ScriptRunner, database: int) -> list[ConnectedClient] | None:
-    """Return the clients of a database; None if the server refuses to tell."""
+async def _listed(runner: ScriptRunner, database: int) -> tuple[list[ConnectedClient] | None, str | None]:
+    """Return the clients of a database; or None and why, if the server refuses to tell."""
     (reply,) = await runner.commands(_CLIENTS)
-    return None if isinstance(reply, Exception) else read_clients(reply, database)
+    return (None, _why(reply)) if isinstance(reply, Exception) else (read_clients(reply, database), None)
+
+
+def _why(error: Exception) -> str:
+    failure = failure_of(error)
+    return "this user may not run it" if failure.kind == "noperm" else failure.sentence
 
 
 async def _watch(client: AsyncRedis, log: CommandLog, seconds: float) -> tuple[Ended, int]:

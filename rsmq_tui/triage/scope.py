@@ -341,7 +341,7 @@ class Preview:
 
     def _bodies(self) -> list[tuple[str, str]]:
         """Return the starts of some bodies, so that the user can recognize what the change applies to."""
-        bodies = self.bodies
+        bodies = self.action.bodies[:BODIES_SHOWN] if isinstance(self.action, actions.Send) else self.bodies
         if not bodies and self.selection is not None and self.count == 1:
             bodies = tuple(message.body for message in self.selection if message.body is not None)
         rows = [printable(body[:_SHOWN_BYTES].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]

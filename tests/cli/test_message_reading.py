@@ -192,3 +192,18 @@ class _AsciiOut:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
+
+
+def test_the_longest_bodies_are_read_as_they_are_only(
+    command: Command, orders: Rsmq, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.protocol.rsmq.pages.BODY_BYTES_MAX", 99)
+    (id,) = [message.id for message in orders.receive_messages("orders", 1)]
+    body = b"0123456789abcdef" * 7
+    client.hset("rsmq:orders:Q", id, body)
+    refused = command("messages", "get", "orders", id)
+    assert refused.status == 1
+    assert "too long to be read; get ID --raw reads it" in refused.err
+    read = command("messages", "get", "orders", id, "--raw")
+    assert (read.status, read.err) == (0, "")
+    assert read.out == body

@@ -179,3 +179,10 @@ def test_a_list_whose_bodies_were_too_long_is_no_export(command: Command, orders
     told = command("messages", "delete", "spare", "--filter", "x", "--yes")
     assert (told.status, told.lines[0]["planned"]) == (0, 0)
     assert told.err == "rsmq-tui: 1 message could not be searched: the body is too long.\n"
+
+
+def test_a_preview_shows_what_would_be_sent(command: Command, orders: Rsmq) -> None:
+    told = command("messages", "send", "spare", "one \x1b[2J", "two", "three", "four", terminal=True).text
+    assert "one ␛[2J" in told
+    assert "two" in told
+    assert "and 1 more message" in told

@@ -54,5 +54,7 @@ async def test_a_body_beyond_the_limit_is_not_fetched(
         await until(pilot, "● live")
         await open_queue(pilot, "orders")
         await open_message(pilot)
-        await until(pilot, "its body of 97.7 KiB is long: space or Enter reads it")
+        await until(
+            pilot, "its body of 97.7 KiB is long: space or Enter reads it", "rsmq-tui messages get --raw orders m -r"
+        )
         await press(pilot, "y", "l", "end", "home")

@@ -6,6 +6,8 @@ import gzip
 import json
 import resource
 import sys
+import time
+from collections.abc import Generator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets import body_view
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.controls import BodyArea
 from rsmq_tui.tui.widgets.lines import KeyHints
@@ -341,3 +344,27 @@ def test_a_body_that_cannot_be_saved_as_a_whole_leaves_no_file(tmp_path: Path) -
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "body").exists()
+
+
+async def test_the_building_of_lines_gives_way_until_another_screen_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_view, "_TURN_S", 0.0)
+    turns, is_open = 0, False
+
+    def building() -> Generator[None, None, None]:
+        nonlocal turns
+        while not is_open:
+            turns += 1
+            yield
+
+    async def opening() -> None:
+        nonlocal is_open
+        for _ in range(200):
+            until_s = time.monotonic() + 2 * body_view._QUICK_S
+            while time.monotonic() < until_s:
+                pass
+            await asyncio.sleep(0)
+        is_open = True
+
+    await asyncio.gather(body_view._in_turns(building()), opening())
+    # It would be one for each step.
+    assert turns < 20

@@ -13,7 +13,8 @@ from rsmq_tui.docs import topics
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.dialogs.palette import PaletteScreen, commands_of, rank
+from rsmq_tui.tui.dialogs import palette
+from rsmq_tui.tui.dialogs.palette import PaletteScreen, commands_of, found, rank
 from rsmq_tui.tui.dialogs.screens import HelpScreen, PageScreen
 from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
@@ -372,3 +373,32 @@ async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
         await until(pilot, lambda: "[ ready" in text_of(app_of(pilot)), "the second key of a pair: the next tab")
         await pilot.click(screen.query(TextLine).first(), offset=(1, 0))
         await wait_for_screen(pilot, OverviewScreen)
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("mute", "overview.known"),
+        ("acknowledge", "overview.known"),
+        ("pin", "overview.favourite"),
+        ("favorite", "overview.favourite"),
+        ("chart window", "app.window"),
+        ("timezone", "app.time"),
+        ("utc", "app.time"),
+        ("hide columns", "overview.columns"),
+        ("prefix", "overview.group"),
+        ("redo", "overview.journal"),
+        ("revert", "overview.undo"),
+    ],
+)
+async def test_the_palette_finds_commands_by_other_words(
+    source: ScriptedSource, triage: ScriptedTriage, typed: str, key: str
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _go(pilot, source, ())
+        commands = found(commands_of(pilot.app.screen), typed, ())
+        assert key in [command.id for command in commands][:3]
+
+
+def test_synonyms_are_those_of_keys() -> None:
+    assert palette._SYNONYMS.keys() <= {key.id.partition(".")[2] for key in KEYS}

@@ -269,7 +269,7 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
         await press(pilot, "j")
         assert "hex" in shown_in(pilot)
         await press(pilot, "j")
-        assert "the start of its 19.1 MiB is not read" in await rested(pilot)
+        assert "its 19.1 MiB are read when it is opened" in await rested(pilot)
         # A message that leaves meanwhile keeps its start; an error is shown, and tried again by the next poll.
         source.read_error = "the server does not answer"
         await press(pilot, "g", "j")

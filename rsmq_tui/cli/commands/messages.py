@@ -56,6 +56,7 @@ from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
 from rsmq_tui.monitor.peek import MessageRow, MessageView
+from rsmq_tui.monitor.poller import ReadsLong
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import LIST, RSMQ
@@ -408,12 +409,14 @@ async def _print_message(options: Options, named: QueueArgument, id: str, *, is_
     """Print one whole message; False if it is not there, or its body is too long."""
     queue, place = named
     view = await place.source.read(queue, id)
+    if options.raw and view.body is None and view.size and isinstance(place.source, ReadsLong):
+        view = await place.source.read_long(queue, view, lambda _: None)
     if view.row is None:
         say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
         return False
     is_whole = view.body is not None or not view.size
     if not is_whole:
-        say(f"{id}: its body of {size(view.size)} is too long to be read")
+        say(f"{id}: its body of {size(view.size)} is too long to be read; get ID --raw reads it")
     decoded = decode(view.body) if options.decode and view.body is not None else Decoded(view.body or b"")
     if decoded.problem:
         say(f"{id}: {decoded.problem}")

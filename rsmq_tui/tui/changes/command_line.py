@@ -83,6 +83,14 @@ def export_command(path: Path, queue: str, scope: Scope | None, server: str, ns:
     return line
 
 
+def save_command(queue: str, id: str, server: str, ns: str, profile: str) -> str:
+    """Return the command that saves the body of a message; raises ``NoCommandError``."""
+    named = [reference(queue, ns), id]
+    line = _joined(["rsmq-tui", "messages", "get", "--raw"], named, _server_words(server, ns, profile))
+    _refuse_pattern(queue)
+    return f"{line} > body.bin"
+
+
 def known_command(queue: str, note: str, until: str | None, server: str, ns: str, profile: str) -> str:
     """Return the command that notes a queue's trouble as known, or without ``until`` that it is not known any more.
 

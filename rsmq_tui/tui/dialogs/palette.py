@@ -29,11 +29,82 @@ _USED_MAX = 50
 _QUERY_MAX = 200
 
 
+# Words by which people look for a command that its name does not have, by the id of its key without the group.
+# They are searched, and not shown.
+_SYNONYMS = {
+    "known": "mute acknowledge ack silence snooze suppress alert maintenance",
+    "favourite": "favorite pin star bookmark top",
+    "window": "chart window zoom out range span interval",
+    "window_back": "chart window zoom in range span interval",
+    "time": "timezone time zone utc local clock age format",
+    "pane": "panel preview split side detail",
+    "theme": "colour color dark light scheme",
+    "pause": "stop freeze resume refresh",
+    "refresh": "reload update",
+    "server": "info memory clients replica replication latency status",
+    "history": "report analysis incidents heat map trend",
+    "namespace": "prefix database switch",
+    "help": "keys shortcuts cheat sheet",
+    "quit": "exit close",
+    "undo": "revert restore back take back rollback",
+    "redo": "repeat again reapply",
+    "journal": "undo redo revert restore changes audit trail log",
+    "events": "log alerts activity what happened",
+    "search": "find grep query global",
+    "filter": "find grep search query",
+    "saved": "filter bookmark query",
+    "sort": "order by",
+    "reverse": "sort order descending ascending",
+    "columns": "fields hide show order width layout",
+    "group": "prefix fold tree folder count by field aggregate",
+    "separators": "group prefix delimiter",
+    "unfold": "expand open group",
+    "fold": "collapse close group json",
+    "fold_all": "collapse expand json",
+    "clients": "consumers workers who connections monitor",
+    "blocked": "consumers waiting blpop brpop",
+    "copy_body": "clipboard yank",
+    "copy_id": "clipboard yank",
+    "copy_to": "duplicate clone",
+    "export": "download save dump backup jsonl copy command",
+    "import": "upload restore load jsonl",
+    "send": "new message push enqueue publish add",
+    "edit": "modify change resend body",
+    "edit_outside": "modify change resend body vim nano",
+    "delete": "remove drop",
+    "purge": "clear empty flush truncate delete all",
+    "create": "new queue add",
+    "set": "attributes settings visibility timeout maximum size configure",
+    "redrive": "dlq dead letter retry replay requeue",
+    "requeue": "retry return lease",
+    "release": "visible retry unhide now",
+    "hide": "delay postpone visibility timeout defer",
+    "extend": "lease visibility timeout life lifetime renew",
+    "ack": "done finish complete remove",
+    "move": "transfer",
+    "pop": "take receive dequeue",
+    "trim": "shorten limit",
+    "retry": "again skipped",
+    "mark": "select tick",
+    "mark_all": "select all",
+    "mark_page": "select page",
+    "range": "select span",
+    "go_to": "jump position number id time",
+    "audit": "check consistency orphan repair fix integrity",
+    "fix": "repair",
+    "decoded": "decode gzip base64 messagepack raw",
+    "save": "download write file",
+    "pager": "less view",
+    "open_copy": "editor vim view",
+    "find": "search grep",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One line: ``id`` names it among those that were used, ``key`` is shown beside it.
 
-    ``more`` is searched as well as the name.
+    ``more`` and ``synonyms`` are searched as well as the name.
     """
 
     id: str
@@ -41,6 +112,7 @@ class Command:
     key: str
     run: Callable[[], Awaitable[object] | object]
     more: str = ""
+    synonyms: str = ""
 
 
 def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
@@ -61,7 +133,9 @@ def _of_keys(screen: Screen[Any]) -> Iterator[Command]:
     for key in keys_of(*where, "app", usable=usable):
         if key.where not in ("table", "lines") and key.id != "app.palette":
             owner = screen.app if key.where in ("app", "replay") else screen
-            yield Command(key.id, key.help, key.shown, partial(owner.run_action, key.action))
+            synonyms = _SYNONYMS.get(key.id.partition(".")[2], "")
+            run = partial(owner.run_action, key.action)
+            yield Command(key.id, key.help, key.shown, run, synonyms=synonyms)
 
 
 def _of_filters(screen: Screen[Any]) -> Iterator[Command]:
@@ -116,7 +190,11 @@ def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[
     words = " ".join(typed[:_QUERY_MAX].lower().split())
     ranked = []
     for order, command in enumerate(commands):
-        how = rank(words, command.name.lower(), f"{command.more} {command.key}".lower()) if words else 0
+        how: int | None = 0
+        if words and f" {words} " in f" {command.synonyms} ":
+            how = 1
+        elif words:
+            how = rank(words, command.name.lower(), f"{command.more} {command.key} {command.synonyms}".lower())
         if how is not None:
             ranked.append((how, places.get(command.id, len(places)), order, command))
     return [command for *_, command in nsmallest(_SHOWN_MAX, ranked, key=lambda each: each[:3])]

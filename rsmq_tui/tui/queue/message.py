@@ -333,7 +333,7 @@ class MessageScreen(ActingScreen):
 
     def _show_body(self) -> None:
         if self._body is None:
-            self.body_view.show_none(self._why_no_body())
+            self.body_view.show_none(self._why_no_body(), self._save_words)
         else:
             self.body_view.show_body(self._body, "" if self._row is not None else self.why_nothing)
 
@@ -352,6 +352,20 @@ class MessageScreen(ActingScreen):
         if self._can_read_long:
             return f"its body of {size(message.size)} is long: space or Enter reads it"
         return f"its body of {size(message.size)} is too long to show" if message.size else "it has no body"
+
+    @property
+    def _save_words(self) -> str:
+        """The command that saves a body which is not read unasked; empty if there is none."""
+        if not self._can_read_long or not self.site.can_export:
+            return ""
+        from rsmq_tui.tui.changes.command_line import NoCommandError, save_command  # noqa: PLC0415 - most bodies are read
+
+        triage = self.site.triage
+        try:
+            command = save_command(self.queue, self.message_id, triage.server, triage.ns, triage.profile)
+        except NoCommandError:
+            return ""
+        return f"This saves it to a file, without reading it here:\n{command}"
 
     def _fact_pieces(self, at_ms: int) -> list[Piece]:
         message, row = self._message, self._row
@@ -482,7 +496,9 @@ class MessagePane(Pane[MessageView | None]):
             told = [] if row is None else ["not recorded" if row.size else "it has no body"]
             self._view.show_none(" · ".join([*filter(None, [problem]), *told]))
         elif not body and row is not None and row.size:
-            self._view.show_none(" · ".join(filter(None, [problem, f"the start of its {size(row.size)} is not read"])))
+            self._view.show_none(
+                " · ".join(filter(None, [problem, f"its {size(row.size)} are read when it is opened"]))
+            )
         else:
             start = f"the first {size(len(body))} of {size(row.size)}" if row is not None and self._is_cut else ""
             self._view.show_body(body, start, problem=problem, is_start=bool(start))

@@ -27,6 +27,10 @@ _VIEWS = tuple(View)
 _NOT_ASCII = bytes(range(0x80, 0x100))
 # After this time, the user interface has its turn.
 _TURN_S = 0.01
+# Its turn ends after so many steps of the event loop that took no longer than this: it has nothing to do. To open
+# a screen takes hundreds of steps.
+_QUICK_STEPS, _QUICK_S = 10, 0.000_15
+_TURN_OF_OTHERS_S = 0.5
 
 
 class BodyView(LineView):
@@ -42,7 +46,7 @@ class BodyView(LineView):
         self.body: bytes | None = None
         self.view = View.PRETTY
         self.is_decoded = True
-        self._note = self._problem = ""
+        self._note = self._problem = self._more = ""
         self._decoded: Decoded | None = None
         self._document: BodyLines | None = None
         # The first line on the screen, and which of its rows is the first.
@@ -74,9 +78,10 @@ class BodyView(LineView):
             _: Worker[None] = self.run_worker(work, group="body", exclusive=True)
         self._tell()
 
-    def show_none(self, why: str) -> None:
-        """Show no body, and why."""
+    def show_none(self, why: str, more: str = "") -> None:
+        """Show no body, and why; ``more`` is shown in its place."""
         self.workers.cancel_node(self)
+        self._more = more
         self.body = self._document = self._decoded = None
         self.border_title, self.border_subtitle = Content(why), ""
         self.repaint()
@@ -204,7 +209,14 @@ class BodyView(LineView):
     def paint(self) -> list[Strip]:
         """Paint the visible lines."""
         self._shown = []
-        if self._document is None or not len(self._document):
+        if self._document is None:
+            lines = [
+                row
+                for line in self._more.splitlines()
+                for row in wrapped([(printable(line), "")], max(2, self.size.width))
+            ]
+            return [self.line(row) for row in lines[: self.size.height]]
+        if not len(self._document):
             return []
         strips: list[Strip] = []
         for number, row in self._rows_from(*self._first, 1):
@@ -248,7 +260,7 @@ class BodyView(LineView):
                 if lines.share > told + 0.02:
                     told = lines.share
                     self._scroll(0)
-                await asyncio.sleep(0)
+                await _give_way()
                 until_s = time.monotonic() + _TURN_S
         self._wrapped.clear()
         self._scroll(0)
@@ -266,7 +278,7 @@ class BodyView(LineView):
         while found is not None and number is None:
             # The lines before it are not read yet.
             lines.read_on()
-            await asyncio.sleep(0)
+            await _give_way()
             number = lines.number_at(found)
         if lines is not self._document:
             # Another view or body is shown by now, which has other lines.
@@ -451,6 +463,17 @@ class FindInput(Input):
             self.close()
 
 
+async def _give_way() -> None:
+    """Let the user interface work until it has nothing to do, or for half a second."""
+    now_s = time.monotonic()
+    until_s, quick = now_s + _TURN_OF_OTHERS_S, 0
+    while quick < _QUICK_STEPS and now_s < until_s:
+        before_s = now_s
+        await asyncio.sleep(0)
+        now_s = time.monotonic()
+        quick = quick + 1 if now_s - before_s < _QUICK_S else 0
+
+
 async def _in_turns(steps: Generator[None, None, T]) -> T:
     """Return the result of a generator whose steps do the work; the user interface has its turns between them."""
     until_s = time.monotonic() + _TURN_S
@@ -461,7 +484,7 @@ async def _in_turns(steps: Generator[None, None, T]) -> T:
             result: T = end.value
             return result
         if time.monotonic() > until_s:
-            await asyncio.sleep(0)
+            await _give_way()
             until_s = time.monotonic() + _TURN_S
 
 
