@@ -63,6 +63,7 @@ class Scene:
     has_past: bool = False
     has_lists: bool = False
     has_events: bool = False
+    has_life: bool = False
 
 
 _SERVERS = (
@@ -132,6 +133,7 @@ SCENES = (
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("life", keys=("j", "enter", "W"), size=(132, 24), has_life=True),
     Scene("body", keys=("slash", *"invoices", "enter", "enter", "G", "enter", *"jjjj", "space", "slash", *"sku")),
     Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
@@ -179,6 +181,8 @@ async def _picture(scene: Scene, folder: Path) -> str:
         for key in scene.keys:
             await pilot.press(key)
             await _settle(pilot)
+        if scene.has_life:
+            await _live(pilot, sites[0].source, clock)
         # The pane shows the rest of what the cursor is on when it rests.
         clock.now_s += 1
         while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
@@ -189,6 +193,20 @@ async def _picture(scene: Scene, folder: Path) -> str:
         svg = app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
+
+
+async def _live(pilot: Pilot[None], source: Any, clock: FakeClock) -> None:
+    """Let the message that is watched be received, return, and be received again."""
+    row = source.messages["orders"][0]
+    at_ms, first_ms = NOW_MS, NOW_MS + 9_000
+    for later_ms, rc, due_ms in ((10_000, 1, 39_000), (40_000, 1, 39_000), (44_000, 2, 73_500), (62_000, 2, 73_500)):
+        clock.now_s += (NOW_MS + later_ms - at_ms) / 1000
+        at_ms = NOW_MS + later_ms
+        state = MessageState.IN_FLIGHT if due_ms > later_ms else MessageState.READY
+        now = replace(row, rc=rc, fr_ms=first_ms, due_ms=NOW_MS + due_ms, score=str(NOW_MS + due_ms), state=state)
+        source.messages["orders"] = [now, *source.messages["orders"][1:]]
+        source.play(replace(source.last, at_ms=at_ms, link=Link(fresh_at_s=clock.now_s)))
+        await _settle(pilot)
 
 
 def _events(clock: FakeClock, folder: Path) -> Callable[[], EventRecorder]:
