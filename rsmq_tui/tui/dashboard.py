@@ -37,6 +37,7 @@ _SCREENS = {
     "overview": "overview.screen:OverviewScreen",
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
+    "life": "queue.life:LifeScreen",
     "audit": "place.audit:AuditScreen",
     "events": "place.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",

@@ -12,7 +12,7 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
     "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "list", "columns",
-    "filter", "filters", "palette", "controls"
+    "filter", "filters", "palette", "controls", "life"
 ]  # fmt: skip
 
 
@@ -145,6 +145,7 @@ KEYS = (
     _replay("minute_back", "comma", "replay('jump', -1)", "Go one minute back", "minute", ", ."),
     _replay("mark", "m", "replay('mark')", "Mark this time for a comparison", "mark"),
     _replay("diff", "D", "replay('diff')", "Compare this time with the marked one", "diff"),
+    Key("life.back", "escape", "app.leave", "Go back", "back"),
     Key("diff.back", "escape", "app.leave", "Go back", "back"),
     Key("table.down", "j,down", "cursor(1)", "Next row"),
     Key("table.up", "k,up", "cursor(-1)", "Previous row"),
@@ -226,6 +227,7 @@ KEYS = (
     Key("queue.reverse", "S", "sort_reverse", "Reverse the order"),
     Key("queue.blocked", "B", "blocked", "Count the consumers blocked on lists of this server", "waiting", live=True),
     Key("queue.clients", "w", "clients", "Show which clients work on this queue", "who", live=True),
+    Key("queue.life", "W", "life", "Watch the life of the message under the cursor", "life", live=True),
     Key("queue.group", "b", "group", "Count messages by a field of their JSON", "group"),
     _change("queue.redrive", "R", "change('redrive')", "Send the marked messages to their source queues", "redrive"),
     _change("queue.copy_to", "C", "change('copy')", "Copy the marked messages to a queue", "copy to"),
@@ -329,6 +331,7 @@ KEYS = (
     Key("message.next_view", "l,right", "view(1)", "Next view: pretty, raw, hex", "pretty/raw/hex", "h l"),
     Key("message.previous_view", "h,left", "view(-1)", "Previous view: pretty, raw, hex"),
     Key("message.decoded", "d", "decoded", "Show the body as it is stored, or decoded", "decode"),
+    Key("message.life", "W", "life", "Watch the life of the message", "life", live=True),
     # Priority, so that what is typed right after it reaches the search.
     Key("message.find", "/", "find", "Find a text in the body", "find", priority=True),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down"),

@@ -67,6 +67,7 @@ class Scene:
     has_past: bool = False
     has_lists: bool = False
     has_events: bool = False
+    has_life: bool = False
     steps: Sequence[Step] = ()
 
 
@@ -148,6 +149,7 @@ SCENES = (
     Scene("filter", keys=("j", "enter", "slash", *"json.type=refund", "enter", "space", "space", "j", "space")),
     Scene("queue-light", keys=("j", "enter"), theme="rsmq-light"),
     Scene("message", keys=("j", "enter", "enter")),
+    Scene("life", keys=("j", "enter", "W"), size=(132, 24), has_life=True),
     Scene("body", keys=("slash", *"invoices", "enter", "enter", "G", "enter", *"jjjj", "space", "slash", *"sku")),
     Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
@@ -192,15 +194,19 @@ async def _picture(scene: Scene, folder: Path) -> str:
         await _settle(pilot)
         while scene.has_events and not _is_logged(app):
             await pilot.pause(0.01)
-        pictures = [await _after(pilot, keys, clock) for keys in [step.keys for step in scene.steps] or [scene.keys]]
+        pictures = []
+        for keys in [step.keys for step in scene.steps] or [scene.keys]:
+            for key in keys:
+                await pilot.press(key)
+                await _settle(pilot)
+            if scene.has_life:
+                await _live(pilot, sites[0].source, clock)
+            pictures.append(await _at_rest(pilot, clock))
     return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
 
 
-async def _after(pilot: Pilot[None], keys: Sequence[str], clock: FakeClock) -> str:
-    """Press keys, and return the picture of what they lead to."""
-    for key in keys:
-        await pilot.press(key)
-        await _settle(pilot)
+async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
+    """Return the picture of the screen once nothing is to come."""
     # The pane shows the rest of what the cursor is on when it rests.
     clock.now_s += 0.3
     while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
@@ -211,6 +217,20 @@ async def _after(pilot: Pilot[None], keys: Sequence[str], clock: FakeClock) -> s
     svg = pilot.app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
+
+
+async def _live(pilot: Pilot[None], source: Any, clock: FakeClock) -> None:
+    """Let the message that is watched be received, return, and be received again."""
+    row = source.messages["orders"][0]
+    at_ms, first_ms = NOW_MS, NOW_MS + 9_000
+    for later_ms, rc, due_ms in ((10_000, 1, 39_000), (40_000, 1, 39_000), (44_000, 2, 73_500), (62_000, 2, 73_500)):
+        clock.now_s += (NOW_MS + later_ms - at_ms) / 1000
+        at_ms = NOW_MS + later_ms
+        state = MessageState.IN_FLIGHT if due_ms > later_ms else MessageState.READY
+        now = replace(row, rc=rc, fr_ms=first_ms, due_ms=NOW_MS + due_ms, score=str(NOW_MS + due_ms), state=state)
+        source.messages["orders"] = [now, *source.messages["orders"][1:]]
+        source.play(replace(source.last, at_ms=at_ms, link=Link(fresh_at_s=clock.now_s)))
+        await _settle(pilot)
 
 
 def _events(clock: FakeClock, folder: Path) -> Callable[[], EventRecorder]:

@@ -24,6 +24,7 @@ from rsmq_tui.tui.place.audit import AuditScreen
 from rsmq_tui.tui.place.events import EventsScreen
 from rsmq_tui.tui.place.search import SearchScreen
 from rsmq_tui.tui.place.server import ServerScreen
+from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
@@ -59,6 +60,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "replay": (RsmqApp,),
     "diff": (DiffScreen,),
     "controls": (ControlsScreen,),
+    "life": (LifeScreen,),
 }
 
 REPLAY_ACTIONS = ("play", "step", "verdict", "jump", "speed", "seek", "mark", "diff")
@@ -112,6 +114,7 @@ RESERVED = {
         "history.clear",
         "modal.close",
         "diff.back",
+        "life.back",
         "change.cancel",
     },
     "q": {"app.back", "modal.close"},

@@ -30,6 +30,7 @@ _TITLES: dict[Where, str] = {
     "overview": "Overview",
     "queue": "Queue",
     "message": "Message",
+    "life": "Life of a message",
     "audit": "Audit",
     "events": "Events",
     "journal": "Journal",

@@ -226,6 +226,13 @@ class ActingScreen(DashboardScreen):
         else:
             self._edit(self.chosen_id)
 
+    def action_life(self) -> None:
+        """Watch the life of the chosen message."""
+        if self.chosen_id is None:
+            self.notify("there is no message here", severity="warning", markup=False)
+        else:
+            self.dashboard.navigation.open("life", self.queue, self.chosen_id, self.place)
+
     @work(group="edit", exclusive=True)
     async def action_edit_outside(self) -> None:
         """Edit a copy of the chosen message in the user's editor, and ask to send it."""

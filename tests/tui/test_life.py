@@ -1,0 +1,246 @@
+"""The life of a message: the stages that follow from what polls see, and the screen on a real server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import redis
+from textual.pilot import Pilot
+
+from rsmq_tui.monitor import LivePoller, MessageRow, MessageState, MessageView
+from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.queue.life import Being, Life, LifeScreen, next_sentence
+from rsmq_tui.tui.queue.screen import QueueScreen
+from tests.tui.driving import app_of, names_in, press_for_screen, resized, says, text_of, until
+
+T = 1_795_000_000_000
+ID = "hofx9eacgt13nBibATawmrsysEpTcDbg"
+VT_MS = 30_000
+
+
+def row_of(
+    due_ms: int, rc: int = 0, *, fr_ms: int | None = None, sent_ms: int | None = T, state: MessageState | None = None
+) -> MessageRow:
+    found = state or (MessageState.IN_FLIGHT if rc else MessageState.READY)
+    return MessageRow(ID, str(due_ms), found, due_ms, sent_ms, rc, fr_ms, 7, b"{}")
+
+
+def item_of(place: str, deadline_ms: int | None = None, sent_ms: int | None = T) -> MessageRow:
+    state = MessageState.READY if place == "q" else MessageState.IN_FLIGHT
+    return MessageRow(f"{place}:0:{0:040x}", "", state, deadline_ms, sent_ms, None, None, 7, b"{}")
+
+
+def life_of(*seen: tuple[int, MessageRow | None], vt_ms: float | None = VT_MS) -> Life:
+    """The life of a message that was seen so, each a number of ms after ``T``."""
+    life = Life()
+    life.vt_ms = vt_ms
+    for at_ms, row in seen:
+        known = next((row.id for _, row in seen if row is not None), ID)
+        life.see(MessageView(T + at_ms, known if row is None else row.id, row, None, 7))
+    return life
+
+
+def stages(life: Life) -> list[tuple[str, float | None]]:
+    return [(stage.being.value, None if stage.at_ms is None else stage.at_ms - T) for stage in life.stages]
+
+
+def test_from_the_send_to_the_delete() -> None:
+    first = row_of(T + 5_000 + VT_MS, 1, fr_ms=T + 5_000)
+    second = row_of(T + 40_000 + VT_MS, 2, fr_ms=T + 5_000)
+    life = life_of((1_000, row_of(T)), (6_000, first), (36_000, first), (41_000, second), (45_000, None))
+    assert stages(life) == [
+        ("sent", 0),
+        ("ready", 0),
+        ("in flight", 5_000),
+        ("back", 35_000),
+        ("received again", 40_000),
+        ("deleted", 45_000),
+    ]
+    assert [life.lasted_ms(index, T + 50_000) for index in range(1, 5)] == [5_000, 30_000, 5_000, 5_000]
+    assert life.stages[-1].after_ms == T + 41_000
+    assert life.receives == 2
+    assert next_sentence(life, T + 50_000, 5).startswith("Deleted, or taken away, between ")
+
+
+def test_what_happened_before_it_was_first_seen_is_read_from_its_fields() -> None:
+    row = row_of(T + 100_000 + VT_MS, 3, fr_ms=T + 2_000)
+    life = life_of((101_000, row))
+    assert stages(life) == [("sent", 0), ("ready", 0), ("in flight", 2_000), ("received again", 100_000)]
+    assert life.stages[-1].rc == 3
+    # Without the timeout of its queue, it is not known when it was received last.
+    assert stages(life_of((101_000, row), vt_ms=None))[-1] == ("received again", None)
+    # It is ready again by now.
+    assert stages(life_of((131_000, row)))[-1] == ("back", 130_000)
+
+
+def test_a_delayed_message_becomes_ready_by_itself() -> None:
+    row = row_of(T + 20_000, state=MessageState.DELAYED)
+    life = life_of((1_000, row))
+    assert stages(life) == [("sent", 0), ("delayed", 0)]
+    assert "ready in 19 s" in next_sentence(life, T + 1_000, 5)
+    assert stages(life.at(T + 20_500))[-1] == ("ready", 20_000)
+    assert stages(life)[-1] == ("delayed", 0)
+    assert stages(life_of((1_000, row), (21_000, row_of(T + 20_000))))[-1] == ("ready", 20_000)
+
+
+def test_a_delayed_message_of_an_unknown_time() -> None:
+    hidden = row_of(T + 20_000, sent_ms=None, state=MessageState.DELAYED)
+    assert stages(life_of((1_000, hidden))) == [("delayed", None)]
+    assert stages(life_of((1_000, row_of(T - 5, sent_ms=None)))) == [("ready", -5)]
+    never = replace(hidden, due_ms=None)
+    assert next_sentence(life_of((1_000, never)), T + 1_000, 5).startswith("It never becomes ready")
+
+
+def test_a_receive_is_between_two_polls_where_nothing_says_when() -> None:
+    first = row_of(T + 9_999_999, 1, fr_ms=T + 2_000)
+    life = life_of((0, first), (1_000, row_of(T, 1, fr_ms=T + 2_000, state=MessageState.READY)), vt_ms=None)
+    again = row_of(T + 9_999_999, 2, fr_ms=T + 2_000)
+    life.see(MessageView(T + 3_000, ID, again, None, 7))
+    assert stages(life)[-2:] == [("back", 0), ("received again", 3_000)]
+    assert life.stages[-1].after_ms == T + 1_000
+
+
+def test_hiding_and_releasing() -> None:
+    held = row_of(T + 60_000, 1, fr_ms=T + 1_000)
+    life = life_of((2_000, held), (3_000, replace(held, due_ms=T + 90_000)))
+    # The same receive with a longer timeout.
+    assert [stage.being for stage in life.stages].count(Being.IN_FLIGHT) == 1
+    assert life.stages[-1].ends_ms == T + 90_000
+    life.see(MessageView(T + 5_000, ID, replace(held, due_ms=T + 4_000, state=MessageState.READY), None, 7))
+    assert stages(life)[-1] == ("back", 4_000)
+    # Hidden while it was ready, without being received.
+    unread = life_of((1_000, row_of(T)), (2_000, row_of(T + 50_000, state=MessageState.DELAYED)))
+    assert stages(unread)[-1] == ("delayed", 2_000)
+
+
+def test_an_undo_brings_it_back() -> None:
+    life = life_of((1_000, row_of(T)), (2_000, None), (3_000, None), (4_000, row_of(T)))
+    assert [stage.being for stage in life.stages[-2:]] == [Being.GONE, Being.READY]
+    assert life.stages[-2].at_ms == T + 2_000
+
+
+def test_poison_is_told() -> None:
+    row = row_of(T + 2_000, 5, fr_ms=T + 100)
+    assert next_sentence(life_of((3_000, row)), T + 3_000, 5).endswith("From 5 receives on it is poison.")
+    assert "poison" not in next_sentence(life_of((3_000, row)), T + 3_000, 6)
+
+
+def test_a_list_item_with_its_lease() -> None:
+    taken, again = item_of("p", T + 12_000), item_of("p", T + 30_000)
+    life = life_of(
+        (1_000, item_of("q")), (3_000, taken), (13_000, taken), (15_000, item_of("q")), (16_000, again), (17_000, None)
+    )
+    assert [stage.being for stage in life.stages] == [
+        *(Being.SENT, Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK, Being.AGAIN, Being.GONE)
+    ]
+    assert [stage.at_ms and stage.at_ms - T for stage in life.stages[2:4]] == [3_000, 12_000]
+    assert life.receives == 2
+    assert next_sentence(life, T + 18_000, 5).startswith("Acknowledged, or taken away, between ")
+
+
+def test_a_list_item_that_was_taken_before() -> None:
+    assert stages(life_of((1_000, item_of("p", T + 5_000, None)))) == [("in flight", None)]
+    assert stages(life_of((9_000, item_of("p", T + 5_000, None))))[-1] == ("expired", 5_000)
+    unleased = replace(item_of("p", None), state=MessageState.UNLEASED)
+    assert next_sentence(life_of((1_000, unleased)), T + 1_000, 5).startswith("It has no lease")
+    # Its lease was extended: no new stage. It was returned and taken again between two polls: one.
+    assert len(stages(life_of((1_000, item_of("p", T + 5_000)), (2_000, item_of("p", T + 8_000))))) == 2
+    over = life_of((1_000, item_of("p", T + 5_000)), (6_000, item_of("p", T + 5_000)), (7_000, item_of("p", T + 9_000)))
+    assert stages(over)[-1] == ("received again", 7_000)
+
+
+def test_nothing_is_said_of_a_message_that_was_never_there() -> None:
+    life = life_of((1_000, None))
+    assert (life.stages, next_sentence(life, T, 5)) == ([], "")
+
+
+@pytest.fixture
+def queues(client: redis.Redis) -> Rsmq:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    return rsmq
+
+
+@asynccontextmanager
+async def _opened(source: LivePoller | ListPoller) -> AsyncIterator[Pilot[None]]:
+    app = RsmqApp(source)
+    app.animation_level = "none"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: names_in(pilot), "a queue is shown")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue opens")
+        await until(pilot, lambda: len(names_in(pilot)) == 1, "its message is shown")
+        yield pilot
+
+
+async def _is(pilot: Pilot[None], screen: LifeScreen, *beings: Being) -> None:
+    await until(pilot, lambda: tuple(stage.being for stage in screen.life.stages) == beings, f"it is {beings[-1]}")
+
+
+async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
+    id = queues.send_message("orders", "{}")
+    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+        screen = await press_for_screen(pilot, "W", LifeScreen)
+        begun = [Being.SENT, Being.READY]
+        await _is(pilot, screen, *begun)
+        await says(pilot, "The next consumer gets it")
+        assert queues.receive_message("orders") is not None
+        await _is(pilot, screen, *begun, Being.IN_FLIGHT)
+        await says(pilot, "or it is ready again in ")
+        await says(pilot, "left of 10m")
+        queues.change_message_visibility("orders", id, 0)
+        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK)
+        await says(pilot, "It was taken 1 time and not deleted")
+        assert queues.receive_message("orders", vt=2) is not None
+        # The timeout ends by itself.
+        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK, Being.AGAIN)
+        assert "again" in text_of(app_of(pilot))
+        await resized(pilot, 160, 48)
+        await says(pilot, "received again")
+        queues.delete_message("orders", id)
+        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK, Being.AGAIN, Being.GONE)
+        await says(pilot, "Deleted, or taken away, between ")
+        # Nothing of it was changed by watching.
+        assert screen.life.receives == 2
+        await pilot.press("escape")
+        await until(pilot, lambda: app_of(pilot).screen is not screen, "back on the queue")
+
+
+async def test_an_item_on_a_server(redis_url: str, client: redis.Redis) -> None:
+    queue = ListQueue(client, b"queue:mail")
+    queue.push(b"one")
+    async with _opened(ListPoller(ListReader(redis_url, ListNames(), ["queue:*"]), interval_s=0.05)) as pilot:
+        screen = await press_for_screen(pilot, "W", LifeScreen)
+        await _is(pilot, screen, Being.READY)
+        lease = queue.take(100_000)
+        assert lease is not None
+        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT)
+        await says(pilot, "Its worker acknowledges it, or its lease ends in 1m")
+        seconds, _ = client.time()
+        client.zadd(queue.names.leases_key(queue.key), {lease.member: seconds * 1000})
+        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT, Being.EXPIRED)
+        await says(pilot, "a reaper returns it")
+        assert any(queue.reap(grace_ms=0))
+        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK)
+        lease = queue.take(100_000)
+        assert lease is not None
+        taken = (Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK, Being.AGAIN)
+        await _is(pilot, screen, *taken)
+        assert queue.ack(lease)
+        await _is(pilot, screen, *taken, Being.GONE)
+        await says(pilot, "Acknowledged, or taken away, between ")
+        assert screen.life.receives == 2
+
+
+async def test_a_message_whose_queue_is_deleted(redis_url: str, queues: Rsmq) -> None:
+    queues.send_message("orders", "{}")
+    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+        screen = await press_for_screen(pilot, "W", LifeScreen)
+        await _is(pilot, screen, Being.SENT, Being.READY)
+        queues.delete_queue("orders")
+        await _is(pilot, screen, Being.SENT, Being.READY, Being.GONE)
