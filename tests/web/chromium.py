@@ -1,0 +1,203 @@
+"""A real Chromium, driven over its DevTools protocol."""
+
+import asyncio
+import base64
+import json
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+
+PATIENCE_S = 60.0
+_ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--no-first-run",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-port=0",
+    "--hide-scrollbars",
+)
+# The text of the terminal is on a canvas: xterm.js keeps it in its buffer, of which the accessible tree is a copy. What
+# a page gets from its session is text with escape sequences, which this emulates.
+_SPY = """
+window.received = [];
+const Real = window.WebSocket;
+window.WebSocket = class extends Real {
+  constructor(...given) {
+    super(...given);
+    window.page_socket = this;
+    this.addEventListener("message", async (event) => {
+      if (typeof event.data !== "string") window.received.push(...new Uint8Array(event.data));
+    });
+  }
+};
+"""
+
+
+class Page:
+    """One page of the browser; ``requests`` are the addresses of all that it asked for."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._number = 0
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.requests: list[str] = []
+        self.problems: list[str] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the protocol, and return its result."""
+        self._number += 1
+        future = self._waiting[self._number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
+        async with asyncio.timeout(PATIENCE_S):
+            answer = await future
+        assert "error" not in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    async def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression in the page."""
+        answer = await self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, userGesture=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    async def open(self, address: str) -> None:
+        """Go to an address."""
+        await self.call("Page.navigate", url=address)
+
+    async def received(self) -> bytes:
+        """Return all that the session has sent to this page since it was loaded."""
+        return bytes(await self.evaluate("window.received || []"))
+
+    async def type(self, text: str) -> None:
+        """Press the keys of a text."""
+        for character in text:
+            await self.call("Input.dispatchKeyEvent", type="keyDown", text=character, key=character)
+            await self.call("Input.dispatchKeyEvent", type="keyUp", key=character)
+
+    async def press(self, key: str, code: int) -> None:
+        """Press a key that is no character."""
+        for kind in ("keyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    async def click(self, x: float, y: float) -> None:
+        """Click a point of the page."""
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Give the window another size."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
+
+    async def picture(self, path: Path) -> None:
+        """Write a picture of the page."""
+        answer = await self.call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    async def until(self, holds: Callable[[], Awaitable[object]], what: str) -> None:
+        """Wait until a condition holds."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not await holds():
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"never: {what}; {self.problems}") from None
+
+    async def aclose(self) -> None:
+        """Close the page."""
+        with suppress(ConnectionError, AssertionError, TimeoutError):
+            await self.call("Page.close")
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            told = json.loads(message.data)
+            if "id" in told:
+                self._waiting.pop(told["id"]).set_result(told)
+            elif told["method"] == "Network.requestWillBeSent":
+                self.requests.append(told["params"]["request"]["url"])
+            elif told["method"] == "Network.webSocketCreated":
+                self.requests.append(told["params"]["url"])
+            elif told["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
+                self.problems.append(json.dumps(told["params"]))
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionError("the page is closed"))
+
+
+class Chromium:
+    """A browser with an empty profile."""
+
+    def __init__(self, address: str, session: aiohttp.ClientSession) -> None:
+        self._address = address
+        self._session = session
+        self._pages: list[Page] = []
+
+    async def page(self, address: str, size: tuple[int, int] = (1200, 700)) -> Page:
+        """Open an address on a new page."""
+        async with self._session.put(f"http://{self._address}/json/new?about:blank") as answer:
+            target = await answer.json()
+        page = Page(await self._session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0))
+        self._pages.append(page)
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            await page.call(f"{domain}.enable")
+        await page.call("Page.addScriptToEvaluateOnNewDocument", source=_SPY)
+        await page.resize(*size)
+        await page.open(address)
+        return page
+
+    async def aclose(self) -> None:
+        """Close all pages."""
+        await asyncio.gather(*(page.aclose() for page in self._pages), return_exceptions=True)
+
+    async def grant(self, origin: str, *permissions: str) -> None:
+        """Let pages of an origin do what browsers ask their user for."""
+        async with self._session.get(f"http://{self._address}/json/version") as answer:
+            version = await answer.json()
+        async with self._session.ws_connect(version["webSocketDebuggerUrl"]) as socket:
+            parameters = {"origin": origin, "permissions": list(permissions)}
+            await socket.send_json({"id": 1, "method": "Browser.grantPermissions", "params": parameters})
+            assert "error" not in (await socket.receive_json())
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Chromium]:
+    """Start a browser, and end it with all its processes."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert program, "there is no Chromium: apt install chromium"
+    with TemporaryDirectory(prefix="rsmq-chromium-", ignore_cleanup_errors=True) as folder:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *_ARGUMENTS,
+            f"--user-data-dir={folder}",
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        port = Path(folder, "DevToolsActivePort")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not (port.exists() and port.read_text().count("\n")):
+                    await asyncio.sleep(0.05)
+            async with aiohttp.ClientSession() as session:
+                browser = Chromium(f"127.0.0.1:{port.read_text().splitlines()[0]}", session)
+                try:
+                    yield browser
+                finally:
+                    await browser.aclose()
+        finally:
+            process.terminate()
+            await process.wait()
