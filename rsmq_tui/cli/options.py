@@ -92,6 +92,7 @@ look = several(
 )
 screen = several(
     look,
+    option("--plain", "print the overview as lines, and a line for each change, as for screen readers; no screen"),
     option("--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)),
     option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
     option("--no-memory", "do not keep the last hour of charts and verdicts for the next start"),

@@ -34,7 +34,7 @@ _STATUSES = {
 }
 
 
-@click.command(cls=Command, examples=("", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
+@click.command(cls=Command, examples=("", "--plain", "--headless", "--headless --seconds 10m"), statuses=_STATUSES)
 @option("--headless", "only run the workload, and print the server's URL")
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
@@ -83,7 +83,11 @@ def _runs_scripts(server: Server) -> bool:
 
 
 def _with_dashboard(server: Server, options: Options) -> int:
-    from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
+    # Headless runs must not load the screens.
+    if options.plain:
+        from rsmq_tui.cli.plain import print_overview as watch  # noqa: PLC0415
+    else:
+        from rsmq_tui.cli.dashboard import open_dashboard as watch  # noqa: PLC0415
 
     # What is undone here is of no use once the server is gone.
     with (
@@ -103,7 +107,7 @@ def _with_dashboard(server: Server, options: Options) -> int:
             lists=DEMO_LISTS,
             list_age=DEMO_LIST_AGE,
         )
-        return open_dashboard(options, (profile,), Path(folder))
+        return watch(options, (profile,), Path(folder))
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
