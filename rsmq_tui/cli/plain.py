@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import zone_for
-from rsmq_tui.cli.output import print_words
+from rsmq_tui.cli.output import print_words, say
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import profiles_of
@@ -65,6 +65,7 @@ async def _follow(
         server = servers.setdefault(place.server, ServerDetector(place.server))
         overview = PlainOverview(name, place.title, place.profile.thresholds, server, informs=informs)
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
+    say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
     return await run_until_ended(interrupts, [_reader_leaves(), *(_print(*each) for each in watched)])
 
 

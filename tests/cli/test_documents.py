@@ -108,6 +108,9 @@ class Shell:
             words[words.index("ID")] = json.loads(self._said)["id"]
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
+            if "--plain" in words:
+                self._begin(command)
+                return
             if called == ["demo"]:
                 self._watch(words[1:])
                 return

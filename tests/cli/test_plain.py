@@ -116,12 +116,13 @@ def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: R
         assert " orders: broken: " in line_of(process.stdout)
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS_MAX) == 130
-        assert process.communicate() == ("", "")
+        assert process.communicate() == ("", "rsmq-tui: watching 1 place; Ctrl+C ends it\n")
 
 
 def test_it_ends_when_nobody_reads_it_any_more(redis_url: str, client: Redis) -> None:
     with started(*PROGRAM, "-r", redis_url, "--no-memory", "--plain") as process:
         assert "0 queues, none in trouble" in line_of(process.stdout)
+        assert line_of(process.stderr) == "rsmq-tui: watching 1 place; Ctrl+C ends it\n"
         assert process.stdout is not None
         process.stdout.close()
         # Although it has nothing to say.
@@ -147,7 +148,7 @@ def test_names_are_printed_without_what_controls_a_terminal(redis_url: str, clie
         terminal.wait_for("broken or", "1 in trouble")
         # No colours, no boxes, nothing that moves the cursor.
         assert b"\x1b" not in terminal.output
-        assert len([line for line in terminal.screen.text.splitlines() if line.strip()]) == 2
+        assert len([line for line in terminal.screen.text.splitlines() if line.strip()]) == 3
         terminal.type("\x03")
         assert terminal.wait_for_end() == 130
 
