@@ -55,7 +55,8 @@ def open_dashboard(
     kept = None if folder is not None or options.no_memory else state_folder()
     sites = _sites(profiles, folder, kept and kept / "memory")
     if not has_screen():
-        print("rsmq-tui: the dashboard needs a terminal; `rsmq-tui snapshot` prints queues as JSON", file=sys.stderr)
+        words = "the dashboard needs a terminal; --plain prints it as lines, and `rsmq-tui snapshot` as JSON"
+        print(f"rsmq-tui: {words}", file=sys.stderr)
         return 2
     with _recording(options.record) as recording:
         past = _past(options.analysis)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +42,25 @@ def call_at_end(call: Callable[[], object]) -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             call_at(number, call)
+
+
+async def run_until_ended(interrupts: Interrupts, jobs: Iterable[Coroutine[Any, Any, None]]) -> int:
+    """Run jobs that have no end until one of them fails, or a signal asks for the end; returns the exit status."""
+    stop = asyncio.Event()
+    interrupts.gently = stop.set
+    call_at_end(stop.set)
+    tasks = [asyncio.create_task(job) for job in jobs]
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (stopping, *tasks):
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in ended:
+        if isinstance(error, Exception):
+            raise error
+    return EXIT_INTERRUPTED if interrupts.taken else 0
 
 
 def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:

@@ -118,6 +118,7 @@ look = several(
 )
 screen = several(
     look,
+    option("--plain", "print the overview as lines, and a line for each change, as for screen readers; no screen"),
     interval,
     option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
     no_memory,

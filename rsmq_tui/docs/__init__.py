@@ -17,7 +17,7 @@ rsmqctl.md     Use queues in scripts with a drop-in for keithsharp/rsmqctl.
 scale.md       What recording and analysing large installations takes.
 servers.md     Name your servers, and connect with TLS, Sentinel or Cluster.
 sql.md         Query recorded data with SQL, and read it with other programs.
-themes.md      Choose colours, and use small or plain terminals.
+themes.md      Choose colours; use small or plain terminals, or a screen reader.
 """
 
 import re

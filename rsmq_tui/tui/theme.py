@@ -57,6 +57,7 @@ TOKENS = {
     "replay": "#ff79c6",
 }
 _NAME = re.compile(r"[\w.-]{1,40}")
+_HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DESCRIPTION_MAX = 100
 _BYTES_MAX = 1_000_000
 _AT_LINE = re.compile(r"at line (\d+)")
@@ -201,6 +202,9 @@ def _mistakes(values: Mapping[str, Any], variables: Any) -> Iterator[tuple[str, 
 def _color_mistake(value: Any) -> str | None:
     if not isinstance(value, str):
         return "must be a colour in quotes"
+    if _HEX.fullmatch(value):
+        # Textual takes long to parse the hundreds of the included themes, which the first paint waits for.
+        return None
     try:
         Color.parse(value)
     except ColorParseError:

@@ -32,6 +32,7 @@ from rsmq_tui.listserver import ListServer
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.theme import read_theme
 from tests.cli.conftest import Command
 from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
@@ -90,6 +91,7 @@ class Shell:
                 f'#!/bin/sh\nexec "{sys.executable}" -c "from {called.__module__} import main; exit(main())" "$@"\n'
             )
             program.chmod(0o755)
+        (folder / "mine.toml").write_text(_blocks(_FOLDER / "themes.md", "toml")[0])
         self._said = ""
 
     def run(self, command: str) -> None:
@@ -106,6 +108,9 @@ class Shell:
             words[words.index("ID")] = json.loads(self._said)["id"]
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
+            if "--plain" in words:
+                self._begin(command)
+                return
             if called == ["demo"] and "--list" not in words:
                 self._watch(words[1:])
                 return
@@ -249,6 +254,10 @@ def test_commands_and_pages_named_in_a_sentence_are_there(anywhere: Command, fil
 @each
 def test_configurations_can_be_used(file: Path, tmp_path: Path) -> None:
     for block in _blocks(file, "toml"):
+        if file.stem == "themes":
+            (tmp_path / "mine.toml").write_text(block)
+            assert read_theme(tmp_path / "mine.toml").theme.name == "mine"
+            continue
         config = tmp_path / "config.toml"
         config.write_text(block)
         config.chmod(0o600)

@@ -76,8 +76,8 @@ def test_a_rendered_page_fits_and_keeps_every_command(
 
 
 def test_a_page_that_fits_the_screen_is_printed(tmp_path: Path) -> None:
-    with Terminal("help", "themes", settings=tmp_path, environment={"PAGER": "false"}) as terminal:
-        terminal.wait_for("Terminals and themes", "rsmq-tui --theme rsmq-light")
+    with Terminal("help", "audit", settings=tmp_path, environment={"PAGER": "false"}) as terminal:
+        terminal.wait_for("Audit", "rsmq-tui audit --fix")
         assert terminal.wait_for_end() == 0
 
 

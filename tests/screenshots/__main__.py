@@ -5,11 +5,19 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from tests.screenshots.gallery import gallery
 from tests.screenshots.scenes import SCENES, picture
 
 FOLDER = Path(__file__).parents[2] / "screenshots"
+PICTURES: dict[str, Callable[[], Coroutine[Any, Any, str]]] = {
+    **{scene.name: partial(picture, scene) for scene in SCENES},
+    "themes": gallery,
+}
 
 
 def main() -> int:
@@ -21,9 +29,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as empty:
         # The user's own themes must not get into the pictures.
         os.environ["XDG_CONFIG_HOME"] = empty
-        for scene in SCENES:
-            path = FOLDER / f"{scene.name}.svg"
-            svg = asyncio.run(picture(scene))
+        for name, made in PICTURES.items():
+            path = FOLDER / f"{name}.svg"
+            svg = asyncio.run(made())
             if path.exists() and path.read_text() == svg:
                 continue
             stale += 1

@@ -81,8 +81,8 @@ _COMMANDS = {
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def command(options: Options) -> int:
-    """Open the dashboard, which is what there is without a command."""
-    status: int = load("rsmq_tui.cli.dashboard").run(options)
+    """Open the dashboard, which is what there is without a command, or print it as lines."""
+    status: int = load("rsmq_tui.cli.plain" if options.plain else "rsmq_tui.cli.dashboard").run(options)
     return status
 
 

@@ -38,7 +38,7 @@ _STATUSES = {
 
 
 @click.command(
-    cls=Command, examples=("", "--list", "--scenario poison", "--headless --seconds 10m"), statuses=_STATUSES
+    cls=Command, examples=("", "--list", "--scenario poison", "--plain", "--headless --seconds 10m"), statuses=_STATUSES
 )
 @option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
 @option("--list", "list the scenarios", name="lists_scenarios")
@@ -151,7 +151,12 @@ def profile_of(address: Address, options: Options) -> Profile:
 
 
 def _open(address: Address, options: Options, folder: Path, controls: DemoControls | None = None) -> int:
-    from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415 - headless runs must not load the screens
+    # Runs without a screen must not load it.
+    if options.plain:
+        from rsmq_tui.cli.plain import print_overview  # noqa: PLC0415
+
+        return print_overview(options, (profile_of(address, options),), folder)
+    from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415
 
     return open_dashboard(options, (profile_of(address, options),), folder, controls=controls)
 

@@ -13,8 +13,8 @@ from rsmq_tui.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.alerts.message import Message, State
 from rsmq_tui.alerts.runner import AlertRunner
 from rsmq_tui.alerts.store import AlertStore
-from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, UsageError
-from rsmq_tui.cli.interrupts import Interrupts, call_at_end, run_interruptibly
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import json_option, reading
 from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
@@ -169,9 +169,7 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
 
 
 async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    interrupts.gently = stop.set
-    call_at_end(stop.set)
+    loop = asyncio.get_running_loop()
 
     def told(message: Message) -> None:
         loop.call_soon_threadsafe(_print, message, options)
@@ -181,23 +179,14 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
     recorder.start()
     runner.start()
     say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
-    tasks = [asyncio.create_task(_follow(name, place, runner, recorder)) for name, place in places]
-    tasks.append(asyncio.create_task(_tell_problems(runner, recorder)))
-    stopping = asyncio.create_task(stop.wait())
+    jobs = [_follow(name, place, runner, recorder) for name, place in places]
     try:
-        await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        return await run_until_ended(interrupts, [*jobs, _tell_problems(runner, recorder)])
     finally:
-        for task in (stopping, *tasks):
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(runner.close)
         await recorder.aclose()
-    if runner.unsent is not None:
-        say(runner.unsent)
-    for error in ended:
-        if isinstance(error, Exception):
-            raise error
-    return EXIT_INTERRUPTED if interrupts.taken else 0
+        if runner.unsent is not None:
+            say(runner.unsent)
 
 
 async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventRecorder) -> None:

@@ -1,0 +1,182 @@
+"""`rsmq-tui --plain`: the overview as lines of text, for screen readers and logs, and a line for each change."""
+
+import asyncio
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rsmq_tui.cli.errors import UsageError
+from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
+from rsmq_tui.cli.options import zone_for
+from rsmq_tui.cli.output import print_words, say
+from rsmq_tui.cli.parsing import Options
+from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.model import Event, EventKind
+from rsmq_tui.files import state_folder
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, reason
+from rsmq_tui.monitor.text import count, duration, plural, short_clock, show_in_zone
+from rsmq_tui.profiles import Profile
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor import LivePoller
+    from rsmq_tui.monitor.list_poller import ListPoller
+
+# Counts are told again at most this often, and only if the depth has changed by this share.
+COUNTS_EVERY_MS = 60_000
+COUNTS_SHARE = 0.1
+# What happens to queues and is not told: consumers that catch up are no news.
+_QUIET = (EventKind.EMPTIED,)
+
+
+def run(options: Options) -> int:
+    """Print the overview of the servers; raises ``UsageError`` for an address that cannot be one."""
+    return print_overview(options, profiles_of(options))
+
+
+def print_overview(options: Options, profiles: Sequence[Profile], folder: Path | None = None) -> int:
+    """Print the overview of these servers until a signal, and return the exit status.
+
+    ``folder`` is for the journal of a demo, of which nothing is kept across restarts.
+    """
+    for name in ("record", "analysis"):
+        if getattr(options, name):
+            raise UsageError(f"--plain only prints lines, and takes no --{name}")
+    show_in_zone(zone_for(options, profiles))
+    memory = None if folder is not None or options.no_memory else state_folder() / "memory"
+    return run_interruptibly(partial(_follow, named_places(profiles), memory, folder))
+
+
+async def _follow(
+    places: Sequence[tuple[str, Place]], memory: Path | None, folder: Path | None, interrupts: Interrupts
+) -> int:
+    servers: dict[str, ServerDetector] = {}
+    watched = []
+    for name, place in places:
+        # The places of a cluster may be on different nodes: the first one speaks for all.
+        informs = place.server not in servers
+        server = servers.setdefault(place.server, ServerDetector(place.server))
+        overview = PlainOverview(name, place.title, place.profile.thresholds, server, informs=informs)
+        watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
+    say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
+    return await run_until_ended(interrupts, [_reader_leaves(), *(_print(*each) for each in watched)])
+
+
+async def _print(overview: "PlainOverview", poller: "LivePoller | ListPoller") -> None:
+    async with aclosing(poller), aclosing(poller.snapshots()) as snapshots:
+        async for snapshot in snapshots:
+            for line in overview.take(snapshot):
+                print_words(line)
+            sys.stdout.flush()
+
+
+async def _reader_leaves() -> None:
+    """Raise ``BrokenPipeError`` when nobody reads the pipe any more that is printed to, also while nothing changes."""
+    left = asyncio.Event()
+    with suppress(OSError, ValueError, NotImplementedError):
+        output = sys.stdout.fileno()
+        if stat.S_ISFIFO(os.fstat(output).st_mode):
+            # The end of a pipe that is written to becomes readable when the other end is closed.
+            asyncio.get_running_loop().add_reader(output, left.set)
+    await left.wait()
+    raise BrokenPipeError
+
+
+class PlainOverview:
+    """Makes lines of the snapshots of one place: all its queues at first, then what changes.
+
+    What changes is found as for the log of events. ``name`` is that of the place among several. ``server`` is shared by
+    the places of one server, of which one ``informs`` it of restarts. ``clock`` is the monotonic clock of the
+    snapshots, in seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        thresholds: Thresholds,
+        server: ServerDetector,
+        *,
+        informs: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name, self._title = name, title
+        self._thresholds = thresholds
+        self._server = server
+        self._informs = informs
+        self._clock = clock
+        self._queues: QueueDetector | None = None
+        # The depths that were told last, by queue, and when they were looked at.
+        self._told: dict[str, int | None] = {}
+        self._told_ms = 0
+
+    def take(self, snapshot: Snapshot) -> list[str]:
+        """Return the lines to print."""
+        now_ms = self._now_ms(snapshot)
+        lines = [self._event(event, now_ms) for event in self._server.take(self._name, snapshot.link.failure, now_ms)]
+        if self._informs and snapshot.info is not None:
+            lines += [self._event(event, now_ms) for event in self._server.take_info(snapshot.info)]
+        if snapshot.link.failure is not None:
+            return lines
+        if self._queues is None:
+            self._queues = QueueDetector(snapshot.server, snapshot.ns, self._thresholds)
+            self._queues.take(snapshot)
+            lines += self._begin(snapshot)
+        else:
+            events = [event for event in self._queues.take(snapshot) if event.kind not in _QUIET]
+            lines += [self._event(event, now_ms) for event in events]
+            lines += self._counts(snapshot, {event.queue for event in events})
+        return lines
+
+    def _now_ms(self, snapshot: Snapshot) -> int:
+        """Return the server's time: of a poll that failed, that of the last one and the time since."""
+        fresh_s = snapshot.link.fresh_at_s
+        if fresh_s is None:
+            return time.time_ns() // 1_000_000
+        return snapshot.at_ms + (0 if snapshot.link.failure is None else round((self._clock() - fresh_s) * 1000))
+
+    def _begin(self, snapshot: Snapshot) -> Iterator[str]:
+        queues = sorted(snapshot.queues, key=lambda queue: (queue.verdict.rank, queue.name))
+        self._told, self._told_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
+        in_trouble = sum(queue.verdict.is_trouble for queue in queues)
+        title = self._name or f"{snapshot.server}, {self._title}"
+        yield f"{title}: {plural(len(queues), 'queue')}, {count(in_trouble) if in_trouble else 'none'} in trouble"
+        yield from snapshot.notes
+        for queue in queues:
+            yield self._line(queue, snapshot.at_ms)
+
+    def _counts(self, snapshot: Snapshot, told: set[str | None]) -> Iterator[str]:
+        """Yield the queues whose depth has changed much since it was told last."""
+        at_ms = snapshot.at_ms
+        is_due = at_ms - self._told_ms >= COUNTS_EVERY_MS
+        if is_due:
+            self._told_ms = at_ms
+            self._told = {queue.name: self._told.get(queue.name) for queue in snapshot.queues}
+        for queue in snapshot.queues if is_due or told else ():
+            known = self._told.get(queue.name)
+            if known is None or queue.name in told:
+                self._told[queue.name] = queue.depth
+            elif is_due and queue.depth is not None and abs(queue.depth - known) > COUNTS_SHARE * known:
+                self._told[queue.name] = queue.depth
+                yield f"{short_clock(at_ms, at_ms)} {self._line(queue, at_ms)}"
+
+    def _line(self, queue: QueueState, at_ms: int) -> str:
+        """Return a queue as words: its verdict, name, counts, the age of its oldest ready message, and the reason."""
+        parts = [f"{count(queue.ready)} ready", f"{count(queue.hidden)} hidden"]
+        oldest_ms = queue.oldest_ready_age_ms(at_ms)
+        if oldest_ms is not None:
+            parts.append(f"oldest {duration(oldest_ms)}")
+        place = f" on {self._name}" if self._name else ""
+        return f"{queue.verdict} {queue.name}{place}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
+
+    def _event(self, event: Event, now_ms: int) -> str:
+        about = self._name or event.server if event.queue is None else event.queue
+        place = f" on {self._name}" if self._name and event.queue is not None else ""
+        return f"{short_clock(event.at_ms, now_ms)} {about}{place}: {event.text}"

@@ -1,0 +1,166 @@
+"""`rsmq-tui --plain`: the overview as lines, for people who hear it."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.cli.plain import PlainOverview
+from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.events.detector import ServerDetector
+from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.protocol import Failure, Rsmq
+from tests.cli.conftest import Command
+from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
+from tests.events.made import NOON_MS, SERVER, polled, state
+from tests.hostile.terminal import Terminal
+
+_FAILURE = Failure("refused", "connection refused", "is the server running?")
+
+
+@pytest.fixture
+def overview() -> PlainOverview:
+    return PlainOverview("", "namespace rsmq", Thresholds(), ServerDetector(SERVER), clock=lambda: 1.0)
+
+
+def stalled(name: str = "orders", **values: Any) -> Any:
+    values = {"depth": 4, "ready": 3, "hidden": 1, "totalrecv": 1, "oldest_ready_ms": NOON_MS - 60_000} | values
+    return state(name, Verdict.STALLED, since_ms=NOON_MS - 30_000, **values)
+
+
+def at(lines: list[str]) -> list[str]:
+    """The lines without their times, which each of them has."""
+    assert all(line[2] == line[5] == ":" and line[8] == " " for line in lines)
+    return [line[9:] for line in lines]
+
+
+def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> None:
+    first = overview.take(polled(state("calm", depth=2, ready=2), stalled(), notes=("no right to read INFO",)))
+    assert first[:2] == [f"{SERVER}, namespace rsmq: 2 queues, 1 in trouble", "no right to read INFO"]
+    assert first[2].startswith("stalled orders: 3 ready, 1 hidden, oldest 1m 0s; 3 messages ready")
+    assert first[3].startswith("ok calm: 2 ready, 0 hidden; nothing is wrong")
+    assert overview.take(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
+
+
+def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
+    overview.take(polled(state("orders")))
+    (line,) = at(overview.take(polled(stalled(), s=1)))
+    assert line.startswith("orders: stalled: 3 messages ready")
+    assert overview.take(polled(stalled(), s=2)) == []
+    # That it is over is told when it has lasted.
+    assert overview.take(polled(state("orders"), s=3)) == []
+    (line,) = at(overview.take(polled(state("orders"), s=40)))
+    assert line.startswith("orders: ok, was stalled for ")
+
+
+def test_queues_that_come_and_go_are_told(overview: PlainOverview) -> None:
+    overview.take(polled(state("orders", depth=2)))
+    assert at(overview.take(polled(state("mails"), s=1))) == [
+        "orders: deleted, with 2 messages at the poll before",
+        "mails: created",
+    ]
+
+
+def test_a_server_that_is_gone_and_back_is_told_once(overview: PlainOverview) -> None:
+    overview.take(polled(state("orders")))
+    assert at(overview.take(polled(state("orders"), failure=_FAILURE))) == [
+        f"{SERVER}: does not answer: connection refused"
+    ]
+    assert overview.take(polled(state("orders"), failure=_FAILURE)) == []
+    assert at(overview.take(polled(state("orders"), s=2))) == [f"{SERVER}: answers again after 2 s"]
+
+
+def test_a_server_that_is_gone_from_the_start_shows_its_queues_later(overview: PlainOverview) -> None:
+    assert at(overview.take(Snapshot(0, SERVER, "rsmq", link=polled(failure=_FAILURE).link))) != []
+    lines = overview.take(polled(state("orders"), s=5))
+    assert lines[-2:] == [
+        f"{SERVER}, namespace rsmq: 1 queue, none in trouble",
+        "ok orders: 0 ready, 0 hidden; empty",
+    ]
+
+
+def test_counts_are_told_once_a_minute_if_they_changed_by_a_tenth(overview: PlainOverview) -> None:
+    def counted(s: float, **depths: int) -> list[str]:
+        states = (state(name, depth=depth, ready=depth) for name, depth in depths.items())
+        return overview.take(polled(*states, s=s))
+
+    counted(0, many=1000, few=10, none=0)
+    assert counted(30, many=2000, few=20, none=5) == []
+    told = at(counted(60, many=1100, few=12, none=1))
+    assert [line.split(";")[0] for line in told] == ["ok few: 12 ready, 0 hidden", "ok none: 1 ready, 0 hidden"]
+    # What was told last counts, and not each minute.
+    assert [line.split(":")[0] for line in at(counted(120, many=1101, few=13, none=1))] == ["ok many"]
+    assert counted(179, many=9, few=9, none=9) == []
+
+
+def test_several_places_are_named() -> None:
+    overview = PlainOverview("prod-eu", "namespace rsmq", Thresholds(), ServerDetector(SERVER))
+    first = overview.take(polled(state("orders")))
+    assert first == ["prod-eu: 1 queue, none in trouble", "ok orders on prod-eu: 0 ready, 0 hidden; empty"]
+    assert at(overview.take(polled(state("orders"), state("mails"), s=1))) == ["mails on prod-eu: created"]
+    assert at(overview.take(polled(failure=_FAILURE))) == ["prod-eu: does not answer: connection refused"]
+
+
+def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: Redis) -> None:
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders")
+    rsmq.send_messages("orders", ["one", "two"])
+    with started(*PROGRAM, "-r", redis_url, "--interval", "0.1", "--no-memory", "--plain") as process:
+        assert "namespace rsmq: 1 queue, none in trouble" in line_of(process.stdout)
+        assert " orders: 2 ready, 0 hidden, oldest " in line_of(process.stdout)
+        rsmq.create_queue("mails")
+        assert line_of(process.stdout).endswith(" mails: created\n")
+        client.hset("rsmq:orders:Q", "vt", "many")
+        assert " orders: broken: " in line_of(process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS_MAX) == 130
+        assert process.communicate() == ("", "rsmq-tui: watching 1 place; Ctrl+C ends it\n")
+
+
+def test_it_ends_when_nobody_reads_it_any_more(redis_url: str, client: Redis) -> None:
+    with started(*PROGRAM, "-r", redis_url, "--no-memory", "--plain") as process:
+        assert "0 queues, none in trouble" in line_of(process.stdout)
+        assert line_of(process.stderr) == "rsmq-tui: watching 1 place; Ctrl+C ends it\n"
+        assert process.stdout is not None
+        process.stdout.close()
+        # Although it has nothing to say.
+        assert process.wait(SECONDS_MAX) == 141
+        assert line_of(process.stderr) == ""
+
+
+def test_a_server_that_ends_is_told() -> None:
+    with EmbeddedServer() as server:
+        arguments = ("-r", server.url, "--interval", "0.1", "--no-memory", "--plain")
+        with started(*PROGRAM, *arguments) as process:
+            assert "0 queues" in line_of(process.stdout)
+            server.stop()
+            assert " does not answer: " in line_of(process.stdout)
+            process.terminate()
+            assert process.wait(SECONDS_MAX) == 0
+
+
+def test_names_are_printed_without_what_controls_a_terminal(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    name = "or\x1b[2Jders\r\nok all"
+    client.sadd("rsmq:QUEUES", name)
+    with Terminal("-r", redis_url, "--no-memory", "--plain", settings=tmp_path) as terminal:
+        terminal.wait_for("broken or", "1 in trouble")
+        # No colours, no boxes, nothing that moves the cursor.
+        assert b"\x1b" not in terminal.output
+        assert len([line for line in terminal.screen.text.splitlines() if line.strip()]) == 3
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 130
+
+
+@pytest.mark.parametrize("option", ["--record", "--analysis"])
+def test_what_needs_a_screen_is_refused(anywhere: Command, option: str) -> None:
+    done = anywhere(option, "folder", "--plain")
+    assert (done.status, done.err) == (2, f"rsmq-tui: --plain only prints lines, and takes no {option}\n")
+
+
+def test_the_demo_can_be_printed() -> None:
+    with started(*PROGRAM, "demo", "--plain", env=environment()) as process:
+        assert "queues, " in line_of(process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS_MAX) == 130
