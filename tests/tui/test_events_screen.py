@@ -9,6 +9,7 @@ from pathlib import Path
 from redis import Redis
 from textual.pilot import Pilot
 
+from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
@@ -175,15 +176,18 @@ async def test_the_overview_shows_events_of_its_own_servers_only(source: Scripte
     async with watched(source, tmp_path, height=44) as pilot:
         snapshot = app_of(pilot).dashboard.snapshot
         assert snapshot is not None
-        own = {"server": snapshot.server, "ns": snapshot.ns}
+
+        def own(one: Event, ns: str = snapshot.ns) -> Event:
+            return replace(one, server=snapshot.server, ns=ns)
+
         with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
             other.write(
                 [
-                    replace(event(1, queue=None, text="restarted", same="1"), **own),
-                    replace(event(2, text="stalled here", same="2"), **own),
+                    own(event(1, queue=None, text="restarted", same="1")),
+                    own(event(2, text="stalled here", same="2")),
                     event(3, text="of another server", same="3"),
                     event(4, queue=None, text="another server was lost", same="4"),
-                    replace(event(5, text="of another namespace", same="5"), **own | {"ns": "elsewhere"}),
+                    own(event(5, text="of another namespace", same="5"), "elsewhere"),
                 ]
             )
         events = app_of(pilot).dashboard.events
