@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import signal
 import subprocess
 import tempfile
@@ -82,7 +83,9 @@ def notification(channel: Channel, message: Message, environment: Mapping[str, s
         # The title ends at a semicolon.
         written = f"{_ESCAPE}]777;notify;{title.replace(';', ',')};{text}{_END}"
     else:
-        written = f"{_ESCAPE}]99;i=rsmq-tui:d=0;{title}{_END}{_ESCAPE}]99;i=rsmq-tui:p=body;{text}{_END}"
+        # The title and the text belong together by their id; one of an earlier id would be replaced.
+        id = f"rsmq-tui-{secrets.token_hex(8)}"
+        written = f"{_ESCAPE}]99;i={id}:d=0;{title}{_END}{_ESCAPE}]99;i={id}:p=body;{text}{_END}"
     if in_tmux:
         return f"{_ESCAPE}Ptmux;{written.replace(_ESCAPE, _ESCAPE * 2)}{_END}"
     return written

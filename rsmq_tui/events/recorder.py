@@ -109,9 +109,29 @@ class EventRecorder:
         """Return the names of the queues whose trouble is known now."""
         return {name for name, known in self.known(snapshot).items() if known.is_active}
 
-    def set_known(self, known: Known, *, at_ms: int) -> None:
-        """Store a known trouble, or its end; returns at once. ``at_ms`` is the server's time."""
-        self._give(lambda: self._set_known(known, at_ms))
+    @property
+    def problems(self) -> dict[str, str]:
+        """Why a file cannot be used, by what it holds."""
+        found = {"events": self.problem, "known troubles": self.known_problem}
+        return {name: f"{problem}; everything else goes on" for name, problem in found.items() if problem is not None}
+
+    def set_known(self, known: Known, *, at_ms: int, failed: Callable[[str], object] = lambda _: None) -> None:
+        """Store a known trouble, or its end; returns at once. ``at_ms`` is the server's time.
+
+        If that fails, the thread calls ``failed`` with the reason.
+        """
+
+        def work() -> Sequence[Event]:
+            try:
+                return self._set_known(known, at_ms)
+            except KnownError as error:
+                failed(printable(str(error), SENTENCE_MAX))
+                raise
+
+        with self._news:
+            # It is not dropped, as a snapshot is where too many wait.
+            self._work.append(work)
+            self._news.notify()
 
     def take(self, snapshot: Snapshot, source: Source) -> None:
         """Compare a snapshot with the last one of its place; returns at once."""

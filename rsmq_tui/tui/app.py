@@ -261,10 +261,10 @@ class RsmqApp(App[None]):
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._is_watching = False
-        self._event_problem: str | None = None
+        self._event_problems: Mapping[str, str] = {}
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
-        self._alert_problems: dict[str, str] = {}
+        self._alert_problems: Mapping[str, str] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._wanted_theme = theme
@@ -639,18 +639,17 @@ class RsmqApp(App[None]):
         events = self.dashboard.events
         if events is not None:
             events.take(snapshot, site.source)
-            problem = events.problem or events.known_problem
-            if problem != self._event_problem:
-                self._event_problem = problem
-                if problem is not None:
-                    self.notify(problem, severity="warning", markup=False)
+            self._event_problems = self._tell_problems(events.problems, self._event_problems)
+
+    def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
+        """Show the problems that were not there before, each with what it is about, and return them all."""
+        for name, problem in problems.items():
+            if before.get(name) != problem:
+                self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
+        return problems
 
     def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
         alerts = self._alerts
         if alerts is not None:
             alerts.take(snapshot, site.source.thresholds, site.name)
-            problems = alerts.problems
-            for name, problem in problems.items():
-                if self._alert_problems.get(name) != problem:
-                    self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
-            self._alert_problems = problems
+            self._alert_problems = self._tell_problems(alerts.problems, self._alert_problems)

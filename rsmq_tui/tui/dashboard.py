@@ -188,7 +188,8 @@ class Dashboard:
         try:
             await asyncio.to_thread(self.preferences.save)
         except OSError as error:
-            self._warn(f"your choices cannot be kept in {self.preferences.path}: {told(error)}")
+            path = self.preferences.path
+            self._warn(f"your choices cannot be kept in {path}: {told(error)}; they last until you quit")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:
@@ -355,6 +356,10 @@ class Dashboard:
             self._problems_told += len(news)
             words = "\n".join(printable(problem, 300) for problem in news[:3])
             self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
+
+    def tell(self, words: str, *, title: str) -> None:
+        """Show a warning that is to be acted on."""
+        self._app.notify(printable(words, 500), title=title, severity="warning", markup=False, timeout=20)
 
     def _warn(self, words: str) -> None:
         self._app.notify(printable(words, 300), severity="warning", markup=False)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -18,11 +19,12 @@ from tests.alerts.made import message
 _TITLE, _TEXT = "rsmq-tui: stalled", "prod rsmq: q0: stalled: 3 messages ready, for 1m 5s"
 _OSC_9 = f"\x1b]9;{_TITLE}: {_TEXT}\x1b\\"
 _OSC_777 = f"\x1b]777;notify;{_TITLE};{_TEXT}\x1b\\"
-_OSC_99 = f"\x1b]99;i=rsmq-tui:d=0;{_TITLE}\x1b\\\x1b]99;i=rsmq-tui:p=body;{_TEXT}\x1b\\"
+_OSC_99 = f"\x1b]99;i=ID:d=0;{_TITLE}\x1b\\\x1b]99;i=ID:p=body;{_TEXT}\x1b\\"
 
 
 def notified(environment: Mapping[str, str], **values: Any) -> str:
-    return notification(Channel("desk", "terminal", **values), message(), environment)
+    written = notification(Channel("desk", "terminal", **values), message(), environment)
+    return re.sub("i=rsmq-tui-[0-9a-f]{16}:", "i=ID:", written)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,13 @@ def test_a_sequence_can_be_named() -> None:
     written = {name: notified({"TERM": "xterm"}, sequence=name) for name in ("osc9", "osc777", "osc99")}
 
     assert written == {"osc9": _OSC_9, "osc777": _OSC_777, "osc99": _OSC_99}
+
+
+def test_a_notification_does_not_replace_the_one_before() -> None:
+    channel = Channel("desk", "terminal", sequence="osc99")
+    ids = [re.findall("i=([^:]+):", notification(channel, message(), {})) for _ in range(2)]
+    assert [len(set(each)) for each in ids] == [1, 1]
+    assert ids[0] != ids[1]
 
 
 def test_through_tmux_only_where_that_is_allowed() -> None:

@@ -1,6 +1,7 @@
 """`rsmq-tui watch`: alerts without a screen, and those of the dashboard, on a real server."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -180,8 +181,8 @@ def test_a_notification_in_a_real_terminal(config: Path, tmp_path: Path) -> None
     kitty = {"TERM": "xterm-kitty"}
     with Terminal(*options, "terminal", settings=tmp_path, environment=kitty) as terminal:
         assert terminal.wait_for_end() == 0
-    body = b"\x1b]99;i=rsmq-tui:p=body;this is a test of a channel\x1b\\"
-    assert b"\x1b]99;i=rsmq-tui:d=0;rsmq-tui: test: test\x1b\\" + body in terminal.output
+    body = rb"\x1b\]99;i=\1:p=body;this is a test of a channel\x1b\\"
+    assert re.search(rb"\x1b\]99;i=(rsmq-tui-\w+):d=0;rsmq-tui: test: test\x1b\\" + body, terminal.output)
     with Terminal(*options, "terminal", settings=tmp_path) as terminal:
         assert terminal.wait_for_end() == 0
     assert b"\a" in terminal.output

@@ -164,3 +164,16 @@ def test_a_damaged_file_keeps_no_event_from_being_recorded(tmp_path: Path) -> No
 
     assert [event.queue for event in watched.recorder.recent] == ["orders"]
     assert "known troubles" in (watched.recorder.known_problem or "")
+
+
+def test_a_problem_of_one_file_does_not_hide_that_of_the_other(tmp_path: Path) -> None:
+    for name in ("known.sqlite", "events.sqlite"):
+        (tmp_path / name).write_bytes(b"no database" * 1_000)
+    watched = Watched(tmp_path)
+    failures: list[str] = []
+    watched.recorder.set_known(known(), at_ms=NOON_MS, failed=failures.append)
+    watched.turn()
+
+    assert watched.recorder.problems.keys() == {"events", "known troubles"}
+    (failure,) = failures
+    assert watched.recorder.problems["known troubles"] == f"{failure}; everything else goes on"

@@ -78,6 +78,8 @@ def test_a_server_as_it_should_be() -> None:
         ({"role": "slave", "master_host": "db1", "master_port": "6379"}, "server.role", "replica of db1:6379"),
         ({"role": "slave", "master_link_status": "down", "master_link_down_since_seconds": "125"}, "server.replication",
          "lost its primary for 2m 5s"),
+        ({"role": "slave", "master_link_status": "down", "master_link_down_since_seconds": "-1"}, "server.replication",
+         "lost its primary: its data is stale"),
         ({"maxmemory": "1048576", "maxmemory_policy": "allkeys-lru"}, "server.memory", "evicts keys when 1.0 MiB are"),
         ({"maxmemory": "1048576"}, "server.memory", "976.6 KiB of 1.0 MiB memory in use"),
         ({"aof_enabled": "0"}, "server.persistence", "snapshots only (3600 1)"),

@@ -288,8 +288,16 @@ async def test_without_monitor_there_is_a_guess(redis_url: str, client: Redis) -
         assert "a guess" in found.sentence
         client.execute_command("ACL", "SETUSER", "watcher", "-client|list")
         found = await reader.clients("orders", seconds=1)
-    assert found.groups is None
-    assert "CLIENT LIST is refused too" in found.sentence
+        assert found.groups is None
+        assert "CLIENT LIST is refused too (this user may not run it)" in found.sentence
+        client.execute_command("ACL", "SETUSER", "watcher", "+monitor")
+        rsmq = Rsmq(client)
+        rsmq.create_queue("orders")
+        found = await seen_clients(reader, "orders", client, lambda: rsmq.send_message("orders", "x"))
+        assert [(each.name, each.sends) for each in found.activities] == [("", 1)]
+        assert found.sentence.endswith("; no names: CLIENT LIST is refused (this user may not run it)")
+        guess = await reader.clients("orders", seconds=None)
+        assert "(this user may not run it): clients and their names are not known" in guess.sentence
 
 
 async def test_the_guess_alone_sends_no_monitor(redis_url: str, client: Redis) -> None:

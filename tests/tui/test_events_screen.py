@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 
 from redis import Redis
 from textual.pilot import Pilot
 
+from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
@@ -15,7 +17,7 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import LivePoller, Verdict
 from rsmq_tui.protocol import Failure, QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.events import EventsScreen
+from rsmq_tui.tui.place.events import EventsScreen, LastEvents
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
@@ -168,6 +170,35 @@ async def test_of_equal_times_the_last_recorded_is_the_newest(source: ScriptedSo
         assert isinstance(screen, EventsScreen)
         await until(pilot, lambda: len(screen.table.rows) == 3, "all are shown")
         assert [one.text for one in screen.table.rows] == ["restarted", "created", "back"]
+
+
+async def test_the_overview_shows_events_of_its_own_servers_only(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=44) as pilot:
+        snapshot = app_of(pilot).dashboard.snapshot
+        assert snapshot is not None
+
+        def own(one: Event, ns: str = snapshot.ns) -> Event:
+            return replace(one, server=snapshot.server, ns=ns)
+
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write(
+                [
+                    own(event(1, queue=None, text="restarted", same="1")),
+                    own(event(2, text="stalled here", same="2")),
+                    event(3, text="of another server", same="3"),
+                    event(4, queue=None, text="another server was lost", same="4"),
+                    own(event(5, text="of another namespace", same="5"), "elsewhere"),
+                ]
+            )
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == 5, "all are in the log")
+        await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")], START_MS + 2_000))
+        shown = " ".join(lines_of(pilot.app.screen.query_one("#last-events", LastEvents)))
+        assert "restarted" in shown
+        assert "stalled here" in shown
+        assert "another" not in shown
+        await pilot.press("L")
+        await until(pilot, lambda: "of another server" in text_of(app_of(pilot)), "the log has all")
 
 
 async def test_there_are_none_on_a_low_overview(source: ScriptedSource, tmp_path: Path) -> None:

@@ -94,3 +94,34 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
         await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
+
+
+def _taken(folder: Path) -> None:
+    """Put a folder in the place of each file."""
+    for name in ("known.sqlite", "events.sqlite"):
+        for path in folder.glob(f"{name}*"):
+            path.unlink()
+        (folder / name).mkdir()
+
+
+async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
+    source: ScriptedSource, tmp_path: Path
+) -> None:
+    async with watched(source, tmp_path) as pilot:
+        app = app_of(pilot)
+        events = app.dashboard.events
+        assert events is not None
+        _taken(tmp_path)
+        await until(pilot, lambda: len(events.problems) == 2, "neither can be used")
+        await polled(pilot, source, 70, stalled("orders", 9))
+
+        def notes() -> list[str]:
+            return [note.message for note in app._notifications if note.title == "What is known of orders was not kept"]
+
+        assert {"events", "known troubles"} <= {note.title for note in app._notifications}
+        await pilot.press("N")
+        await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: len(notes()) == 1, "it is told")
+        assert f"{tmp_path / 'known.sqlite'} cannot be used" in notes()[0]
+        assert "press N again; alerts go on" in notes()[0]

@@ -109,6 +109,7 @@ async def test_a_choice_that_cannot_be_kept_is_said(source: ScriptedSource, tmp_
         await play_rows(pilot, {"orders": row_of(depth=20)})
         await pilot.press("z")
         await until(pilot, lambda: "your choices cannot be kept" in text_of(app_of(pilot)), "it is said")
+        assert any(note.message.endswith("they last until you quit") for note in pilot.app._notifications)
         assert "Messages a second, 60 min" in _chart(pilot, "throughput")
 
 

@@ -192,7 +192,8 @@ def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[
     for order, command in enumerate(commands):
         how: int | None = 0
         if words and f" {words} " in f" {command.synonyms} ":
-            how = 1
+            # A name that begins with it comes before.
+            how = 2
         elif words:
             how = rank(words, command.name.lower(), f"{command.more} {command.key} {command.synonyms}".lower())
         if how is not None:

@@ -245,11 +245,18 @@ class LastEvents(Painted):
         self._at_ms = 0
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Show the last events, with their ages now."""
+        """Show the last events of what the overview shows, with their ages now: the log may have those of others."""
         dashboard = dashboard_of(self.app)
         has_room = self.app.size.height >= LINES_FROM and dashboard.replay is None
         events = dashboard.events.recent if has_room and dashboard.events is not None else ()
-        self._events = sorted(events, key=lambda event: event.at_ms)[-LINES:]
+        parts = snapshot.parts or (snapshot,)
+        servers, namespaces = {part.server for part in parts}, {(part.server, part.ns) for part in parts}
+        shown = (
+            event
+            for event in events
+            if event.server in servers and (event.queue is None or (event.server, event.ns) in namespaces)
+        )
+        self._events = sorted(shown, key=lambda event: event.at_ms)[-LINES:]
         self._at_ms = _now_ms(dashboard, snapshot)
         self.display = bool(self._events)
         if self.display:

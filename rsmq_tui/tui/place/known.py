@@ -1,5 +1,6 @@
 """Known troubles on the screen: how they are shown, and the form that notes one."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -65,8 +66,14 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
 
     def keep(known: Known) -> None:
-        events.set_known(known, at_ms=part.at_ms)
+        loop = asyncio.get_running_loop()
+        events.set_known(known, at_ms=part.at_ms, failed=lambda why: loop.call_soon_threadsafe(tell_failure, why))
         screen.dismiss()
+
+    def tell_failure(why: str) -> None:
+        what = f"What is known of {printable(queue, _NAME_MAX)} was not kept"
+        words = f"{why}. Free some space or make the file writable, then press N again; alerts go on until then"
+        dashboard.tell(words, title=what)
 
     fields = (
         Field("note", "note", "" if before is None else printable(before.note), hint="why it is no news"),

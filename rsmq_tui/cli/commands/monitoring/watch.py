@@ -200,8 +200,7 @@ async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
     """Say what begins to fail, and what works again."""
     known: dict[str, str] = {}
     while True:
-        problem = recorder.problem or recorder.known_problem
-        now = runner.problems | ({} if problem is None else {"events": problem})
+        now = runner.problems | recorder.problems
         for name in known.keys() | now.keys():
             if known.get(name) != now.get(name):
                 say(f"{printable(name)}: {now.get(name, 'it works again')}")
