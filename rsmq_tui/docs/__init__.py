@@ -1,6 +1,6 @@
 """The pages for users: Markdown, one topic each, shown by `rsmq-tui help` and by the dashboard.
 
-alerts.md      Be told when a queue or a server is in trouble.
+alerts.md      Get a message when a queue or a server is in trouble.
 audit.md       Find inconsistent keys, and fix them.
 dashboard.md   Read the screens, find messages, and use the keys.
 history.md     Analyse months of recordings with Spark.
