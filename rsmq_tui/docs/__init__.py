@@ -8,7 +8,7 @@ library.md     Use RSMQ queues and list queues from Python.
 listserver.md  Test producers and consumers of lists against an in-memory server.
 lists.md       Watch and change Redis Lists that serve as queues.
 messages.md    Look at, send, change and export messages in scripts.
-monitoring.md  Connect queues to Nagios, Prometheus and Grafana, and read the log of events.
+monitoring.md  Use Nagios, Prometheus and Grafana, and read the log of events.
 output.md      The JSON that commands print, and their exit statuses.
 read-only.md   Watch a server without the right to change it.
 recording.md   Record the state of all queues, and replay any moment.
