@@ -42,8 +42,8 @@ redis_url = option(
 )
 profile = option(
     "--profile NAME",
-    "a server from the configuration file, instead of -r and REDIS_URL; separate several with commas "
-    "(see: rsmq-tui profiles)",
+    "a server from the configuration file, instead of -r and REDIS_URL (see: rsmq-tui profiles); if the command "
+    "accepts several, separate them with commas",
     multiple=True,
     shell_complete=_complete_profiles,
 )
@@ -103,7 +103,7 @@ zone = option(
 interval = option(
     "--interval T", "time between polls, instead of the profile's: 0.5, 500ms, 1m (default 1 s)", at_least(0.1)
 )
-no_memory = option("--no-memory", "do not keep the last hour of charts and verdicts for the next start")
+no_memory = option("--no-memory", "neither read nor keep charts, verdicts and choices between starts")
 analysis = option(
     "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
 )
@@ -141,5 +141,5 @@ changing = several(
 )
 unsettled = option(
     "--unsettled",
-    "also put back messages that may have been consumed, because the change was interrupted and its outcome is unknown",
+    "also put back messages that may have been consumed: the change was interrupted, and its outcome is unknown",
 )

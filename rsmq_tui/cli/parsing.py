@@ -15,8 +15,8 @@ from rsmq_tui.cli.program import load
 
 DEFAULT_URL = "redis://localhost:6379"
 CHANGE_STATUSES = {
-    0: "done (messages changed since are skipped and counted)",
-    1: "some failed or it was stopped",
+    0: "done; messages that changed since the preview are skipped and counted",
+    1: "some messages failed, or the command was stopped",
     2: "refused, a usage error, or the server cannot be reached",
     3: "only a preview: nothing was changed",
     130: "interrupted",

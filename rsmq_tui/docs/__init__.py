@@ -1,6 +1,6 @@
 """The pages for users: Markdown, one topic each, shown by `rsmq-tui help` and by the dashboard.
 
-alerts.md      Be told when a queue or a server is in trouble.
+alerts.md      Get a message when a queue or a server is in trouble.
 audit.md       Find inconsistent keys, and fix them.
 dashboard.md   Read the screens, find messages, and use the keys.
 demo.md        Learn and teach what queues do, on a server of your own.
@@ -9,8 +9,8 @@ library.md     Use RSMQ queues and list queues from Python.
 listserver.md  Test producers and consumers of lists against an in-memory server.
 lists.md       Watch and change Redis Lists that serve as queues.
 messages.md    Look at, send, change and export messages in scripts.
-monitoring.md  Connect queues to Nagios, Prometheus and Grafana.
-output.md      Read what the commands print and return.
+monitoring.md  Use Nagios, Prometheus and Grafana, and read the log of events.
+output.md      The JSON that commands print, and their exit statuses.
 read-only.md   Watch a server without the right to change it.
 recording.md   Record the state of all queues, and replay any moment.
 rsmqctl.md     Use queues in scripts with a drop-in for keithsharp/rsmqctl.

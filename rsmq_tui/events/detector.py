@@ -236,7 +236,7 @@ class QueueDetector:
                 return
             since_ms = self._filled.pop(after.name, at_ms)
             if before.depth and at_ms - since_ms >= FILLED_MS:
-                words = f"it held {plural(before.depth, 'message')} at the poll before"
+                words = f"it held {plural(before.depth, 'message')} at the previous poll"
                 found.append(
                     self._event(
                         at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details={"depth": before.depth}
@@ -369,7 +369,7 @@ def _created(queue: QueueState) -> str:
 
 def _deleted(queue: QueueState) -> str:
     # A list without items has no key, so nobody can tell whether it was deleted.
-    held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the poll before"
+    held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the previous poll"
     return f"{'gone' if queue.created_ms is None else 'deleted'}{held}"
 
 

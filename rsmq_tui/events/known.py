@@ -53,9 +53,9 @@ class Known(NamedTuple):
 
     def event(self, at_ms: int, why: str | None = None) -> Event:
         """Return the event that it began, or that it ended if it is said ``why``; ``at_ms`` is the server's time."""
-        words = f"its trouble is not known any more: {why}"
+        words = f"its trouble is no longer acknowledged: {why}"
         if why is None:
-            words = f"its trouble is known {self.until}{': ' if self.note else ''}{self.note}"
+            words = f"its trouble is acknowledged {self.until}{': ' if self.note else ''}{self.note}"
         details = {"note": self.note, "until_ms": self.until_ms, "ended": why}
         same = f"{self.since_ms} {why or ''}"
         return Event(

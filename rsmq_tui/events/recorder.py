@@ -331,7 +331,7 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
         if is_of_it and (change.state is State.RUNNING or event.at_ms - change.at_ms <= _DELETED_MS):
             undoes = "" if change.undoes is None else f", which undoes change {change.undoes}"
             depth = event.details.get("depth")
-            held = "" if depth is None else f"; it held {plural(depth, 'message')} at the poll before"
+            held = "" if depth is None else f"; it held {plural(depth, 'message')} at the previous poll"
             words = f"deleted by change {change.change}{undoes}{held}"
             return replace(event, text=words, details={**event.details, "change": change.change})
     return event

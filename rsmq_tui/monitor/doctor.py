@@ -80,7 +80,7 @@ _SLOW_MS = 50.0
 _SKEW_MS = 1_000.0
 _NAMES_SHOWN = 10
 _DONE = {
-    "dns": "the host is known: ",
+    "dns": "the host name was resolved: ",
     "tcp": "connected to ",
     "socket": "connected to ",
     "tls": "encrypted: ",
@@ -88,7 +88,7 @@ _DONE = {
     "redis": "the server ",
 }
 _UNDONE = {
-    "dns": "the host cannot be found",
+    "dns": "the host name cannot be resolved",
     "tcp": "no connection",
     "socket": "no connection",
     "route": "no sentinel or node gives the server's address",
@@ -243,7 +243,7 @@ def speed_finding(took_ms: Sequence[float]) -> Finding:
 def skew_finding(skew: Skew) -> Finding:
     """Return the finding for the clock skew."""
     apart_ms = abs(skew.ahead_ms)
-    where = "with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
+    where = "in step with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
     words = f"the server's clock is {where} this machine's (± {skew.uncertainty_ms:.1f} ms)"
     if apart_ms - skew.uncertainty_ms > _SKEW_MS:
         hint = "synchronize both with NTP: the dashboard uses the server's clock, but some clients use their own"

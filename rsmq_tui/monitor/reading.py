@@ -37,7 +37,7 @@ def read_attributes(fields: list[bytes | None]) -> Attributes:
     raw_vt, raw_delay, raw_maxsize, raw_created, raw_modified = fields
     problems: list[str] = []
     if raw_vt is None:
-        return Attributes(broken="its attributes hold no vt: clients answer queueNotFound")
+        return Attributes(broken="its attributes hold no vt: clients report queueNotFound")
     vt_s = _read_seconds("vt", raw_vt, problems)
     if vt_s is None:
         return Attributes(broken=f"its vt is not a number: {_shown(raw_vt)}")
@@ -128,7 +128,7 @@ def read_id(identity: str, now_ms: int) -> tuple[int | None, str | None]:
 
 def _read_seconds(name: str, raw: bytes | None, problems: list[str]) -> float | None:
     if raw is None:
-        problems.append(f"no {name}: clients answer queueNotFound")
+        problems.append(f"no {name}: clients report queueNotFound")
         return None
     number = _NUMBER.fullmatch(raw.decode("latin-1"))
     if number is None:
@@ -166,7 +166,7 @@ def _is_milliseconds(value: float) -> bool:
 
 def _read_maxsize(raw: bytes | None, problems: list[str]) -> int | None:
     if raw is None:
-        problems.append("no maxsize: clients answer queueNotFound")
+        problems.append("no maxsize: clients report queueNotFound")
         return None
     value = leading_int(raw)
     if value is None:

@@ -162,7 +162,7 @@ def test_what_may_not_be_looked_at_is_said(anywhere: Command, client: Redis, ord
     assert done.status == 2
     assert "queues missing from the index were not searched for" in done.err
     assert "; grant it +scan\n" in done.err
-    assert "nothing found; some keys could not be read, so there may be more findings" in done.err
+    assert "nothing found; not everything was checked, so there may be more findings" in done.err
     assert "pw" not in done.err
 
 

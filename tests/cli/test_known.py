@@ -32,7 +32,7 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     done = anywhere(*options, "known", "add", "orders", "--note", "deploying \x1b[31m", "--until", "2h")
     assert done.status == 0
     assert "orders on redis://" in done.err
-    assert ": its trouble is known until 20" in done.err
+    assert ": its trouble is acknowledged until 20" in done.err
     (known,) = anywhere("known").lines
     assert (known["queue"], known["ns"], known["note"]) == ("orders", "rsmq", "deploying \x1b[31m")
     assert known["until_ms"] - known["since_ms"] == 7_200_000
@@ -48,7 +48,7 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     with closing(EventStore(state / "rsmq-tui" / "events.sqlite")) as store:
         texts = [stored.event.text for stored in store.last(10)]
     assert len(texts) == 2
-    assert texts[1] == "its trouble is not known any more: somebody ended it"
+    assert texts[1] == "its trouble is no longer acknowledged: somebody ended it"
     assert everything(client) == before
 
 

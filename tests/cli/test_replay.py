@@ -169,7 +169,7 @@ def test_in_a_terminal(tmp_path: Path, history: Path) -> None:
     with Terminal("replay", str(history), "--paused", "--from", "12:10", settings=tmp_path) as terminal:
         terminal.wait_for(f"REPLAY {DAY} 12:10:00 UTC", "paused", "orders", "1,010")
         terminal.type("}")
-        terminal.wait_for(f"REPLAY {DAY} 12:30:00 UTC", "orders begins to be stalled", "1,030")
+        terminal.wait_for(f"REPLAY {DAY} 12:30:00 UTC", "orders becomes stalled", "1,030")
         terminal.type("q")
         assert terminal.wait_for_end() == 0
         assert terminal.is_as_before

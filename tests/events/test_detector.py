@@ -198,13 +198,13 @@ def test_queues_that_come_and_go() -> None:
     watching.take(polled(state("a"), state("b", depth=7)))
 
     assert told(watching.take(polled(state("a"), state("c"), s=1))) == [
-        ("deleted", "b", "deleted, with 7 messages at the poll before"), ("created", "c", "created"),
+        ("deleted", "b", "deleted, with 7 messages at the previous poll"), ("created", "c", "created"),
     ]  # fmt: skip
     assert told(watching.take(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
         ("created", "d", "appeared")
     ]
     assert told(watching.take(polled(state("a"), state("c"), s=3))) == [
-        ("deleted", "d", "gone, with 0 messages at the poll before")
+        ("deleted", "d", "gone, with 0 messages at the previous poll")
     ]
     assert told(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
         ("created", "c", "deleted, and created again")
@@ -250,12 +250,12 @@ def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
     watching = detector()
     watching.take(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
     assert told(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
-        ("emptied", "c", "it held 2 messages at the poll before")
+        ("emptied", "c", "it held 2 messages at the previous poll")
     ]
 
     assert watching.take(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
     assert told(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
-        ("emptied", "b", "it held 8 messages at the poll before")
+        ("emptied", "b", "it held 8 messages at the previous poll")
     ]
 
 

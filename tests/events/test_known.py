@@ -121,14 +121,14 @@ def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(tmp_path: Path) -> N
     bad, good = state("orders", Verdict.STALLED), state("orders")
     watched.poll(bad)
     watched.recorder.set_known(known(), at_ms=NOON_MS)
-    assert watched.turn() == ["its trouble is known until it is ok: deploying"]
+    assert watched.turn() == ["its trouble is acknowledged until it is ok: deploying"]
     for one in (watched, other):
-        assert one.poll(bad) == ["its trouble is known until it is ok: deploying"]
+        assert one.poll(bad) == ["its trouble is acknowledged until it is ok: deploying"]
         assert one.recorder.muted(polled()) == {"orders"}
     assert watched.poll(state("orders", Verdict.WATCHING))[1:] == []
 
     told = watched.poll(good)
-    assert told[1:] == ["its trouble is not known any more: it is ok"]
+    assert told[1:] == ["its trouble is no longer acknowledged: it is ok"]
     assert other.poll(good) == told
     for one in (watched, other):
         assert one.recorder.muted(polled()) == set()
@@ -145,7 +145,7 @@ def test_it_ends_at_its_time_also_while_the_trouble_goes_on(tmp_path: Path) -> N
     assert watched.recorder.muted(polled()) == {"orders"}
     watched.now_s += 1
 
-    assert watched.poll(bad)[1:] == ["its trouble is not known any more: its time is over"]
+    assert watched.poll(bad)[1:] == ["its trouble is no longer acknowledged: its time is over"]
     assert watched.recorder.muted(polled()) == set()
 
 
@@ -154,7 +154,7 @@ def test_somebody_ends_it(tmp_path: Path) -> None:
     watched.recorder.set_known(known(), at_ms=NOON_MS)
     watched.recorder.set_known(known()._replace(ended_ms=NOON_MS + 1), at_ms=NOON_MS)
 
-    assert watched.turn()[1:] == ["its trouble is not known any more: somebody ended it"]
+    assert watched.turn()[1:] == ["its trouble is no longer acknowledged: somebody ended it"]
 
 
 def test_a_damaged_file_keeps_no_event_from_being_recorded(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
         await recorder.aclose()
     await desk.aclose()
     assert {event.queue: event.text for event in written(tmp_path) if event.kind == "deleted"} == {
-        "parked": "deleted by change 2, which undoes change 1; it held 3 messages at the poll before",
-        "mail": "deleted, with 0 messages at the poll before",
+        "parked": "deleted by change 2, which undoes change 1; it held 3 messages at the previous poll",
+        "mail": "deleted, with 0 messages at the previous poll",
     }
 
 

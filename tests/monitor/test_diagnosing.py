@@ -181,7 +181,7 @@ def test_latency_in_three_numbers() -> None:
 @pytest.mark.parametrize(
     ("skew", "level", "words"),
     [
-        (Skew(0.2, 0.1), Level.OK, "is with this machine's"),
+        (Skew(0.2, 0.1), Level.OK, "is in step with this machine's"),
         (Skew(-900, 1), Level.OK, "900 ms behind"),
         (Skew(5_000, 1), Level.WARN, "5 s ahead of"),
         (Skew(-3_600_000, 1), Level.WARN, "1h 0m behind"),

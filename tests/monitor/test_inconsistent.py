@@ -23,7 +23,7 @@ from tests.protocol.keyspace import now_ms, plant
 
 ID = "x" * 32
 HEALTHY = ("alpha", "mike", "zulu")
-NOT_FOUND = "clients answer queueNotFound"
+NOT_FOUND = "clients report queueNotFound"
 
 
 def listed(client: redis.Redis, name: str, **attributes: str | int) -> None:

@@ -665,17 +665,17 @@ print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
     @pytest.mark.parametrize(
         ("spoil", "why", "recovers"),
         [
-            (lambda path: path.write_bytes(b"not a database" * 1000), "it is of another program", False),
-            (lambda path: run(path, "PRAGMA application_id = 7"), "it is of another program", False),
-            (lambda path: run(path, "PRAGMA user_version = 99"), "it is of another version of this program", False),
+            (lambda path: path.write_bytes(b"not a database" * 1000), "another program wrote it", False),
+            (lambda path: run(path, "PRAGMA application_id = 7"), "another program wrote it", False),
+            (lambda path: run(path, "PRAGMA user_version = 99"), "another version of this program wrote it", False),
             (lambda path: os.truncate(path, 200_000_000), "it is too long", False),
-            (lambda path: os.truncate(path, path.stat().st_size // 2), "it was damaged, and is started anew", True),
-            (lambda path: run(path, "UPDATE bucket SET counters = x'00'"), "it was damaged, and is started anew", True),
-            (lambda path: run(path, "UPDATE state SET more = 'x'"), "it was damaged, and is started anew", True),
-            (lambda path: run(path, "DELETE FROM names"), "it was damaged, and is started anew", True),
+            (lambda path: os.truncate(path, path.stat().st_size // 2), "it was damaged, and replaced", True),
+            (lambda path: run(path, "UPDATE bucket SET counters = x'00'"), "it was damaged, and replaced", True),
+            (lambda path: run(path, "UPDATE state SET more = 'x'"), "it was damaged, and replaced", True),
+            (lambda path: run(path, "DELETE FROM names"), "it was damaged, and replaced", True),
             (
                 lambda path: run(path, "INSERT INTO flights VALUES (0, 'x')"),
-                "it was damaged, and is started anew",
+                "it was damaged, and replaced",
                 True,
             ),
             (lambda path: (path.unlink(), path.mkdir()), "unable to open database file", False),
@@ -776,7 +776,7 @@ class TestPollers:
             (note,) = (await poller.poll()).notes
             assert len((await poller.poll()).trend.totals) == 2
 
-        assert note.endswith("it is of another program")
+        assert note.endswith("another program wrote it")
 
     async def test_a_server_that_does_not_answer_at_first(
         self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]

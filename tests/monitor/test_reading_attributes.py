@@ -72,7 +72,7 @@ def test_seconds(name: str, raw: bytes, seconds: float, problem: str | None) -> 
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (None, "its attributes hold no vt: clients answer queueNotFound"),
+        (None, "its attributes hold no vt: clients report queueNotFound"),
         (b"", "its vt is not a number: "),
         (b"abc", "its vt is not a number: abc"),
         (b"NaN", "its vt is not a number: NaN"),
@@ -89,9 +89,9 @@ def test_without_a_readable_vt_a_queue_is_broken(raw: bytes | None, reason: str)
 @pytest.mark.parametrize(
     ("name", "raw", "problem"),
     [
-        ("delay", None, "no delay: clients answer queueNotFound"),
+        ("delay", None, "no delay: clients report queueNotFound"),
         ("delay", b"soon", "delay is not a number: soon"),
-        ("maxsize", None, "no maxsize: clients answer queueNotFound"),
+        ("maxsize", None, "no maxsize: clients report queueNotFound"),
         ("maxsize", b"huge", "maxsize is not a number: huge"),
         ("created", None, "no created date"),
         ("created", b"yesterday", "created is not a date: yesterday"),

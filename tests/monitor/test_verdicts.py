@@ -464,6 +464,6 @@ class TestPriority:
         state = watched.poll_one(broken)
 
         assert state.verdict is Verdict.BROKEN
-        assert state.broken == "its attributes hold no vt: clients answer queueNotFound"
+        assert state.broken == "its attributes hold no vt: clients report queueNotFound"
         assert (state.ready, state.hidden, state.poison, state.since_ms, state.drain_s) == (None, None, 0, None, None)
         assert state.depth == flow.depth

@@ -110,7 +110,7 @@ async def test_a_queue_that_is_gone_cannot_be_opened(source: ScriptedSource, tmp
         await until(pilot, lambda: "queue orders was deleted at 20" in text_of(app_of(pilot)), "it is said")
         assert "replay" not in text_of(app_of(pilot)).splitlines()[-1]
         await pilot.press("at")
-        await until(pilot, lambda: "nothing is recorded here" in text_of(app_of(pilot)), "it is said")
+        await until(pilot, lambda: "nothing is being recorded" in text_of(app_of(pilot)), "it is said")
 
 
 async def test_the_last_three_are_on_a_high_overview(source: ScriptedSource, tmp_path: Path) -> None:

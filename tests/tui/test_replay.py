@@ -182,7 +182,7 @@ async def test_it_goes_from_incident_to_incident(tape: Tape) -> None:
     async with replayed(tape.out) as pilot:
         await press(pilot, "right_curly_bracket")
         await at(pilot, "12:02:00")
-        await until(pilot, lambda: "· orders begins to be growing" in banner(pilot), "it says what begins")
+        await until(pilot, lambda: "· orders becomes growing" in banner(pilot), "it says what begins")
         await press(pilot, "right_curly_bracket")
         await until(pilot, lambda: "no incident begins or ends after" in banner(pilot), "it says that there is none")
         await press(pilot, "at")

@@ -77,8 +77,8 @@ other types, and processing lists of queues that are not watched. Doubtful items
 _STATUSES = {
     0: "nothing found, or all findings are fixed",
     1: "findings (with --fix --yes: some are left, or the fix of a queue was refused)",
-    2: "a usage error, the server cannot be read, or nothing (more) was found but this user may not read everything: "
-    "stderr says what to grant",
+    2: "a usage error, the server cannot be read, or nothing (more) was found but not everything was checked: stderr "
+    "says why, such as --limit, --for, or a permission to grant",
     3: "only a preview of a fix: nothing was changed; if there is nothing to fix, --fix without --yes ends with 0, 1 "
     "or 2",
     130: "interrupted",
@@ -353,5 +353,5 @@ def _summary(options: Options, looked: _Looked) -> str:
     if looked.young:
         told += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
     if looked.unseen:
-        told += "; some keys could not be read, so there may be more findings"
+        told += "; not everything was checked, so there may be more findings"
     return f"{told}; --fix previews the fixes" if looked.fixable and not options.fix else told

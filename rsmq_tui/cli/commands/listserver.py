@@ -14,8 +14,8 @@ from rsmq_tui.monitor.text import printable
 
 _HOST = "127.0.0.1"
 _NOTES = """\
-It keeps everything in memory, and forgets it at its end. `rsmq-tui help listserver` tells what it can do, and how tests
-order time and faults."""
+It keeps everything in memory, and loses it when it stops. `rsmq-tui help listserver` describes what it supports, and
+how tests control its clock and inject faults."""
 _PASSWORD = OneOf()
 
 
@@ -26,10 +26,10 @@ _PASSWORD = OneOf()
     statuses={0: "ended by SIGTERM or SHUTDOWN", 2: "a usage error, or it cannot listen", 130: "ended by Ctrl+C"},
 )
 @option("--port N", "port to listen on; 0: any free port", whole(0, 65_535, "port"), default="6390")
-@option("--host ADDRESS", "address to listen on; another than this machine's own needs a password", default=_HOST)
-@option("--unixsocket PATH", "listen on this socket, and on no port")
-@option("--password TEXT", "ask clients for this password; others on this machine can see it here", one_of=_PASSWORD)
-@option("--password-file FILE", "ask clients for the password in the first line of this file", one_of=_PASSWORD)
+@option("--host ADDRESS", "address to listen on; any but a loopback address requires a password", default=_HOST)
+@option("--unixsocket PATH", "listen on this Unix socket instead of a port")
+@option("--password TEXT", "require this password; other users of this machine can see it here", one_of=_PASSWORD)
+@option("--password-file FILE", "require the password in the first line of this file", one_of=_PASSWORD)
 def command(options: Options) -> int:
     """Serve until SIGTERM, SHUTDOWN or Ctrl+C; raises ``UsageError`` where it cannot listen."""
     password = options.password or _password_of(options.password_file)

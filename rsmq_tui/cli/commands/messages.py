@@ -99,7 +99,7 @@ _scoped = several(
     ),
     option(
         "--even-if-received",
-        "also messages received or changed after they were counted; only messages that have left the queue are skipped",
+        "include messages received or changed after they were counted; only those that have left the queue are skipped",
     ),
 )
 _to = several(
@@ -239,8 +239,8 @@ def _list_command(options: Options) -> int:
 @queue_argument
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @_filtered
-@option("--raw", "only the bodies, byte for byte")
-@option("--decode", "decode bodies: gzip, zlib, zstd, MessagePack, base64, JSON in strings; what is decoded is named")
+@option("--raw", "print only the bodies, byte for byte")
+@option("--decode", "decode bodies, and name the layers: gzip, zlib, zstd, MessagePack, base64, JSON in strings")
 @json_option
 @guarded
 def _get_command(options: Options) -> int:
@@ -606,7 +606,7 @@ def _change_by(action: type[Action], words: str, *own: Decorator, **settings: An
         multiple=True,
     ),
     option("--lines PATH", "send each line that is not empty as a message", click.Path()),
-    option("--front", "to a list queue: put them at the end that consumers take from"),
+    option("--front", "to a list queue: add them at the end that consumers take from"),
     option("--delay T", "visible after this time: 60, 10m (default: the queue's delay)", whole_seconds),
     examples=(
         "orders '{\"id\": 1}' --yes",
@@ -627,7 +627,7 @@ _change_by(actions.Delete, "delete messages", examples=("orders --filter 'json.t
 _change_by(
     actions.Hide,
     "hide messages for some time, whatever their state",
-    option("--for --seconds T", "from now on: 600, 10m, 1h", whole_seconds, name="seconds", required=True),
+    option("--for --seconds T", "for how long from now: 600, 10m, 1h", whole_seconds, name="seconds", required=True),
     examples=("orders --filter 'rc>=5' --for 1h --yes",),
 )
 _change_by(actions.Release, "make messages visible now", examples=("orders --filter state:delayed --yes",))
@@ -648,7 +648,7 @@ _change_by(
     "send dead letters back to their original queues, or to another queue",
     option(
         "--to QUEUE",
-        "send all of them to this queue (default: the origin according to the journal or the queue's name)",
+        "send all of them to this queue (default: the source according to the journal or the queue's name)",
         name="target",
         shell_complete=complete_queues,
     ),
@@ -673,7 +673,7 @@ _change_by(
 _change_by(
     actions.Requeue,
     "put items of a list queue that are in processing back into the queue, without their leases",
-    option("--back", "to the end that is taken last, not next", name="to_back"),
+    option("--back", "to the end that consumers take from last, instead of next", name="to_back"),
     examples=("list:queue:orders --filter state:expired --yes", "list:queue:orders --all --back --yes"),
 )
 _change_by(

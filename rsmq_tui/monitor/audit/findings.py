@@ -203,7 +203,7 @@ _WORDS = {
         "message id without the queue's hash",
         "message ids without the queue's hash",
         "expiry or eviction of the :Q key, deleteQueue of grafana/go-rsmq, deleteQueue or EXPIRE of rsmq-rb",
-        "clients answer queueNotFound; the bodies are lost",
+        "clients report queueNotFound; the bodies are lost",
         f"removes the ids, and the name from the index; {_KEPT}",
     ),
     FindingKind.ATTRIBUTES: Words(
@@ -211,7 +211,7 @@ _WORDS = {
         "the queue's attributes are incomplete",
         "queues with incomplete attributes",
         "a send during deleteQueue, a manual HDEL, or a client with other attributes",
-        "clients answer queueNotFound, and its messages cannot be received",
+        "clients report queueNotFound, and its messages cannot be received",
         "adds the missing attributes (vt 30, delay 0, maxsize 65536), and the name to the index",
     ),
     FindingKind.REMAINS: Words(
@@ -219,7 +219,7 @@ _WORDS = {
         "only a part of the queue's hash is left",
         "queues with only a part of the hash left",
         "a send or a change of attributes during deleteQueue, or PyRSMQ setting attributes of a missing queue",
-        "clients answer queueNotFound; createQueue takes over its messages",
+        "clients report queueNotFound; createQueue takes over its messages",
         f"removes it; {_KEPT}",
     ),
     FindingKind.GHOST: Words(
@@ -227,7 +227,7 @@ _WORDS = {
         "the index names a queue that has no keys",
         "names in the index without keys",
         "a manual DEL, or expiry or eviction of its keys",
-        "every client lists it, and answers queueNotFound to every call on it",
+        "every client lists it, and reports queueNotFound for every call on it",
         "removes the name from the index",
     ),
     FindingKind.UNLISTED: Words(

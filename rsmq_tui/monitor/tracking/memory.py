@@ -192,9 +192,9 @@ class Memory:
                     db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                     db.execute(f"PRAGMA user_version = {VERSION}")
                 elif application != _APPLICATION_ID:
-                    raise _UnfitError("it is of another program")
+                    raise _UnfitError("another program wrote it")
                 elif version != VERSION:
-                    raise _UnfitError("it is of another version of this program")
+                    raise _UnfitError("another version of this program wrote it")
                 for statement in _LATER:
                     db.execute(statement)
         except BaseException:
@@ -220,9 +220,9 @@ class Memory:
         except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
             if "not a database" in str(error):
                 self._is_unfit = True
-                self.problem = f"{words}: it is of another program"
+                self.problem = f"{words}: another program wrote it"
                 return
-            self.problem = f"{words}: it was damaged, and is started anew"
+            self.problem = f"{words}: it was damaged, and replaced"
             with suppress(OSError):
                 _delete(self.path)
 

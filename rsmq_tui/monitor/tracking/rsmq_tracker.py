@@ -223,9 +223,9 @@ class QueueTracker(Tracker):
             return None
         if not any(fields):
             return (
-                f"it holds {depth:,} message ids but its attributes hash is gone: clients answer queueNotFound"
+                f"it holds {depth:,} message ids but its attributes hash is gone: clients report queueNotFound"
                 if depth
-                else "it is listed but has no keys: clients answer queueNotFound"
+                else "it is listed but has no keys: clients report queueNotFound"
             )
         return self._attributes.broken
 

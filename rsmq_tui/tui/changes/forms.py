@@ -333,7 +333,7 @@ class FormScreen(Dialog[None], Generic[T]):
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
         copies = "" if self._command is None else " · ctrl+y copies the command"
-        dialog.border_subtitle = Content(f"{self._note} · ctrl+s goes on{copies}")
+        dialog.border_subtitle = Content(f"{self._note} · ctrl+s continues{copies}")
         dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")
         first.focus()

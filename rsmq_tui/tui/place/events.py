@@ -201,7 +201,7 @@ class EventsScreen(DashboardScreen):
         name = printable(event.queue or "", 60)
         gone = [one.at_ms for one in self._events if one.kind == "deleted" and _where(one) == _where(event)]
         if event.queue is None:
-            words = "this event is about no queue"
+            words = "this event is not about a queue"
         elif gone:
             words = f"queue {name} was deleted at {date_clock(gone[-1])} {zone_words(gone[-1])}"
         else:
@@ -227,7 +227,7 @@ class EventsScreen(DashboardScreen):
         if event is None:
             self.notify("no event is selected", severity="warning", markup=False)
         elif history is None:
-            self.notify("nothing is recorded here: rsmq-tui --record DIR records", severity="warning", markup=False)
+            self.notify("nothing is being recorded: start rsmq-tui with --record DIR", severity="warning", markup=False)
         else:
             self.dashboard.open_replay(history, event.at_ms, event.queue)
 

@@ -32,7 +32,7 @@ def known_pieces(known: "Known | None") -> list[Piece]:
         return [(f"   note: {note}", "muted")]
     until_ms = known.until_ms
     until = known.until if until_ms is None else f"until {date_clock(until_ms)[:16]} {zone_words(until_ms)}"
-    return [(f"   {SIGN} known {until}{': ' if note else ''}{note}", "verdict-watching")]
+    return [(f"   {SIGN} acknowledged {until}{': ' if note else ''}{note}", "verdict-watching")]
 
 
 def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
@@ -43,7 +43,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
 
     events = dashboard.events
     if events is None:
-        return "nothing is kept here: there is no log of events"
+        return "nothing can be acknowledged here: there is no log of events"
     before = events.known(part).get(queue)
     is_known = before is not None and before.is_active
 
@@ -76,7 +76,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         dashboard.tell(words, title=what)
 
     fields = (
-        Field("note", "note", "" if before is None else printable(before.note), hint="why it is no news"),
+        Field("note", "note", "" if before is None else printable(before.note), hint="why alerts are not needed"),
         Field(
             "until",
             "until",
@@ -84,9 +84,9 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
             hint=f"06:00 ({zone_words(part.at_ms)}), 2h",
             choices=(UNTIL_OK, "1h", "8h", "06:00"),
         ),
-        *([Field("end", "it is not known any more", kind="switch")] if is_known else []),
+        *([Field("end", "end the acknowledgement", kind="switch")] if is_known else []),
     )
-    title = f"Known trouble of {printable(queue, _NAME_MAX)}"
+    title = f"Acknowledge trouble of {printable(queue, _NAME_MAX)}"
     note = "no alerts, Redis unchanged"
     screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note=note, command=command)
     return screen

@@ -304,7 +304,7 @@ class SearchScreen(DashboardScreen):
     def action_mark_all(self) -> None:
         """Mark all that match in all queues; or unmark them."""
         if self._stage is Stage.RUNNING:
-            self._warn("the search is still running: wait for its end, or stop it by esc")
+            self._warn("the search is still running: wait until it ends, or press esc to stop it")
             return
         counted = [found for found in self._found.values() if found.hits.matched]
         is_marked = all(found.marks.is_all for found in counted)

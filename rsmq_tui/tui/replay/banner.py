@@ -111,14 +111,14 @@ def _change_words(change: "Change") -> str:
 
 
 def _turn_words(turn: "Turn") -> str:
-    """Describe an incident that begins or ends: orders begins to be stalled; orders is ok again after 12m."""
+    """Describe an incident that begins or ends: orders becomes stalled; orders is ok again after 12m."""
     incident = turn.incident
     who = _server(incident.place) if incident.queue is None else printable(incident.queue, 30)
     if turn.is_end:
         return f"{who} is ok again after {duration(turn.at_ms - incident.start_ms)}"
     if incident.queue is None:
         return f"{who} is down" if incident.verdicts[0] == DOWN else f"{who}: {incident.cause}"
-    return f"{who} begins to be {incident.verdicts[0]}"
+    return f"{who} becomes {incident.verdicts[0]}"
 
 
 def _server(place: "Place") -> str:

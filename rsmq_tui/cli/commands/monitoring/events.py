@@ -28,8 +28,8 @@ A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, 
 created, deleted or emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or
 evicted keys; and the changes made from this machine. The last {LIMIT:,} are kept.
 
-A filter is words, as / on the dashboard: each is part of a queue's name, a server or the sentence, or starts the kind
-or severity; !word excludes."""
+A filter consists of words, as for / on the dashboard. Each must be part of the queue's name, the server or the text, or
+the beginning of the kind or severity; !word excludes."""
 
 
 @click.command(
@@ -38,12 +38,12 @@ or severity; !word excludes."""
     examples=("", "--since 2h --filter 'stalled !test'", "--queue 'orders*' --follow --json"),
     statuses={0: "done", 2: "a usage error, or the log cannot be read", 130: "interrupted"},
 )
-@option("--follow", "go on, and print events as a dashboard records them")
+@option("--follow", "also print new events as a dashboard records them, until Ctrl+C")
 @option("--since SPAN", "only the last 90s, 10m, 2h, 1d", span(1, _SINCE_MAX_MS))
 @option("--queue PATTERN", "only these queues; may be repeated", multiple=True, shell_complete=complete_queues)
 @option("--filter EXPR", "only events that match these words")
 @option("--limit N", "at most the last N, before --follow", positive, default="100")
-@option("--wide", "print all columns and leave nothing out, in lines wider than the terminal")
+@option("--wide", "print all columns in full, in lines wider than the terminal")
 @json_option
 def command(options: Options) -> int:
     """Print the events; raises ``UsageError``."""

@@ -20,18 +20,21 @@ from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _NOTES = """\
-A queue whose trouble is known sends no alerts, and comes behind the other troubles on the dashboard, until a time or
-until it is ok. Nothing is changed in Redis. Dashboards (the key N) and `rsmq-tui watch` of this user share the list."""
+Until a given time, or until the queue is ok, no alerts are sent for it, and the dashboard sorts it after the other
+queues in trouble. Nothing is changed in Redis. The dashboards (key N) and `rsmq-tui watch` of a user share the list."""
 
 
-@click.command(cls=Group, invoke_without_command=True, notes=_NOTES)
+_STATUSES = {0: "done", 2: "a usage error, or the list cannot be read or written"}
+
+
+@click.command(cls=Group, invoke_without_command=True, notes=_NOTES, statuses=_STATUSES)
 @json_option
 def command(options: Options) -> int:
     """Print them; raises ``UsageError``."""
     return _list(options)
 
 
-@command.command("list", help="print what is known (the default command)", examples=("", "--json"))
+@command.command("list", help="print the acknowledged queues (the default command)", examples=("", "--json"))
 @option("--all", "also those that have ended, with their notes")
 @json_option
 def _list_command(options: Options) -> int:
@@ -40,11 +43,11 @@ def _list_command(options: Options) -> int:
 
 @command.command(
     "add",
-    help="note that the trouble of a queue is known",
+    help="acknowledge the trouble of a queue",
     examples=("orders --note 'consumer is being deployed' --until 2h", "list:mail --until 06:00"),
 )
 @queue_argument
-@option("--note TEXT", f"why it is no news, at most {NOTE_MAX} characters", default="")
+@option("--note TEXT", f"why alerts are not needed, at most {NOTE_MAX} characters", default="")
 @option("--until T", "06:00 (the next time, local), 2h, or until it is ok", default=UNTIL_OK)
 @reading
 def _add_command(options: Options) -> int:
@@ -60,11 +63,11 @@ def _add_command(options: Options) -> int:
     with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
         store.put(known)
     _record(known.event(now_ms))
-    say(f"{printable(queue)} on {server_name}: its trouble is known {known.until}")
+    say(f"{printable(queue)} on {server_name}: its trouble is acknowledged {known.until}")
     return 0
 
 
-@command.command("remove", help="end what is known of a queue; its note is kept", examples=("orders",))
+@command.command("remove", help="end the acknowledgement of a queue; its note is kept", examples=("orders",))
 @queue_argument
 @reading
 def _remove_command(options: Options) -> int:
@@ -76,9 +79,9 @@ def _remove_command(options: Options) -> int:
             with closing(KnownStore(path)) as store:
                 store.end(known, now_ms)
             _record(known.event(now_ms, "somebody ended it"))
-            say(f"{printable(queue)} on {server_name}: its trouble is not known any more")
+            say(f"{printable(queue)} on {server_name}: its trouble is no longer acknowledged")
             return 0
-    raise UsageError(f"{queue} on {server_name}: nothing is known of it")
+    raise UsageError(f"{queue} on {server_name}: its trouble is not acknowledged")
 
 
 def _queue(options: Options) -> tuple[str, str, str]:

@@ -33,23 +33,22 @@ _LOOK_S = 1.0
 _SPARE_S = 10.0
 _NOTES = """\
 It polls all namespaces and lists of the servers, applies the rules of [[alerts]], and prints and sends their messages.
-It records events, as a dashboard does. A rule or channel with a mistake is told and left out. A channel that fails is
-tried again for an hour. What was told is kept: a restart repeats nothing, and tells what is over.
+It records events, as a dashboard does. A rule or channel with a mistake is reported and left out. A channel that fails
+is retried for an hour. A restart does not repeat alerts that were sent before, and reports those that are over.
 
---once polls each server once, tells all that is wrong now, also what was told before, and ends: `for` and `repeat` do
-not apply.
-`rsmq-tui help alerts` describes rules and channels."""
+--once polls each server once, sends everything that is wrong now, even if it was sent before, and exits: `for` and
+`repeat` do not apply. `rsmq-tui help alerts` describes rules and channels."""
 _STATUSES = {
     0: "done, or ended by SIGTERM",
     1: "with --once or --test: a message could not be sent",
-    2: "a usage error, or no rule that can be used",
+    2: "a usage error, or there is no valid rule",
     130: "ended by Ctrl+C",
 }
 
 
 @click.command(cls=Command, notes=_NOTES, examples=("", "--once --json", "--test oncall"), statuses=_STATUSES)
-@option("--once", "poll each server once, send what is to be sent, and end")
-@option("--test CHANNEL", "only send a test message by this channel, and end")
+@option("--once", "poll each server once, send what is wrong, and exit")
+@option("--test CHANNEL", "only send a test message by this channel, and exit")
 @json_option
 @reading
 def command(options: Options) -> int:

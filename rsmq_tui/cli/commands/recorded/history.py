@@ -25,7 +25,7 @@ each, of samples and of inventories, so that listing and opening them takes less
 other take less space. The rows stay the same, and the pipeline does not compute them again. It may be stopped at any
 time, and run while others record and read; today and yesterday are left alone.
 
-`rsmq-tui pipeline run` does the same, where it is worth it, before it reads them."""
+`rsmq-tui pipeline run` does the same before it reads them, for days with ten small files or more."""
 
 
 @click.command(

@@ -45,11 +45,10 @@ _STATUSES = {
     143: "ended by SIGTERM: the tables of the previous run are unchanged",
 }
 _RUN_NOTES = """\
-Each run reads the new files and recomputes the days that they belong to. The new tables become visible all at once;
-days that are no longer in the history stay in the tables. Troubles that a profile in the configuration file expects,
-by `ignore` and `maintenance`, are no incidents. Where it is worth it, the small files of past days are joined, as by
-`rsmq-tui history compact`. It needs pip install 'rsmq-tui[pipeline]', which installs
-Spark and, if it is missing, Java.
+Each run reads the new files and computes the hours with new samples. The new tables become visible all at once; days
+that are no longer in the history stay in the tables. Trouble that a profile in the configuration file declares as
+expected, by `ignore` and `maintenance`, is no incident. Past days with ten small files or more are joined first, as by
+`rsmq-tui history compact`. It needs pip install 'rsmq-tui[pipeline]', which installs Spark and, if it is missing, Java.
 
 With --master it runs on a cluster; DIR is then a folder or a URL that every machine of the cluster can read. The
 executors need no Python. For spark-submit, use rsmq_tui/pipeline/script.py with the same options; spark-submit itself

@@ -31,7 +31,7 @@ for them. Files that cannot be read are left out, and are named on stderr at the
 _KEYS = (
     ("p", "play and pause"),
     ("[ ]", "step from poll to poll"),
-    ("{ }", "go to the previous and next begin or end of an incident; on a queue, of a verdict"),
+    ("{ }", "go to the previous and next start or end of an incident; on a queue, of a verdict"),
     ("@", "go to a time"),
     ("< >", "change the speed"),
     ("m D", "mark a time, and compare another time with it"),

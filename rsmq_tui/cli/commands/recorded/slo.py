@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rsmq_tui.history.report.slo import Level
 
 _NOTES = """\
-The attainment is the share of the watched time that was good, in the window of the objective. BUDGET LEFT is of the
-error budget of that time. The burn rates of the last hour, six hours and three days say how many times faster than
-allowed the budget was used; ! marks those that are worth a call: 14.4, 6 and 1. The last week is compared with the one
-before. `rsmq-tui help history` has more."""
+The attainment is the share of the watched time that was good, in the window of the objective. BUDGET LEFT is the share
+of that window's error budget that is left. The burn rates of the last hour, six hours and three days say how many times
+faster than allowed the budget was used; ! marks those that somebody should be called for: 14.4, 6 and 1 or more. The
+last week is compared with the one before. `rsmq-tui help history` has more."""
 
 
 @click.command(
@@ -28,7 +28,7 @@ before. `rsmq-tui help history` has more."""
     notes=_NOTES,
     examples=("--analysis analysis", "--analysis analysis --queue orders --json"),
     statuses={
-        0: "every objective is kept",
+        0: "every objective is met",
         1: "an objective is missed, or some files of the analysis could not be read and are named",
         2: "a usage error, no such analysis, or no objectives",
     },
