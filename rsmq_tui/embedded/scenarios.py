@@ -496,11 +496,11 @@ _DEAD_LETTERS = Scenario(
     "orders-dlq", order_body, Pace(0.0), None, backlog=Backlog(40, oldest_s=5_400.0, rcs=(6, 7, 9))
 )
 
-# Messages of orders are in flight for long enough to be watched.
+# Messages of orders are in flight for long enough to be watched; those with the least time left are the failed ones.
 _TOUR = (
     _CALM[0],
     Scenario("emails", email_body, Pace(0.5), None, backlog=Backlog(300, oldest_s=2_460.0, skew=0.4)),
-    Scenario("orders", order_body, Pace(2.0), Consumer(Pace(4.0), work_s=(12.0, 28.0), fails=0.1)),
+    Scenario("orders", order_body, Pace(2.0), Consumer(Pace(4.0), work_s=(25.0, 50.0), fails=0.1), vt_s=60),
     _DEAD_LETTERS,
 )
 

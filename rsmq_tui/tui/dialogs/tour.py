@@ -88,7 +88,7 @@ STEPS = (
     Step(
         "verdict",
         "Each queue has a verdict, the worst on top; the line below the table says why.",
-        "Move to orders with j and k: it is ok, which the others are not.",
+        "Move to orders with j: it is ok, unlike the others.",
         _is_on_orders,
     ),
     Step(

@@ -462,7 +462,7 @@ class LifeScreen(DashboardScreen):
         life = self.life.at(now_ms)
         self._line.show(life, now_ms)
         sentence = next_sentence(life, now_ms, self.site.source.thresholds.poison_rc)
-        self._next.show([(f" {sentence or 'It was not in the queue when this was opened.'}", "")], 3)
+        self._next.show([(f" {sentence or 'It is no longer in the queue, and was not seen in it.'}", "")], 3)
         self._view.show(self._rows(life, now_ms), stay=True)
 
     def _rows(self, life: Life, now_ms: float) -> list[list[Piece]]:

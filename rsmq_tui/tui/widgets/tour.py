@@ -49,14 +49,14 @@ class Tour:
 
 
 _TICK_S = 0.25
-_HEIGHT = 3
+_SENTENCE_LINES = 2
 
 
 class TourStrip(Painted):
     """Shows the step of the tour: how far it is, its sentence, and what to do; at the end, the summary."""
 
     DEFAULT_CSS = f"""
-    TourStrip {{ height: {_HEIGHT}; background: $boost; }}
+    TourStrip {{ height: {_SENTENCE_LINES + 1}; background: $boost; }}
     """
 
     def __init__(self, tour: Tour) -> None:
@@ -67,13 +67,23 @@ class TourStrip(Painted):
         """Follow the tour."""
         self.set_interval(_TICK_S, self.follow)
 
+    def on_resize(self) -> None:
+        """Take as many lines as the step needs in this width."""
+        self.follow()
+
     def follow(self) -> None:
         """Show the state of the tour, until it is closed."""
         self.display = not self._tour.is_closed
+        if self.size:
+            self.styles.height = len(self._pieces())
         self.repaint()
 
     def paint(self) -> list[Strip]:
         """Paint the progress and the sentence, and what to do in the last line."""
+        lines = [self.clipped(line) for line in self._pieces()]
+        return (lines + [Strip([])] * self.size.height)[: self.size.height]
+
+    def _pieces(self) -> list[list[Piece]]:
         tour, step = self._tour, self._tour.step
         if step is None:
             head, sentence, do = " Tour: the end ", tour.summary, "D breaks clients and the server: see what it does."
@@ -82,9 +92,9 @@ class TourStrip(Painted):
             head, sentence, do = f" Tour {len(tour.done) + 1} of {len(tour.steps)} ", step.sentence, step.do
             key = "ctrl+n skips"
         width = max(20, self.size.width - 1)
+        # The head is a part of the first line.
         first, *others = wrap(f"{'x' * len(head)} {sentence}", width)
         lines: list[list[Piece]] = [[(head, "cursor strong"), (first[len(head) :], "")]]
-        lines += [[(f" {line}", "")] for line in others[: _HEIGHT - 2]]
+        lines += [[(f" {line}", "")] for line in others[: _SENTENCE_LINES - 1]]
         gap = " " * max(2, width - len(do) - len(key) - 3)
-        lines.append([(" → ", "muted"), (do, "strong"), (gap, ""), (key, "muted")])
-        return [self.clipped(line) for line in lines] + [Strip([])] * (_HEIGHT - len(lines))
+        return [*lines, [(" → ", "muted"), (do, "strong"), (gap, ""), (key, "muted")]]
