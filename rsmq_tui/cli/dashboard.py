@@ -46,11 +46,13 @@ def open_dashboard(
     folder: Path | None = None,
     alerts: "StartAlerts | None" = None,
     controls: "Controls | None" = None,
+    tour: bool = False,
 ) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
 
     What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts. ``alerts`` starts
-    the alerts (see ``RsmqApp``); ``controls`` are those of a demo.
+    the alerts (see ``RsmqApp``); ``controls`` are those of a demo, and a
+    ``tour`` shows it.
     """
     kept = None if folder is not None or options.no_memory else state_folder()
     sites = _sites(profiles, folder, kept and kept / "memory")
@@ -73,6 +75,7 @@ def open_dashboard(
             zone=zone_for(options, profiles),
             controls=controls,
             link=options.link,
+            tour=tour,
         )
         app.run()
     return app.return_code or 0

@@ -496,6 +496,14 @@ _DEAD_LETTERS = Scenario(
     "orders-dlq", order_body, Pace(0.0), None, backlog=Backlog(40, oldest_s=5_400.0, rcs=(6, 7, 9))
 )
 
+# Messages of orders are in flight for long enough to be watched; those with the least time left are the failed ones.
+_TOUR = (
+    _CALM[0],
+    Scenario("emails", email_body, Pace(0.5), None, backlog=Backlog(300, oldest_s=2_460.0, skew=0.4)),
+    Scenario("orders", order_body, Pace(2.0), Consumer(Pace(4.0), work_s=(25.0, 50.0), fails=0.1), vt_s=60),
+    _DEAD_LETTERS,
+)
+
 DEMO_SCENARIOS = {
     "mixed": MIXED,
     "healthy": DemoScenario("four queues that keep up with their work", _CALM),
@@ -514,6 +522,7 @@ DEMO_SCENARIOS = {
     ),
     "leases": DemoScenario("workers of lists that die, with and without a reaper", (CRASHING, ABANDONED, *_CALM[1:])),
     "dead-letters": DemoScenario("40 dead letters wait in orders-dlq", (*_CALM, _DEAD_LETTERS)),
+    "tour": DemoScenario("a queue that works, one that does not, and dead letters", _TOUR),
     "slow-server": DemoScenario("the server answers slowly", _CALM, (("server-slow", ""),)),
     "paused-server": DemoScenario("the server hangs: it accepts and does not answer", _CALM, (("server-pause", ""),)),
     "lost-connection": DemoScenario("the server refuses every connection", _CALM, (("server-cut", ""),)),

@@ -107,6 +107,8 @@ class _Output:
         return getattr(self._stream, name)
 
 
+# How often the step of a tour is checked.
+_TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
 # How often the file of the current theme is looked at.
@@ -204,8 +206,8 @@ class RsmqApp(App[None]):
     what returns the queues of a snapshot whose trouble is known. ``past`` names an
     analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
     sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo. A ``link`` is what
-    to show first.
+    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo, which may be shown
+    by a ``tour``. A ``link`` is what to show first.
     """
 
     TITLE = "rsmq-tui"
@@ -236,6 +238,7 @@ class RsmqApp(App[None]):
         encoding: str | None = None,
         theme: str | None = None,
         controls: "Controls | None" = None,
+        tour: bool = False,
     ) -> None:
         super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
@@ -258,6 +261,7 @@ class RsmqApp(App[None]):
             controls=controls,
         )
         self._link = link
+        self._has_tour = tour
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._is_watching = False
@@ -418,6 +422,8 @@ class RsmqApp(App[None]):
             return dashboard.changes.is_running and not has_dialog
         if action == "replay":
             return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
+        if action == "skip_step":
+            return dashboard.tour is not None
         usable = Usable(live=dashboard.replay is None, demo=dashboard.controls is not None)
         if not can_be_used(("app",), action, parameters, usable):
             return False
@@ -464,6 +470,11 @@ class RsmqApp(App[None]):
         screen, controls = self.screen, self.dashboard.controls
         if isinstance(screen, DashboardScreen) and controls is not None:
             self.dashboard.navigation.open("controls", controls, screen.queue_in_sight or "")
+
+    def action_skip_step(self) -> None:
+        """Skip the step of the tour; at its end, close it."""
+        if self.dashboard.tour is not None:
+            self.dashboard.tour.skip()
 
     def action_history(self) -> None:
         """Show the history of the screen's queue, or of all queues."""
@@ -610,11 +621,23 @@ class RsmqApp(App[None]):
             if not self._is_watching:
                 self._is_watching = True
                 self._start_watching()
+                self._start_tour()
             self._record_events(snapshot, site)
             self._apply_alerts(snapshot, site)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
+
+    def _start_tour(self) -> None:
+        if not self._has_tour:
+            return
+        from rsmq_tui.tui.dialogs.tour import TourGuide  # noqa: PLC0415 - after the first numbers are on the screen
+
+        guide = TourGuide(self.dashboard)
+        self.dashboard.tour = guide.tour
+        self.set_interval(_TOUR_S, lambda: guide.look(self.screen_stack))
+        for screen in self._screens:
+            screen.show_tour()
 
     @work(group="watching")
     async def _start_watching(self) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import Past
     from rsmq_tui.tui.replay.session import ReplaySession
+    from rsmq_tui.tui.widgets.tour import Tour
 
 # The longest window of the charts in a replay.
 _REPLAY_WINDOW_MS = 600_000
@@ -131,6 +132,8 @@ class Dashboard:
     ) -> None:
         self._app = app
         self.controls = controls
+        # None until the first numbers are shown, and where there is no tour.
+        self.tour: Tour | None = None
         self._expected = expected
         self.sites = sites
         self.navigation = Navigation(app)

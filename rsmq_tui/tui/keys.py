@@ -112,18 +112,16 @@ KEYS = (
     Key("app.time", "t", "time", "Show times as ages, as UTC clock times, or in your time zone"),
     Key("app.window", "z", "window(1)", "Show a longer time in the charts: 1, 10, 60 min, 6 h, 24 h"),
     Key("app.window_back", "Z", "window(-1)", "Show a shorter time in the charts"),
-<<<<<<< HEAD
-    Key("app.pane", "|", "pane", "Show what the cursor is on: beside the table, below it, or not"),
-    Key("app.link", "Y", "copy_link", "Copy the address of what is shown: a queue, a filter, a moment"),
-=======
     Key("app.pane", "|", "pane", "Show the pane: beside the table, below it, or closed"),
->>>>>>> wt-prose
+    Key("app.link", "Y", "copy_link", "Copy the address of what is shown: a queue, a filter, a moment"),
     Key("app.theme", "T", "next_theme", "Switch to the next theme"),
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", priority=True),
     Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
     Key("app.controls", "D", "controls", "Stop, slow or break clients and the server", "demo", live=True, demo=True),
+    # Priority: also while a dialog is open.
+    Key("app.skip_step", "ctrl+n", "skip_step", "Skip the step of the tour", priority=True, live=True, demo=True),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
     _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
@@ -185,20 +183,15 @@ KEYS = (
         "Show the journal: what was changed, and undo any of it",
         live=True,
     ),
-<<<<<<< HEAD
     Key(
         "overview.known",
         "N",
         "known",
-        "Note that the trouble of the queue is known, until a time",
+        "Acknowledge the trouble of the queue: no alerts for a time",
         live=True,
         local=True,
     ),
-    Key("overview.favourite", "*", "favourite", "Let the queue stand on top, or no longer"),
-=======
-    Key("overview.known", "N", "known", "Acknowledge the trouble of the queue: no alerts for a time", live=True),
     Key("overview.favourite", "*", "favourite", "Add the queue to the favourites on top, or remove it"),
->>>>>>> wt-prose
     Key("overview.group", "b", "group", "Group queues by the prefixes of their names, or show all", "group"),
     Key("overview.separators", "B", "separators", "Choose the characters that end a prefix"),
     Key("overview.unfold", "right,l", "unfold(1)", "Unfold the group"),
@@ -260,13 +253,14 @@ KEYS = (
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
     Key("queue.audit", "F", "audit", "Audit: check that the keys of this queue are consistent", live=True),
     Key("queue.journal", "J", "journal", "Show what was changed in this queue, and undo any of it", live=True),
-<<<<<<< HEAD
     Key(
-        "queue.known", "N", "known", "Note that the trouble of this queue is known, until a time", live=True, local=True
+        "queue.known",
+        "N",
+        "known",
+        "Acknowledge the trouble of this queue: no alerts for a time",
+        live=True,
+        local=True,
     ),
-=======
-    Key("queue.known", "N", "known", "Acknowledge the trouble of this queue: no alerts for a time", live=True),
->>>>>>> wt-prose
     Key("queue.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     _change("audit.fix", "f", "fix", "Preview the fix for the queue under the cursor", "fix"),
     _change("audit.undo", "u", "undo", "Undo the last change", "undo"),
@@ -354,17 +348,10 @@ KEYS = (
     Key("lines.top", "g,home", "scroll_to_end(-1)", "First line"),
     Key("lines.bottom", "G,end", "scroll_to_end(1)", "Last line"),
     Key("message.copy_body", "y", "copy_body", "Copy the body", "copy body"),
-<<<<<<< HEAD
     Key("message.copy_id", "I", "copy_id", "Copy the id", "copy id"),
-    Key("message.back", "escape", "clear", "End the search in the body, then back to the queue", "back"),
-    Key("message.find_next", "n", "find_next(1)", "Next place in the body where the text is"),
-    Key("message.find_previous", "N", "find_next(-1)", "Previous place in the body where the text is"),
-=======
-    Key("message.copy_id", "Y", "copy_id", "Copy the id", "copy id"),
     Key("message.back", "escape", "clear", "End the search in the body, then go back", "back"),
     Key("message.find_next", "n", "find_next(1)", "Next match in the body"),
     Key("message.find_previous", "N", "find_next(-1)", "Previous match in the body"),
->>>>>>> wt-prose
     Key("message.fold", "space,enter", "fold", "Fold or unfold the object or array under the cursor", "fold"),
     Key("message.fold_all", "f", "fold_all", "Fold all objects and arrays but the outermost, or unfold all"),
     Key("controls.next", "right,l", "turn(1)", "Next queue"),
@@ -378,12 +365,8 @@ KEYS = (
     Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
-<<<<<<< HEAD
     Key("confirm.submit", "ctrl+s", "submit", "Confirm, as the button does", priority=True),
-    Key("form.submit", "ctrl+s", "submit", "Go on, from any field", priority=True),
-=======
     Key("form.submit", "ctrl+s", "submit", "Continue, from any field", priority=True),
->>>>>>> wt-prose
     Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
     Key("choice.next", "down", "choose(1)", "Next suggestion"),
     Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),

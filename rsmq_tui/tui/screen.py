@@ -68,8 +68,17 @@ class DashboardScreen(Screen[None]):
             self._banner = ReplayBanner()
             self.mount(self._banner, before=0)
         self.is_following = True
+        self.show_tour()
         self.take(self.dashboard.snapshot)
         self.tell_change(self.dashboard.changes.told)
+
+    def show_tour(self) -> None:
+        """Show the step of the tour, if there is one."""
+        tour = self.dashboard.tour
+        if tour is not None and not tour.is_closed and self._shown_in is None:
+            from rsmq_tui.tui.widgets.tour import TourStrip  # noqa: PLC0415 - few screens need it
+
+            self.mount(TourStrip(tour), before=self.query_one(KeyHints))
 
     def on_screen_resume(self) -> None:
         """Show what arrived while another screen was active."""

@@ -152,6 +152,9 @@ def test_a_list_item_that_was_taken_before() -> None:
     assert len(stages(life_of((1_000, item_of("p", T + 5_000)), (2_000, item_of("p", T + 8_000))))) == 2
     over = life_of((1_000, item_of("p", T + 5_000)), (6_000, item_of("p", T + 5_000)), (7_000, item_of("p", T + 9_000)))
     assert stages(over)[-1] == ("received again", 7_000)
+    # While a reaper returns it, it may be seen without a lease.
+    returning = life_of((1_000, item_of("p", T + 5_000)), (6_000, item_of("p", T + 5_000)), (7_000, unleased))
+    assert stages(returning)[-1] == ("expired", 5_000)
 
 
 def test_nothing_is_said_of_a_message_that_was_never_there() -> None:
@@ -196,8 +199,7 @@ async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
         queues.change_message_visibility("orders", id, 0)
         await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK)
         await says(pilot, "It was taken 1 time and not deleted")
-        assert queues.receive_message("orders", vt=2) is not None
-        # The timeout ends by itself.
+        assert queues.receive_message("orders") is not None
         await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK, Being.AGAIN)
         assert "again" in text_of(app_of(pilot))
         await resized(pilot, 160, 48)

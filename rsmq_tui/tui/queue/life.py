@@ -163,12 +163,13 @@ class Life:
             self._go_on(Being.BACK, at_ms, self._seen_after(before_ms))
         elif was_waiting and not is_waiting:
             self._go_on(self._being(row), at_ms, self._seen_after(before_ms), row)
-        elif row.due_ms != old.due_ms:
-            if self.stages[-1].being is Being.EXPIRED:
+        elif row.due_ms is not None and row.due_ms != old.due_ms:
+            # Without a lease, it may be on its way back to the queue.
+            if self.stages[-1].being is not Being.EXPIRED:
+                self.stages[-1] = replace(self.stages[-1], ends_ms=row.due_ms)
+            elif row.due_ms > at_ms:
                 # It was returned and taken again between two polls.
                 self._go_on(Being.AGAIN, at_ms, self._seen_after(before_ms), row)
-            else:
-                self.stages[-1] = replace(self.stages[-1], ends_ms=row.due_ms)
         self._catch_up(row, at_ms)
 
     def _catch_up(self, row: MessageRow, at_ms: float) -> None:
@@ -461,7 +462,7 @@ class LifeScreen(DashboardScreen):
         life = self.life.at(now_ms)
         self._line.show(life, now_ms)
         sentence = next_sentence(life, now_ms, self.site.source.thresholds.poison_rc)
-        self._next.show([(f" {sentence or 'It was not in the queue when this was opened.'}", "")], 3)
+        self._next.show([(f" {sentence or 'It is no longer in the queue, and was not seen in it.'}", "")], 3)
         self._view.show(self._rows(life, now_ms), stay=True)
 
     def _rows(self, life: Life, now_ms: float) -> list[list[Piece]]:

@@ -10,4 +10,5 @@ painted      the base: compares painted lines with those on the screen
 pane         the pane beside or below a table, which shows what the cursor is on
 row_table    a table of any number of rows that paints only the visible ones
 text_view    scrollable text
+tour         the strip of a tour: its steps, how far it is
 """

@@ -1,0 +1,178 @@
+"""The tour of the demo: ten steps, each one sentence, a thing to do, and a check of the real state that it was done."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from textual.screen import Screen
+
+from rsmq_tui.monitor import MessageState, Snapshot
+from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.tui.dashboard import Dashboard
+from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.queue.clients import ClientsScreen
+from rsmq_tui.tui.queue.life import LifeScreen
+from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.widgets.tour import Step, Tour
+
+# The queues of the demo's scenario "tour": one that works, one that nobody receives from, and dead letters.
+ORDERS, EMAILS, DEAD_LETTERS = "orders", "emails", "orders-dlq"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the steps are checked by: the screens, the last one on top, the last poll, and the journal."""
+
+    screens: Sequence[Screen[Any]]
+    snapshot: Snapshot | None
+    changes: Sequence[Change]
+
+    @property
+    def top(self) -> Screen[Any]:
+        """The screen on top."""
+        return self.screens[-1]
+
+    def did(self, name: str) -> bool:
+        """Return whether a change of that name was made, of any message."""
+        return any(change.name == name and change.done > 0 for change in self.changes)
+
+
+def _is_on_orders(seen: Seen) -> bool:
+    return isinstance(seen.top, OverviewScreen) and seen.top.queue_in_sight == ORDERS
+
+
+def _has_opened_orders(seen: Seen) -> bool:
+    return any(isinstance(screen, QueueScreen) and screen.queue == ORDERS for screen in seen.screens)
+
+
+def _has_opened_a_message(seen: Seen) -> bool:
+    return isinstance(seen.top, MessageScreen) and seen.top.scope is not None
+
+
+def _watches_one_in_flight(seen: Seen) -> bool:
+    view = seen.top.life.seen if isinstance(seen.top, LifeScreen) else None
+    return view is not None and view.row is not None and view.row.state is MessageState.IN_FLIGHT
+
+
+def _has_hidden_and_released(seen: Seen) -> bool:
+    return seen.did("hide") and seen.did("release")
+
+
+def _has_found(seen: Seen) -> bool:
+    screen = seen.top
+    return isinstance(screen, QueueScreen) and bool(screen.messages.typed.text) and bool(screen.messages.table.keys)
+
+
+def _has_sent(seen: Seen) -> bool:
+    return seen.did("send")
+
+
+def _has_undone_a_deletion(seen: Seen) -> bool:
+    return any(change.name == "delete" and change.state is State.UNDONE for change in seen.changes)
+
+
+def _asks_who_works(seen: Seen) -> bool:
+    below = seen.screens[-2] if len(seen.screens) > 1 else None
+    return isinstance(seen.top, ClientsScreen) and isinstance(below, QueueScreen) and below.queue == EMAILS
+
+
+def _has_redriven(seen: Seen) -> bool:
+    queues = () if seen.snapshot is None else seen.snapshot.queues
+    return seen.did("redrive") and any(queue.name == DEAD_LETTERS and queue.depth == 0 for queue in queues)
+
+
+STEPS = (
+    Step(
+        "verdict",
+        "Each queue has a verdict, the worst on top; the line below the table says why.",
+        "Move to orders with j: it is ok, unlike the others.",
+        _is_on_orders,
+    ),
+    Step(
+        "open",
+        "A queue is a sorted set of messages: first those that are due, which the next consumer gets.",
+        "Enter opens orders.",
+        _has_opened_orders,
+    ),
+    Step(
+        "peek",
+        "Looking at a message is no receive: its count, its timeout and its place stay as they are.",
+        "Enter opens a message.",
+        _has_opened_a_message,
+    ),
+    Step(
+        "timeout",
+        "A received message is hidden for the visibility timeout; if nobody deletes it, it comes back.",
+        "q, then l l to those in flight: W watches the timeout of one.",
+        _watches_one_in_flight,
+    ),
+    Step(
+        "hide",
+        "A timeout can be changed by hand: a hidden message is ready later, a released one now.",
+        "q q, Enter on emails: + hides a message, 0 releases it.",
+        _has_hidden_and_released,
+    ),
+    Step(
+        "find",
+        "A filter finds messages by their text, their JSON, their age, or how often they were received.",
+        "On emails type / welcome, and Enter.",
+        _has_found,
+    ),
+    Step(
+        "send",
+        "What you send is a message as any other, and its preview says what will happen.",
+        "a sends a message.",
+        _has_sent,
+    ),
+    Step(
+        "undo",
+        "Each change is written to the journal first: what was deleted can be put back.",
+        "x deletes the message under the cursor, u undoes that.",
+        _has_undone_a_deletion,
+    ),
+    Step(
+        "trouble",
+        "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
+        "On emails, w shows which clients work on it.",
+        _asks_who_works,
+    ),
+    Step(
+        "redrive",
+        "Dead letters were received too often; when the cause is gone, they go back to their queue.",
+        "q to the overview: R on orders-dlq redrives them to orders.",
+        _has_redriven,
+    ),
+)
+_READ_CHANGES = 50
+
+
+class TourGuide:
+    """Checks the steps of a tour, one after the other."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self.tour = Tour(STEPS)
+        self._dashboard = dashboard
+        self._changes: Sequence[Change] = ()
+        self._version: object = None
+
+    async def look(self, screens: Sequence[Screen[Any]]) -> None:
+        """Check whether the step is done; ``screens`` are those that are open."""
+        step = self.tour.step
+        if step is None:
+            return
+        await self._read_journal()
+        if step is self.tour.step and step.is_done(Seen(screens, self._dashboard.snapshot, self._changes)):
+            self.tour.done.append(True)
+
+    async def _read_journal(self) -> None:
+        service = next((site.triage_in_use for site in self._dashboard.sites if site.triage_in_use is not None), None)
+        if service is None or service.journal_version == self._version:
+            return
+        # A journal that cannot be read is told by the next change.
+        with suppress(TriageError):
+            version = service.journal_version
+            self._changes = await service.changes(_READ_CHANGES)
+            self._version = version
