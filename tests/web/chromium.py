@@ -12,7 +12,8 @@ from typing import Any
 
 import aiohttp
 
-PATIENCE_S = 60.0
+from tests.web.serving import PATIENCE_S, until
+
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -101,16 +102,16 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
 
-    async def picture(self, path: Path) -> None:
-        """Write a picture of the page."""
+    async def picture(self) -> bytes:
+        """Return a picture of the page, as PNG."""
         answer = await self.call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     async def until(self, holds: Callable[[], Awaitable[object]], what: str) -> None:
         """Wait until a condition holds."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not await holds():
+                while not await holds():  # noqa: ASYNC110 - a page tells nothing by itself
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"never: {what}; {self.problems}") from None
@@ -174,6 +175,13 @@ class Chromium:
             assert "error" not in (await socket.receive_json())
 
 
+def _port(folder: str) -> str:
+    """The port of the DevTools, empty while they do not listen."""
+    path = Path(folder, "DevToolsActivePort")
+    first, _, rest = path.read_text().partition("\n") if path.exists() else ("", "", "")
+    return first if rest else ""
+
+
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Chromium]:
     """Start a browser, and end it with all its processes."""
@@ -187,13 +195,10 @@ async def chromium() -> AsyncIterator[Chromium]:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        port = Path(folder, "DevToolsActivePort")
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not (port.exists() and port.read_text().count("\n")):
-                    await asyncio.sleep(0.05)
+            await until(lambda: _port(folder), "Chromium listens")
             async with aiohttp.ClientSession() as session:
-                browser = Chromium(f"127.0.0.1:{port.read_text().splitlines()[0]}", session)
+                browser = Chromium(f"127.0.0.1:{_port(folder)}", session)
                 try:
                     yield browser
                 finally:
