@@ -90,7 +90,7 @@ async def serving(*arguments: str, state: Path, env: Mapping[str, str] | None = 
     try:
         assert process.stderr is not None
         async with asyncio.timeout(PATIENCE_S):
-            lines = []
+            lines: list[str] = []
             while not (lines and "serving" in lines[-1]):
                 line = (await process.stderr.readline()).decode()
                 assert line, lines
