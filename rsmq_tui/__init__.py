@@ -1,6 +1,6 @@
 """A terminal dashboard and a command line for message queues on Redis. Start with ARCHITECTURE.md.
 
-ARCHITECTURE.md  the words, the layers, six journeys through the files, and recipes for common changes
+ARCHITECTURE.md  the words, the layers, seven journeys through the files, and recipes for common changes
 __main__         `python -m rsmq_tui` is `rsmq-tui`
 alerts           alerts: rules that are applied to polls, and the messages that they send
 charts           charts as styled text, drawn from numbers

@@ -18,6 +18,7 @@ scale.md       What recording and analysing large installations takes.
 servers.md     Name your servers, and connect with TLS, Sentinel or Cluster.
 sql.md         Query recorded data with SQL, and read it with other programs.
 themes.md      Choose colours; use small or plain terminals, or a screen reader.
+web.md         Serve the dashboard to browsers, and link to what it shows.
 """
 
 import re

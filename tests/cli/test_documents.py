@@ -121,7 +121,7 @@ class Shell:
                 self._generate(words, called[1])
                 return
             if (
-                called[0] in ("record", "listserver")
+                called[0] in ("record", "listserver", "serve")
                 or "--follow" in words
                 or (called[0] == "watch" and not {"--once", "--test"} & set(words))
                 or (called[0] == "exporter" and ">" not in words)
@@ -173,10 +173,12 @@ class Shell:
     def _begin(self, command: str) -> None:
         """Start what goes on until Ctrl+C, on any free port."""
         if "--unixsocket" not in command:
-            command = re.sub(r" (exporter|listserver)\b", r" \1 --port 0", command)
+            command = re.sub(r" (exporter|listserver|serve)\b", r" \1 --port 0", command)
         with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
             line = line_of(process.stderr)
-            begins = r"rsmq-tui: (recording \d+ places? into|listening|following|watching)"
+            if line.startswith("Filling the demo"):
+                line = line_of(process.stderr)
+            begins = r"rsmq-tui: (recording \d+ places? into|listening|following|watching|serving)"
             assert re.match(begins, line), (command, line)
             process.send_signal(signal.SIGINT)
             assert process.wait(SECONDS_MAX) == 130, command

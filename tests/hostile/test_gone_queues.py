@@ -27,7 +27,7 @@ async def test_a_queue_goes_and_comes_back_on_its_own_screen(orders: Redis, redi
         await open_queue(pilot, "orders")
         Rsmq(orders).delete_queue("orders")
         await until(pilot, GONE, "There are no messages in this queue")
-        await press(pilot, "y", "Y", "l", "enter", "]", "[", "G", "j")
+        await press(pilot, "y", "I", "l", "enter", "]", "[", "G", "j")
 
         Rsmq(orders).create_queue("orders")
         Rsmq(orders).send_message("orders", "a new one")

@@ -64,7 +64,7 @@ async def test_the_queue_screen_shows_every_id_and_body(client: Redis, redis_url
                 assert shown in text
             await press(pilot, "t")
             await walk_tabs(pilot)
-            await press(pilot, "end", "Y", "y")
+            await press(pilot, "end", "I", "y")
             await until(pilot, "copied the body")
             assert dashboard_app(pilot).clipboard == SNIPPETS["quotes"].decode()
 
@@ -78,10 +78,10 @@ async def test_one_name_on_the_screens_of_its_queue_and_its_message(client: Redi
         async with dashboard(redis_url) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, HARD[name].decode("utf-8", "surrogateescape"))
-            await press(pilot, "Y", "?")
+            await press(pilot, "I", "?")
             await press(pilot, "escape")
             await open_message(pilot)
-            await press(pilot, "Y")
+            await press(pilot, "I")
             await until(pilot, "copied the id")
             await polls(pilot)
 

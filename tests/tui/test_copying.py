@@ -21,13 +21,13 @@ async def _open(pilot: Pilot[None], source: ScriptedSource, *keys: str, body: by
 
 
 @pytest.mark.parametrize("keys", [(), ("enter",)], ids=["queue", "message"])
-async def test_y_copies_the_body_and_capital_y_the_id(source: ScriptedSource, keys: tuple[str, ...]) -> None:
+async def test_y_copies_the_body_and_capital_i_the_id(source: ScriptedSource, keys: tuple[str, ...]) -> None:
     async with opened(source, notifications=True) as pilot:
         id = await _open(pilot, source, *keys)
         await press(pilot, "y")
         assert app_of(pilot).clipboard == BODY.decode()
         assert "copied the body" in text_of(app_of(pilot))
-        await press(pilot, "Y")
+        await press(pilot, "I")
         assert app_of(pilot).clipboard == id
         assert "copied the id" in text_of(app_of(pilot))
 
@@ -82,5 +82,5 @@ async def test_an_odd_id_is_copied_as_it_is(source: ScriptedSource) -> None:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
         await press(pilot, "enter", "enter")
         assert "id-\\xff-␛[2J" in text_of(app_of(pilot))
-        await press(pilot, "Y")
+        await press(pilot, "I")
         assert app_of(pilot).clipboard == "id-?-\x1b[2J"

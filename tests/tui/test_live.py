@@ -58,7 +58,7 @@ async def test_from_the_overview_to_one_message_and_back(redis_url: str, queues:
         view = pilot.app.screen.query_one(LineView)
         await until(pilot, lambda: lines_of(view)[1].startswith('  "order": '), "its body is set out")
         assert "received 1 time, first " in text_of(app_of(pilot))
-        await pilot.press("l", "l", "Y", "y", "escape", "escape")
+        await pilot.press("l", "l", "I", "y", "escape", "escape")
         await until(pilot, lambda: names_in(pilot) == ["orders", "empty"], "back on the overview")
 
 

@@ -139,7 +139,7 @@ async def test_no_messages_are_said_to_be_none(source: ScriptedSource, keys: tup
         await _open(pilot, source, ready=0)
         await press(pilot, *keys)
         assert words in text_of(app_of(pilot))
-        await press(pilot, "enter", "left_square_bracket", "right_square_bracket", "j", "k", "y", "Y")
+        await press(pilot, "enter", "left_square_bracket", "right_square_bracket", "j", "k", "y", "I")
         assert isinstance(pilot.app.screen, QueueScreen)
 
 

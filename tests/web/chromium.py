@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import codecs
 import json
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,7 +13,9 @@ from typing import Any
 
 import aiohttp
 
-PATIENCE_S = 60.0
+from tests.hostile.emulator import Screen
+from tests.web.serving import PATIENCE_S, until
+
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -24,16 +27,14 @@ _ARGUMENTS = (
     "--remote-debugging-port=0",
     "--hide-scrollbars",
 )
-# The text of the terminal is on a canvas: xterm.js keeps it in its buffer, of which the accessible tree is a copy. What
-# a page gets from its session is text with escape sequences, which this emulates.
+# The text of the terminal is on a canvas: this keeps what the page got from its session.
 _SPY = """
 window.received = [];
 const Real = window.WebSocket;
 window.WebSocket = class extends Real {
   constructor(...given) {
     super(...given);
-    window.page_socket = this;
-    this.addEventListener("message", async (event) => {
+    this.addEventListener("message", (event) => {
       if (typeof event.data !== "string") window.received.push(...new Uint8Array(event.data));
     });
   }
@@ -50,6 +51,8 @@ class Page:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.requests: list[str] = []
         self.problems: list[str] = []
+        self.screen = Screen(200, 60)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._reading = asyncio.create_task(self._read())
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -72,12 +75,32 @@ class Page:
         return answer["result"].get("value")
 
     async def open(self, address: str) -> None:
-        """Go to an address."""
+        """Go to an address, or to the same one again."""
+        self.screen = Screen(200, 60)
         await self.call("Page.navigate", url=address)
 
-    async def received(self) -> bytes:
-        """Return all that the session has sent to this page since it was loaded."""
-        return bytes(await self.evaluate("window.received || []"))
+    async def text(self) -> str:
+        """Return the words on the screen of the terminal that the page shows."""
+        part = bytes(await self.evaluate("(window.received || []).splice(0)"))
+        self.screen.write(self._decoder.decode(part))
+        return self.screen.text
+
+    async def says(self, *words: str) -> None:
+        """Wait until words are on the screen."""
+
+        async def holds() -> bool:
+            text = await self.text()
+            return all(each in text for each in words)
+
+        try:
+            await self.until(holds, str(words))
+        except AssertionError as error:
+            raise AssertionError(f"{error}; on the screen is\n{self.screen.text}") from None
+
+    async def ended(self) -> str:
+        """Wait until the page says that its session has ended, and return why."""
+        await self.until(lambda: self.evaluate("!document.getElementById('ended').hidden"), "the session ends")
+        return str(await self.evaluate("document.getElementById('why').textContent"))
 
     async def type(self, text: str) -> None:
         """Press the keys of a text."""
@@ -85,10 +108,11 @@ class Page:
             await self.call("Input.dispatchKeyEvent", type="keyDown", text=character, key=character)
             await self.call("Input.dispatchKeyEvent", type="keyUp", key=character)
 
-    async def press(self, key: str, code: int) -> None:
-        """Press a key that is no character."""
-        for kind in ("keyDown", "keyUp"):
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+    async def press(self, key: str, code: int, modifiers: int = 0, **more: Any) -> None:
+        """Press a key that is no character; ``code`` is its number in Windows."""
+        pressed = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers, **more}
+        await self.call("Input.dispatchKeyEvent", type="rawKeyDown", **pressed)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **pressed)
 
     async def click(self, x: float, y: float) -> None:
         """Click a point of the page."""
@@ -96,21 +120,26 @@ class Page:
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     async def resize(self, width: int, height: int) -> None:
-        """Give the window another size."""
+        """Give the window another size; what is drawn anew is for a screen that is empty."""
+        self.screen = Screen(200, 60)
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
 
-    async def picture(self, path: Path) -> None:
-        """Write a picture of the page."""
+    async def grant(self, origin: str, *permissions: str) -> None:
+        """Let pages of an origin do what browsers ask their user for."""
+        await self.call("Browser.grantPermissions", origin=origin, permissions=list(permissions))
+
+    async def picture(self) -> bytes:
+        """Return a picture of the page, as PNG."""
         answer = await self.call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     async def until(self, holds: Callable[[], Awaitable[object]], what: str) -> None:
         """Wait until a condition holds."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not await holds():
+                while not await holds():  # noqa: ASYNC110 - a page tells nothing by itself
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"never: {what}; {self.problems}") from None
@@ -164,14 +193,12 @@ class Chromium:
         """Close all pages."""
         await asyncio.gather(*(page.aclose() for page in self._pages), return_exceptions=True)
 
-    async def grant(self, origin: str, *permissions: str) -> None:
-        """Let pages of an origin do what browsers ask their user for."""
-        async with self._session.get(f"http://{self._address}/json/version") as answer:
-            version = await answer.json()
-        async with self._session.ws_connect(version["webSocketDebuggerUrl"]) as socket:
-            parameters = {"origin": origin, "permissions": list(permissions)}
-            await socket.send_json({"id": 1, "method": "Browser.grantPermissions", "params": parameters})
-            assert "error" not in (await socket.receive_json())
+
+def _port(folder: str) -> str:
+    """The port of the DevTools, empty while they do not listen."""
+    path = Path(folder, "DevToolsActivePort")
+    first, _, rest = path.read_text().partition("\n") if path.exists() else ("", "", "")
+    return first if rest else ""
 
 
 @asynccontextmanager
@@ -187,13 +214,10 @@ async def chromium() -> AsyncIterator[Chromium]:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        port = Path(folder, "DevToolsActivePort")
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not (port.exists() and port.read_text().count("\n")):
-                    await asyncio.sleep(0.05)
+            await until(lambda: _port(folder), "Chromium listens")
             async with aiohttp.ClientSession() as session:
-                browser = Chromium(f"127.0.0.1:{port.read_text().splitlines()[0]}", session)
+                browser = Chromium(f"127.0.0.1:{_port(folder)}", session)
                 try:
                     yield browser
                 finally:

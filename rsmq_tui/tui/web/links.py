@@ -52,12 +52,13 @@ def read_link(text: str) -> Link:
     link = Link()
     while steps:
         match steps:
-            case ["at", moment, *steps] if link.at_ms is None:
+            case ["at", moment, *rest] if link.at_ms is None:
                 link = replace(link, at_ms=_read_moment(moment))
-            case ["queue", name, *steps] if not link.queue:
+            case ["queue", name, *rest] if not link.queue:
                 link = replace(link, queue=name)
             case _:
                 raise LinkError(f"{printable(steps[0], _SHOWN)!r} is not part of a link: write {_FORMS}")
+        steps = rest
     try:
         parts = parse_qsl(query, keep_blank_values=True, max_num_fields=_PARTS_MAX, errors=_ERRORS)
     except ValueError:
@@ -83,6 +84,9 @@ def _read_moment(text: str) -> int:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        at_ms = round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise LinkError(f"{printable(text, _SHOWN)!r} is not a time such as 2031-05-17T21:50:00Z") from None
+        at_ms = -1
+    if at_ms < 0:
+        raise LinkError(f"{printable(text, _SHOWN)!r} is not a time such as 2031-05-17T21:50:00Z")
+    return at_ms

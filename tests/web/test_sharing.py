@@ -1,0 +1,153 @@
+"""What arrives in another process is what was sent: states, trends and their days, poll after poll."""
+
+import pytest
+
+from rsmq_tui.monitor import Link, Snapshot
+from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
+from rsmq_tui.protocol import failure_of
+from rsmq_tui.web.sharing import SnapshotReceiver, SnapshotSender
+from tests.monitor.rows import Flow, Scripted
+
+
+def snapshot_of(watched: Scripted, failure: str | None = None) -> Snapshot:
+    sampler = watched.sampler
+    states = sampler._finished or ()
+    link = Link(failure_of(ConnectionRefusedError()) if failure else None, watched.at_ms / 1000)
+    return Snapshot(
+        watched.at_ms, "redis://a", "rsmq", states, watched.totals, sampler.trend, link=link, changes=sampler.changes
+    )
+
+
+def charts(trend: Trend, at_ms: int) -> object:
+    """All that a chart or a table reads of a trend."""
+    return (
+        trend.times_ms,
+        trend.gaps_ms,
+        trend.day_totals,
+        {
+            name: (
+                list(trend.queue(name)),
+                list(trend.day_of(name)),
+                trend.flights(name),
+                trend.sums(name, at_ms, 10_000_000, 10_000_000),
+            )
+            for name in trend.series
+        },
+    )
+
+
+def check(received: Snapshot, sent: Snapshot) -> None:
+    assert received.queues == sent.queues
+    assert received.totals == sent.totals
+    assert received.link == sent.link
+    assert (received.at_ms, received.server, received.ns) == (sent.at_ms, sent.server, sent.ns)
+    # As texts: unknown values are NaN, which equals nothing.
+    assert repr(charts(received.trend, sent.at_ms)) == repr(charts(sent.trend, sent.at_ms))
+
+
+def test_every_poll_of_hours_arrives() -> None:
+    watched, sender, receiver = Scripted(), SnapshotSender(), SnapshotReceiver()
+    flows = {name: Flow() for name in ("a", "b", "c")}
+    before: Snapshot | None = None
+    for number in range(900):
+        flows["a"].move(sent=number % 7, received=3, deleted=number % 5 if number > 9 else 0)
+        if number % 40 == 11:
+            flows["b"].move(sent=5)
+            watched.sampler.note_own_change(["b"])
+        if number == 300:
+            flows["d"] = Flow(sent=4)
+        if number == 500:
+            del flows["c"]
+        if number in (200, 701):
+            watched.sampler.resume(watched.at_ms + 1)
+        watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=[1, 5, 20, 9][number % 4])
+        if number % 6 == 2:
+            times = FlightTimes(watched.at_ms, 4, number, number + 1, None, 9)
+            watched.sampler.trend.series["a"].add_flights(times)
+        sent = snapshot_of(watched)
+        received = receiver.take(sender.take(sent))
+        assert received.queues == sent.queues
+        if before is not None and received.changes is not None:
+            # Who asks what changed since the snapshot before is told so without a comparison.
+            assert received.changes.before is before.queues
+        before = received
+        if number % 100 == 99:
+            # What was sampled since the last bucket comes with the next one.
+            while watched.sampler.trend.times_ms[-1] != watched.at_ms:
+                watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=5)
+                before = received = receiver.take(sender.take(sent := snapshot_of(watched)))
+            check(received, sent)
+
+
+def test_a_receiver_that_joins_later_has_the_same() -> None:
+    watched, sender = Scripted(), SnapshotSender()
+    flow = Flow()
+    first, late = SnapshotReceiver(), SnapshotReceiver()
+    assert sender.full() is None
+    for _ in range(200):
+        flow.move(sent=3, deleted=1)
+        watched.poll({"q": flow.row()}, after_s=5)
+        first.take(sender.take(snapshot_of(watched)))
+    full = sender.full()
+    assert full is not None
+    check(late.take(full), snapshot_of(watched))
+    for _ in range(50):
+        flow.move(sent=1, deleted=2)
+        watched.poll({"q": flow.row()}, after_s=5)
+        message = sender.take(snapshot_of(watched))
+        check(first.take(message), snapshot_of(watched))
+        check(late.take(message), snapshot_of(watched))
+
+
+def test_an_outage_arrives_and_its_end() -> None:
+    watched, sender, receiver = Scripted(), SnapshotSender(), SnapshotReceiver()
+    watched.poll({"q": Flow(sent=1).row()})
+    for failure in (None, "refused", "refused", None):
+        sent = snapshot_of(watched, failure)
+        check(receiver.take(sender.take(sent)), sent)
+
+
+def test_another_trend_is_sent_whole() -> None:
+    """As after a switch to another namespace, or when an earlier run was restored."""
+    sender, receiver = SnapshotSender(), SnapshotReceiver()
+    for names in ("ab", "cd"):
+        watched = Scripted()
+        for _ in range(3):
+            watched.poll({name: Flow(sent=2).row() for name in names}, after_s=5)
+            received = receiver.take(sender.take(snapshot_of(watched)))
+        check(received, snapshot_of(watched))
+
+
+def test_an_earlier_run_that_is_restored_after_an_outage_arrives() -> None:
+    sender, receiver, watched = SnapshotSender(), SnapshotReceiver(), Scripted()
+    check(receiver.take(sender.take(snapshot_of(watched, "refused"))), snapshot_of(watched, "refused"))
+    watched.sampler.trend.times_ms += [1, 2]
+    watched.poll({name: Flow(sent=2).row() for name in "cd"}, after_s=5)
+    check(receiver.take(sender.take(snapshot_of(watched))), snapshot_of(watched))
+
+
+def test_a_poll_of_many_queues_is_short() -> None:
+    watched, sender = Scripted(), SnapshotSender()
+    rows = {f"queue-{number:05}": Flow(sent=number).row() for number in range(1000)}
+    for _ in range(30):
+        watched.poll(rows, after_s=5)
+        sender.take(snapshot_of(watched))
+    full = sender.full()
+    assert full is not None
+    messages = []
+    for _ in range(3):
+        # Some polls begin with new verdicts.
+        watched.poll(rows, after_s=1)
+        messages.append(sender.take(snapshot_of(watched)))
+
+    assert min(map(len, messages)) < len(full) / 200
+
+
+def test_a_change_without_a_beginning_is_refused() -> None:
+    watched, sender = Scripted(), SnapshotSender()
+    watched.poll({"q": Flow().row()})
+    sender.take(snapshot_of(watched))
+    watched.poll({"q": Flow(sent=1).row()})
+
+    with pytest.raises(RuntimeError):
+        SnapshotReceiver().take(sender.take(snapshot_of(watched)))
