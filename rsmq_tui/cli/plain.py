@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Counts are told again at most this often, and only if the depth has changed by this share.
 COUNTS_EVERY_MS = 60_000
 COUNTS_SHARE = 0.1
+# A server may have several places: after so many failures of one, the others would have failed too.
+_FAILURES = 2
 # What happens to queues and is not told: consumers that catch up are no news.
 _QUIET = (EventKind.EMPTIED,)
 
@@ -113,6 +115,7 @@ class PlainOverview:
         self._informs = informs
         self._clock = clock
         self._queues: QueueDetector | None = None
+        self._failures = 0
         # The depths that were told last, by queue, and when they were looked at.
         self._told: dict[str, int | None] = {}
         self._told_ms = 0
@@ -123,6 +126,7 @@ class PlainOverview:
         lines = [self._event(event, now_ms) for event in self._server.take(self._name, snapshot.link.failure, now_ms)]
         if self._informs and snapshot.info is not None:
             lines += [self._event(event, now_ms) for event in self._server.take_info(snapshot.info)]
+        lines += self._access(snapshot, now_ms)
         if snapshot.link.failure is not None:
             return lines
         if self._queues is None:
@@ -134,6 +138,21 @@ class PlainOverview:
             lines += [self._event(event, now_ms) for event in events]
             lines += self._counts(snapshot, {event.queue for event in events})
         return lines
+
+    def _access(self, snapshot: Snapshot, now_ms: int) -> Iterator[str]:
+        """Yield that the place cannot be read, although the server answers, or that it can be read again."""
+        failure = snapshot.link.failure
+        about = f"{short_clock(now_ms, now_ms)} {self._name or self._title}"
+        if failure is None:
+            if self._failures > _FAILURES:
+                yield f"{about}: can be read again"
+            self._failures = 0
+        elif self._server.is_lost:
+            self._failures = min(self._failures, _FAILURES)
+        elif self._failures <= _FAILURES:
+            self._failures += 1
+            if self._failures > _FAILURES:
+                yield f"{about}: cannot be read: {failure.sentence}"
 
     def _now_ms(self, snapshot: Snapshot) -> int:
         """Return the server's time: of a poll that failed, that of the last one and the time since."""

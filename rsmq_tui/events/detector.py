@@ -404,6 +404,11 @@ class ServerDetector:
         """The run id of the server that answers, empty if it is not known."""
         return "" if self._info is None else self._info.run_id
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether none of its places could be polled last."""
+        return bool(self._link.value)
+
     def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Note whether a place could be polled. The server is lost when none of its places can."""
         self._failures[place] = failure

@@ -163,7 +163,7 @@ def read_theme(path: Path) -> ThemeFile:
     variables = values.pop("variables", {})
     if mistakes := [
         (_line_of(text, key, in_variables=in_variables), reason)
-        for key, in_variables, reason in _mistakes(values, variables)
+        for key, in_variables, reason in _mistakes({"name": path.stem, **values}, variables)
     ]:
         raise ThemeError(mistakes)
     name, description = values.pop("name", path.stem), values.pop("description", "")
@@ -176,7 +176,7 @@ def read_theme(path: Path) -> ThemeFile:
 
 def _mistakes(values: Mapping[str, Any], variables: Any) -> Iterator[tuple[str, bool, str]]:
     """Yield the keys that are wrong, whether each is in the table of variables, and why."""
-    name, description = values.get("name", "x"), values.get("description", "")
+    name, description = values["name"], values.get("description", "")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         yield "name", False, "its name must be made of letters, digits, '.', '_' and '-'"
     if not isinstance(description, str) or len(description) > _DESCRIPTION_MAX or not description.isprintable():

@@ -103,6 +103,24 @@ def test_several_places_are_named() -> None:
     assert at(overview.take(polled(failure=_FAILURE))) == ["prod-eu: does not answer: connection refused"]
 
 
+def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None:
+    server = ServerDetector(SERVER)
+    queues, lists = (
+        PlainOverview(name, name, Thresholds(), server, clock=lambda: 1.0) for name in ("shop", "shop lists")
+    )
+    queues.take(polled(state("orders")))
+    lists.take(polled(state("mails")))
+    denied = Failure("noperm", "no permission to run KEYS", "")
+    assert [at(lists.take(polled(failure=denied))) for _ in range(4)] == [
+        [], [], ["shop lists: cannot be read: no permission to run KEYS"], []
+    ]  # fmt: skip
+    assert at(lists.take(polled(state("mails"), s=9))) == ["shop lists: can be read again"]
+    # If the whole server is gone, that is told, once.
+    told = [line for _ in range(4) for each in (lists, queues) for line in at(each.take(polled(failure=_FAILURE)))]
+    assert told == ["shop: does not answer: connection refused"]
+    assert len([*lists.take(polled(state("mails"), s=20)), *queues.take(polled(state("orders"), s=20))]) == 1
+
+
 def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: Redis) -> None:
     rsmq = Rsmq(client)
     rsmq.create_queue("orders")

@@ -57,6 +57,7 @@ BAD = {
     "number-name": ('primary = "red"\nname = 7', "its name must be made of letters", 2),
     "odd-name": ('primary = "red"\nname = "[/x]"', "its name must be made of letters", 2),
     "empty-name": ('primary = "red"\nname = ""', "its name must be made of letters", 2),
+    "[of the file]": ('primary = "red"', "its name must be made of letters", None),
     "syntax": ("primary = = 1", "Invalid value", 1),
     "unended": ('primary = "red"\nquiet = [\n\n', "Invalid value (at end of document)", 2),
     "empty": ("", "it has no primary colour", None),
