@@ -93,7 +93,7 @@ class Poll:
     """One recorded poll of a place; ``failure`` is the reason if it failed.
 
     ``rows`` has a row for each queue, with the columns of the schema, sorted by name. ``thresholds`` are those of its
-    verdicts; for older files, the defaults. ``info`` is what the server said of itself, in those polls that asked it.
+    verdicts; for older files, the defaults. ``info`` is the INFO of the server, in those polls that read it.
     ``memory_limit`` is as in ``Snapshot``; None for older files.
     """
 

@@ -1,6 +1,6 @@
-"""Incidents: the troubles of a queue that belong together, and the incidents of a server that begin together.
+"""Incidents: periods of trouble of a queue that belong together, and incidents of a server that begin together.
 
-The thresholds are those by which events and alerts tell the end of a trouble, and what flaps.
+Events and alerts use the same thresholds for the end of a trouble, and for what counts as flapping.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,9 +43,9 @@ T = TypeVar("T", bound=Period)
 def grouped(periods: Iterable[T]) -> list[list[T]]:
     """Group the troubles of one queue into incidents, in the order of time.
 
-    Two troubles are of one incident if the queue was ok in between for ``HOLD_MS`` or less; if the changes between them
-    are two of ``FLAPS`` changes within ``QUEUE_FLAP_SPAN_MS``; or if it is not known whether the queue was ok, and the
-    time between them is not longer than that. Each gap is decided by what is near it, so that the result for a time
+    Two troubles belong to one incident if the queue was ok between them for ``HOLD_MS`` or less; if the changes between
+    them are two of ``FLAPS`` changes within ``QUEUE_FLAP_SPAN_MS``; or if it is not known whether the queue was ok, and
+    the time between them is not longer than that. Each gap is decided by what is near it, so that the result for a time
     does not depend on how much is known before it.
     """
     blocks: list[list[T]] = []
@@ -113,7 +113,7 @@ class Expected(NamedTuple):
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """Return what of a trouble is not in the expected spans: its beginning and its end; None for nothing.
 
-        A trouble that goes on after such a span begins with the end of the span.
+        A trouble that lasts beyond such a span begins at the end of the span.
         """
         for from_ms, to_ms in sorted(self.spans):
             if from_ms <= start_ms < to_ms:

@@ -221,7 +221,7 @@ class Snapshot:
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
 
-    ``info`` is what the server last said of itself, None if that is not known. ``memory_limit`` is when its memory will
+    ``info`` is the last INFO of the server, None if that is not known. ``memory_limit`` is when its memory will
     be full; None if it does not grow towards its limit, or if that is unknown.
 
     ``changes`` saves ``changed_since`` a comparison of all states. It is None after a poll that found a queue created

@@ -423,7 +423,7 @@ class Look:
         self._tell()
 
     def restart(self) -> None:
-        """Begin the walk anew: what the current one has found may not be there any more."""
+        """Begin the walk again: what the current one has found may be gone."""
         self._walk, self._walked_row, self.is_outdated = None, None, True
 
     def next_page(self, name: str, row: Row | None, at_ms: int, size: int) -> MessagePage | None:

@@ -551,7 +551,7 @@ class KnowsServer(Protocol):
 
 @runtime_checkable
 class KnowsClients(Protocol):
-    """A live source that can tell which clients work on a queue."""
+    """A live source that can find out which clients work on a queue."""
 
     async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
         """Find out by MONITOR for at most ``seconds``, and by CLIENT LIST alone if that is None.

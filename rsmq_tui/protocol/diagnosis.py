@@ -119,7 +119,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the connected user may do, as far as the server tells.
+    """What the connected user may do, as far as the server reports it.
 
     ``user`` is None if it is not known; commands in neither list could not be checked.
     """

@@ -115,7 +115,7 @@ class EditExecutor(ABC):
         return int(seconds) * 1_000_000 + int(microseconds)
 
     async def clock_and_run_id(self) -> tuple[int, str | None]:
-        """Read the clock in microseconds, and the server's run_id, None if INFO does not tell."""
+        """Read the clock in microseconds, and the server's run_id, None if INFO does not have it."""
         try:
             (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
         except ResponseError:

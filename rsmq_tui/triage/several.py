@@ -206,7 +206,7 @@ class SeveralReport(Report):
 class SeveralRun:
     """Runs the previewed changes one after the other, as ``Run`` does one: iterate over it for its progress.
 
-    After a change that ended early, no other one begins.
+    After a change that ended early, no other change is started.
     """
 
     def __init__(self, preview: SeveralPreview) -> None:

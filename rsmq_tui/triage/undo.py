@@ -46,7 +46,7 @@ class BatchUndo(ABC):
     async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
         """Read what is left of a batch; return how many messages that is, and how many are as the change left them.
 
-        Both are 0 if the kind cannot tell without an undo.
+        Both are 0 if the kind can only find out by an undo.
         """
         return 0, 0
 

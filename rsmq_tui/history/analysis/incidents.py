@@ -4,8 +4,8 @@ The rule for the episodes of one queue is ``rsmq_tui.monitor.incidents.grouped``
 
 Places of one server, such as its namespaces and its list queues, go down together: that is one outage, and the head of
 the incidents that begin during it, or within ``TOGETHER_MS`` before or after it. Other incidents of several queues that
-begin within ``TOGETHER_MS`` of the first of them have a head too. A head lasts from the first begin to the last end of
-what it stands for.
+begin within ``TOGETHER_MS`` of the first of them have a head too. A head lasts from the first start to the last end
+of the incidents that it stands for.
 """
 
 import hashlib

@@ -185,14 +185,14 @@ class Replay:
         return True
 
     def go_to_change(self, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
-        """Go to the next change of a queue's verdict, or the one before if ``direction`` is negative; return it.
+        """Go to the next change of a queue's verdict, or the previous one if ``direction`` is negative; return it.
 
         Outages of its place are changes too.
         """
         return self._gone_to(self._changes.near(self.position_ms, direction, queue, told))
 
     def go_to_incident(self, direction: int, told: Told | None = None) -> list[Turn]:
-        """Go to the next begin or end of an incident, or the one before if ``direction`` is negative; return it."""
+        """Go to the next start or end of an incident, or the previous one if ``direction`` is negative; return it."""
         return self._gone_to(self._changes.turns_near(self.position_ms, direction, told))
 
     def _gone_to(self, found: list[Found]) -> list[Found]:

@@ -161,7 +161,7 @@ class Report:
         return f"all of {server_name(incident.place)}" if incident.ref is None else self.name(incident.ref)
 
     def is_whole(self, incident: Incident) -> bool:
-        """Return whether an incident lies wholly in the range, so that what is known of it may be told."""
+        """Return whether an incident lies completely in the range, so that the report may describe all of it."""
         return self.span.from_ms <= incident.start_ms and incident.end_ms <= self.span.to_ms
 
 

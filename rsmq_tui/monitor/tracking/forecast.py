@@ -4,7 +4,7 @@ Method: the counters of the last ten minutes are compared over windows of about 
 Each window has a slope: the change of the depth, or of the age of the first ready message, per second. The band runs
 from the first to the ninth decile of the slopes, by nearest rank; so a single burst or pause decides neither end. With
 fewer than ``_LEAST_WINDOWS`` windows, or if the median slope is not positive, there is no forecast. Nor is there one
-for more than a day ahead: ten minutes do not tell that.
+for more than a day ahead: ten minutes of data are too little for that.
 
 The age grows by a second per second while nothing leaves the queue. Otherwise it grows by 1 - leaving / arriving, as in
 a queue whose messages leave in order: its first message is the one that arrived when as many had left as arrived before
@@ -126,13 +126,13 @@ class MemoryGrowth:
         self._used: list[int] = []
 
     def forget(self) -> None:
-        """Begin anew: the server did not answer for some time."""
+        """Start again from nothing: the server did not answer for some time."""
         self.limit = None
         self._times_ms.clear()
         self._used.clear()
 
     def take(self, info: ServerInfo | None) -> None:
-        """Take what INFO says, None for unknown; another run of the server begins anew."""
+        """Take what INFO says, None for unknown; after a restart of the server, start again from nothing."""
         last = self._last
         if info is None or last is None or info.run_id != last.run_id or info.at_ms <= last.at_ms:
             self.forget()

@@ -109,7 +109,7 @@ class Rotation:
         self._outdated: dict[str, None] = {}
 
     def restart(self, name: str, look: Look) -> None:
-        """Begin the walk through a queue anew, and give it a page in each poll until it ends."""
+        """Begin the walk through a queue again, and give it a page in each poll until it ends."""
         look.restart()
         self._outdated[name] = None
 

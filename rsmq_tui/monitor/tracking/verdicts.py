@@ -80,7 +80,7 @@ class Thresholds:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
 
         ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
-        ``in_words``, those that are no durations are told in words: 100 messages, 10 % of arrivals.
+        ``in_words``, those that are not durations are given in words: 100 messages, 10 % of arrivals.
         """
         told = []
         for known in fields(self):
@@ -184,7 +184,7 @@ class Troubles:
         self.suspended.clear()
 
     def suspend(self, verdict: Verdict, until_ms: int | None) -> None:
-        """Drop a trouble that cannot be judged now. If it begins again by ``until_ms``, it goes on; None for never."""
+        """Drop a trouble that cannot be judged now. If it begins again by ``until_ms``, it continues; None: never."""
         episode = self.episodes.pop(verdict, None)
         suspended = self.suspended.pop(verdict, None)
         since_ms = episode.since_ms if episode is not None else None if suspended is None else suspended[0]

@@ -126,7 +126,7 @@ class Reaper(_Loop[ListQueue]):
     """Reaps queues every ``interval_s`` seconds until it is stopped; any number of reapers may run at once.
 
     ``on_reaped`` is called with the key of a queue and the result, if anything was reaped. ``on_error`` is called with
-    the key and the error if the server cannot be asked, and the loop goes on; without it the error is raised.
+    the key and the error if the server cannot be reached, and the loop continues; without it the error is raised.
     """
 
     _stopped: threading.Event = field(init=False, default_factory=threading.Event)
@@ -149,7 +149,7 @@ class Reaper(_Loop[ListQueue]):
 
 
 class AsyncReaper(_Loop[AsyncListQueue]):
-    """``Reaper`` for asyncio: ``run`` goes on until it is cancelled."""
+    """``Reaper`` for asyncio: ``run`` continues until it is cancelled."""
 
     async def run(self) -> None:
         """Reap until cancelled."""

@@ -270,7 +270,7 @@ def take_blocking(location: Location, timeout_s: float = 0, vt_ms: int = VT_MS) 
     """As ``take``, but wait for an item; None after the timeout.
 
     An item that arrives during the wait is moved first (BLMOVE) and then leased. If this client fails in between, a
-    reaper returns the item after a grace period. If that period ends before the lease begins, the wait goes on.
+    reaper returns the item after a grace period. If that period ends before the lease begins, the wait continues.
     """
     deadline = Deadline(checked_timeout(timeout_s))
     lease: Lease | None = yield take(location, vt_ms)

@@ -223,8 +223,8 @@ class ListPages:
     """Reads pages and items of list queues; raises ``wrongType`` if a key of the queue has another type.
 
     Only an item's bytes identify it: one that moved is found near its old position by its SHA1. Equal items cannot be
-    told apart, nor can their leases: the items of a page get deadlines in order, the earliest first. A page takes two
-    calls, or three with leases, and other clients may write in between.
+    distinguished, nor can their leases: the items of a page get deadlines in order, the earliest first. A page takes
+    two calls, or three with leases, and other clients may write in between.
     """
 
     def __init__(self, runner: ScriptRunner, names: ListNames) -> None:

@@ -5,7 +5,7 @@ script reads each key before it writes any, so that a wrong type changes nothing
 22 characters, a colon and the item; a token that begins with ``~`` is a reaper's, for a grace period. Items are
 pushed to processing at the left: the oldest is at the right.
 
-Scripts that read do not write. Redis can tell the length of an item only by copying it, so items are read a few at a
+Scripts that read do not write. Redis determines the length of an item only by copying it, so items are read a few at a
 time: the first alone, then as many as would fit into the limit if they were four times as long as the longest so far. A
 single item that exceeds the limit is copied all the same.
 """
