@@ -190,7 +190,9 @@ def _primary_link(info: Mapping[str, str]) -> Iterator[Finding]:
         yield warn(name, f"the replica is copying all data from its primary{rest}: its data is stale", "wait for it")
     elif info.get("master_link_status") == "down":
         since_s = _number(info, "master_link_down_since_seconds")
-        words = f"the replica has lost its primary{f' for {duration(since_s * 1000)}' if since_s is not None and since_s > 0 else ''}"
+        # -1 before the first connection.
+        lasted = f" for {duration(since_s * 1000)}" if since_s is not None and since_s > 0 else ""
+        words = f"the replica has lost its primary{lasted}"
         yield warn(name, f"{words}: its data is stale", hint)
     elif (heard_s := _number(info, "master_last_io_seconds_ago")) is not None:
         read, applied = _number(info, "slave_read_repl_offset"), _number(info, "slave_repl_offset")
