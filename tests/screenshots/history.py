@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rsmq_tui.monitor import Cost, MessageRow, MessageState, Snapshot
@@ -44,13 +44,20 @@ STORIES = {
     "audit-log": Story(_wave(7, 2, 120), _wave(7, 2, 120), 12, 11, None),
 }
 
+TOUR_STORIES = {
+    "orders": Story(_wave(12, 3, 300), _wave(12, 3, 300, -0.1), 24, 6, 1),
+    "emails": Story(_wave(2, 0.5, 200), lambda t: 0.0, 400, 0, 640),
+    "orders-dlq": Story(lambda t: 0.0, lambda t: 0.0, 40, 0, 5_400),
+}
 
-def play_history(source: ScriptedSource, names: Sequence[str] = tuple(STORIES)) -> Snapshot:
+
+def play_history(source: ScriptedSource, names: Sequence[str] | Mapping[str, Story] = tuple(STORIES)) -> Snapshot:
     """Poll these stories every five seconds for ten minutes, and return the last snapshot."""
-    counters = {name: [0.0, 0.0, STORIES[name].depth] for name in names}
+    stories = names if isinstance(names, Mapping) else {name: STORIES[name] for name in names}
+    counters = {name: [0.0, 0.0, story.depth] for name, story in stories.items()}
     snapshot = source.last
     for t in range(0, SPAN_S + 1, STEP_S):
-        rows = {name: _row(STORIES[name], counters[name], t) for name in names}
+        rows = {name: _row(story, counters[name], t) for name, story in stories.items()}
         snapshot = source.snapshot_of(dict(sorted(rows.items())), START_MS + t * 1000)
         source.sampler.take_receive_counts(["invoices"], [[17, 3, 9]])
     orders = next((queue for queue in snapshot.queues if queue.name == "orders"), snapshot.queues[0])
@@ -82,7 +89,7 @@ def _row(story: Story, counter: list[float], t: float) -> Row:
     )
 
 
-def order_messages(count: int) -> list[MessageRow]:
+def order_messages(count: int, first_ms: int = NOW_MS - 8_040_000, every_ms: int = 1_700) -> list[MessageRow]:
     """Make the first messages of the queue orders."""
     rows = []
     for number in range(count):
@@ -95,7 +102,7 @@ def order_messages(count: int) -> list[MessageRow]:
                 "customer": {"id": 42 + number, "vip": number % 5 == 0},
             }
         ).encode()
-        sent_ms = NOW_MS - 8_040_000 + number * 1_700
+        sent_ms = first_ms + number * every_ms
         late = number in (4, 11)
         rows.append(
             MessageRow(

@@ -19,11 +19,15 @@ _SIZE = re.compile(r'<rect x="0" y="0" width="([\d.]+)" height="([\d.]+)" />')
 
 
 class Step(NamedTuple):
-    """One picture of several: the keys that lead to it from the one before, how long it stays, and what it shows."""
+    """One picture of several: the keys that lead to it from the one before, how long it stays, and what it shows.
+
+    ``done`` is how many steps of the tour are done then.
+    """
 
     keys: Sequence[str]
-    seconds: float
-    caption: str
+    seconds: float = 0
+    caption: str = ""
+    done: int = 0
 
 
 class Background(NamedTuple):

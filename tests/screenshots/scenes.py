@@ -23,14 +23,17 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.protocol.status import ServerStatus, SlowCommand
+from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.pane import Pane
+from rsmq_tui.tui.widgets.tour import TourStrip
 from tests.history.replayed import Tape
-from tests.screenshots.history import NOW_MS, order_messages, play_history
+from tests.screenshots.history import NOW_MS, TOUR_STORIES, order_messages, play_history
 from tests.screenshots.lists import list_site
 from tests.screenshots.moving import Step, moving
 from tests.screenshots.past import scripted_past
@@ -127,20 +130,27 @@ def _changes() -> list[Change]:
     ]
 
 
-_VISIT = (
-    Step((), 5, "Every queue, the worst first, with the reason"),
-    Step(("j",), 4, "Beside it: the queue under the cursor, its first messages too"),
-    Step(("enter",), 5, "Enter: what is in it, and what comes next"),
-    Step(("slash", *"json.type=refund", "enter"), 5, "/ finds messages by what is in them"),
-    Step(("enter",), 4, "Enter: one message, with its body"),
-    Step(("escape", "A", "x"), 5, "x deletes: first the numbers, exactly"),
-    Step(("escape", "escape", "escape", "J"), 5, "J: every change from here, and what undoing it would do"),
-    Step(("escape", "H"), 5, "H: months of history, with incidents and forecasts"),
+_TOUR = (
+    Step((), 5, "rsmq-tui demo --tour: ten things to do, on queues of its own"),
+    Step(("j", "j"), 4, "j moves down", 1),
+    Step(("enter",), 5, "Enter opens a queue", 2),
+    Step(("enter",), 5, "Enter opens a message", 3),
+    Step(("escape", "l", "l", "W"), 5, "W watches a message until its timeout is over", 4),
+    Step(
+        ("escape", "escape", "escape", "g", "j", "enter", "plus", "ctrl+s"),
+        5,
+        "+ hides a message: first what it will do",
+    ),
+    Step(("ctrl+s", "0", "ctrl+s"), 5, "0 releases it", 5),
+    Step(("slash", *"welcome", "enter"), 5, "/ finds messages by what is in them", 6),
+    Step(("a", *"hello", "ctrl+s", "ctrl+s"), 4, "a sends a message", 7),
+    Step(("x",), 5, "x deletes: first the numbers, exactly"),
+    Step(("ctrl+s", "u", "ctrl+s"), 5, "u takes it back", 8),
 )
 _DOWN = Failure("timeout", "no answer within 5 s", "is it busy, or is the network?")
 
 SCENES = (
-    Scene("tour", size=(132, 36), has_past=True, steps=_VISIT),
+    Scene("tour", size=(132, 30), steps=_TOUR),
     Scene("overview", keys=("j",), size=(164, 40)),
     Scene("overview-light", keys=("j",), size=(164, 40), theme="rsmq-light"),
     Scene("overview-narrow", size=(60, 16)),
@@ -176,7 +186,8 @@ async def picture(scene: Scene) -> str:
 
 async def _picture(scene: Scene, folder: Path) -> str:
     clock = FakeClock()
-    sites = [_site(server, clock) for server in scene.servers] or [_one_site(clock)]
+    is_tour = bool(scene.steps)
+    sites = [_site(server, clock) for server in scene.servers] or [_tour_site(clock) if is_tour else _one_site(clock)]
     if scene.has_lists:
         sites = [_site(Server(_HOST, "", _BESIDE_LISTS), clock, is_named=False), list_site(clock, _HOST, _triage())]
     replay = _replay(clock, folder) if scene.is_replay else None
@@ -188,6 +199,7 @@ async def _picture(scene: Scene, folder: Path) -> str:
         clock=clock,
         theme=scene.theme,
         ascii_only=scene.ascii_only,
+        tour=is_tour,
     )
     app.animation_level = "none"
     async with app.run_test(size=scene.size) as pilot:
@@ -195,14 +207,31 @@ async def _picture(scene: Scene, folder: Path) -> str:
         while scene.has_events and not _is_logged(app):
             await pilot.pause(0.01)
         pictures = []
-        for keys in [step.keys for step in scene.steps] or [scene.keys]:
-            for key in keys:
+        for step in scene.steps or [Step(scene.keys)]:
+            for key in step.keys:
                 await pilot.press(key)
                 await _settle(pilot)
+                await _may_confirm(pilot)
             if scene.has_life:
                 await _live(pilot, sites[0].source, clock)
+            await _follow_tour(pilot, step.done)
             pictures.append(await _at_rest(pilot, clock))
     return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
+
+
+async def _may_confirm(pilot: Pilot[None]) -> None:
+    """Wait until the button of a preview works: it has to be seen for a moment before."""
+    while pilot.app.screen.query("#yes:disabled"):
+        await pilot.pause(0.05)
+
+
+async def _follow_tour(pilot: Pilot[None], done: int) -> None:
+    """Wait until as many steps of the tour are done, and the strip says so."""
+    tour = dashboard_of(pilot.app).tour
+    while tour is not None and len(tour.done) < done:
+        await pilot.pause(0.01)
+    for strip in pilot.app.screen.query(TourStrip):
+        strip.follow()
 
 
 async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
@@ -211,9 +240,6 @@ async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
     clock.now_s += 0.3
     while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
         await pilot.pause(0.01)
-    # A preview has to be seen for a moment before its button works.
-    while pilot.app.screen.query("#yes:disabled"):
-        await pilot.pause(0.05)
     svg = pilot.app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
@@ -277,6 +303,43 @@ def _one_site(clock: FakeClock) -> WatchedServer:
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
     return WatchedServer(source, triage=_triage())
+
+
+def _tour_site(clock: FakeClock) -> WatchedServer:
+    """What the tour of the demo begins with: a queue that works, one that nobody receives from, and dead letters."""
+    source = ScriptedSource(clock)
+    source.messages["orders"] = order_messages(18, NOW_MS - 1_400, 80)
+    for number, row in enumerate(order_messages(6, NOW_MS - 18_000, 700)):
+        fr_ms = NOW_MS - 14_000 + 700 * number
+        due_ms, state = fr_ms + 30_000, MessageState.IN_FLIGHT
+        taken = replace(row, state=state, rc=1, fr_ms=fr_ms, due_ms=due_ms, score=str(due_ms))
+        source.messages["orders"].append(taken)
+    source.messages["emails"] = [
+        replace(row, rc=0, fr_ms=None, preview=body, size=len(body))
+        for number, row in enumerate(order_messages(12, NOW_MS - 640_000, 500))
+        for body in [json.dumps({"to": f"customer-{number}@example.com", "template": "welcome"}).encode()]
+    ]
+    snapshot = play_history(source, TOUR_STORIES)
+    source.depths = {queue.name: (queue.depth or 0, queue.ready or 0) for queue in snapshot.queues}
+    source.due_counts = (("now", 18), ("< 10 s", 0), ("< 1 min", 6), ("< 10 min", 0))
+    source.play(snapshot)
+    triage: Any = _KeptTriage(count=1)
+    return WatchedServer(source, triage=triage)
+
+
+class _KeptTriage(ScriptedTriage):
+    """Its journal has the runs."""
+
+    async def changes(self, limit: int) -> list[Change]:
+        made: list[Change] = []
+        for number, run in enumerate(self.runs, 1):
+            if run.report is None:
+                continue
+            if isinstance(run.preview.action, Undo):
+                made[-1] = replace(made[-1], state=State.UNDONE)
+            done = run.report.tally.done
+            made.append(change_of(change=number, name=run.report.name, done=done, planned=done, state=State.DONE))
+        return made[::-1][:limit]
 
 
 def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> WatchedServer:
