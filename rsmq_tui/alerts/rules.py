@@ -410,7 +410,7 @@ class AlertRules:
             known = [value for value in places.values() if value is not None]
             holds = any(known) if known else None
             why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"
-            over = "its memory is not filling any more, after {}"
+            over = "its memory is no longer filling up, after {}"
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
         followed = self._follow(topic, rule, now)
         followed.take([] if holds is None else [("", holds)], now.ms)

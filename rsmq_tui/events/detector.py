@@ -279,7 +279,7 @@ class QueueDetector:
         if known.change(verdict, at_ms, self._last_ms):
             changes = known.changes
             words = (
-                f"its verdict changes often, {verdict} now: told again when it has been the same for "
+                f"its verdict changes often, {verdict} now: reported again when it has been the same for "
                 f"{duration(QUEUE_FLAP_SPAN_MS)}, or an error for {duration(FLAP_SPAN_MS)}"
             )
             details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
@@ -316,7 +316,7 @@ class QueueDetector:
         why = reason(queue, changed_ms, self._thresholds)
         lasted = f" for {duration(changed_ms - told_ms)}" if told_ms is not None else ""
         # Its own time is that of the first change; those between were not told.
-        often = f" ({count(changes)} changes since it was told)" if changes > 2 else ""
+        often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
         details = {
             "verdict": verdict.value,
@@ -418,14 +418,14 @@ class ServerDetector:
         is_lost = all(one is not None for one in self._failures.values())
         link, found = self._link, []
         if is_lost is not link.value and link.change(is_lost, at_ms):
-            words = f"its connection comes and goes: told again when it has been the same for {duration(FLAP_SPAN_MS)}"
+            words = f"its connection comes and goes: reported again after no change for {duration(FLAP_SPAN_MS)}"
             details = {"lost": is_lost, "changes": link.changes}
             found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
         was_flapping = link.is_flapping
         if link.changes and (link.told is not link.value or was_flapping) and link.is_settled(at_ms, 0):
             lost_ms, changed_ms = link.told_ms, link.changed_ms
             changes = link.tell()
-            often = f" ({count(changes)} changes since it was told)" if changes > 2 else ""
+            often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
             if is_lost:
                 why = "no answer" if failure is None else failure.sentence
                 facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
@@ -468,7 +468,7 @@ class ServerDetector:
         self._evicted += max(0, info.evicted_keys - known)
         is_due = self._evicted_told_ms is None or at_ms - self._evicted_told_ms >= EVICTED_EVERY_MS
         if self._evicted and is_due:
-            words = f"evicted {plural(self._evicted, 'key')} for want of memory: messages may be lost"
+            words = f"evicted {plural(self._evicted, 'key')} because its memory was full: messages may be lost"
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}
             found.append(self._event(at_ms, EventKind.EVICTED, Severity.ERROR, words, details))
             self._evicted, self._evicted_told_ms = 0, at_ms

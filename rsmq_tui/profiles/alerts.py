@@ -145,7 +145,7 @@ def read_alerts(content: Mapping[str, Any], mistakes: Mistakes, *, others_may_re
         known = {"channels": named, "profiles": content.get("profiles", ())}
         rule = _read_rule(table, ("alerts", number), mistakes, usual, known)
         if rule is not None and rule.name in rules:
-            mistakes.add(("alerts", number), f"name {rule.name} is that of a rule before: each needs its own")
+            mistakes.add(("alerts", number), f"name {rule.name} is used by an earlier rule: each needs its own")
         elif rule is not None:
             rules[rule.name] = rule
     return Alerts(tuple(rules.values()), channels, tuple(mistakes.sentences()))

@@ -345,7 +345,7 @@ def test_an_unknown_limit_neither_begins_nor_ends_an_alert() -> None:
     assert [(message.state.value, message.rule) for message in found] == [
         ("resolved", "full in < 10m"), ("resolved", "memory full in < 10m"),
     ]  # fmt: skip
-    assert found[1].text.startswith("redis://shop:6379/0: its memory is not filling any more, after ")
+    assert found[1].text.startswith("redis://shop:6379/0: its memory is no longer filling up, after ")
 
 
 def test_what_passes_is_found_without_looking_at_all_queues() -> None:

@@ -92,14 +92,14 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     assert found[1].at_ms == NOON_MS + 45_000
     assert (
         found[1].text
-        == "its verdict changes often, ok now: told again when it has been the same for 10m, or an error for 1m 0s"
+        == "its verdict changes often, ok now: reported again when it has been the same for 10m, or an error for 1m 0s"
     )
 
     # The last flip, to ok, was at 585 s.
     assert watching.take(polled(state("orders"), s=1_184)) == []
     (last,) = watching.take(polled(state("orders"), s=1_185))
     assert last.at_ms == NOON_MS + 585_000
-    assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was told)"
+    assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was reported)"
 
 
 def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
@@ -110,7 +110,7 @@ def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
 
     (found,) = watching.take(polled(stalled(s=64), s=64))
     assert found.text.startswith("stalled: 3 messages ready")
-    assert found.text.endswith("(4 changes since it was told)")
+    assert found.text.endswith("(4 changes since it was reported)")
 
 
 def test_a_small_queue_that_grows_every_few_minutes_is_told_as_flapping() -> None:
@@ -354,7 +354,7 @@ def test_a_connection_that_comes_and_goes_is_told_as_flapping() -> None:
     assert server.take("", LOST, 118_000) == []
     (last,) = server.take("", LOST, 119_000)
     assert (last.at_ms, last.text) == (
-        59_000, "does not answer: connection refused (56 changes since it was told)",
+        59_000, "does not answer: connection refused (56 changes since it was reported)",
     )  # fmt: skip
 
 
@@ -380,7 +380,7 @@ def test_evictions_are_summed_for_a_minute() -> None:
 
     (found,) = server.take_info(INFO._replace(evicted_keys=8, at_ms=10_000))
     assert (found.kind, found.severity) == ("evicted", "error")
-    assert found.text == "evicted 3 keys for want of memory: messages may be lost"
+    assert found.text == "evicted 3 keys because its memory was full: messages may be lost"
     assert server.take_info(INFO._replace(evicted_keys=9, at_ms=20_000)) == []
     assert server.take_info(INFO._replace(evicted_keys=12, at_ms=30_000)) == []
     (found,) = server.take_info(INFO._replace(evicted_keys=12, at_ms=70_000))

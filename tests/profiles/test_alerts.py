@@ -157,7 +157,7 @@ timeout = "5s"
     assert list(alerts.channels) == ["bell", "terminal", "pager"]
     told = problems(tmp_path, text)
     for line, words in (
-        (5, "name stalled is that of a rule before"),
+        (5, "name stalled is used by an earlier rule"),
         (9, "unknown key wen in [alerts]; did you mean when?"),
         (10, "a rule needs when"),
         (13, "when has no number behind >"),

@@ -83,9 +83,9 @@ def service_levels(report: Report) -> Overview | None:
     rest = len(report.levels) - len(used)
     missed_words = f"{count(missed)} of {plural(len(report.levels), 'objective')} missed"
     note = (
-        f"{missed_words if missed else 'All objectives are kept'}, and {count(rest)} used nothing of their budget. "
+        f"{missed_words if missed else 'All objectives are met'}, and {count(rest)} used none of their budget. "
         "Each ends with the range, and counts its own window before that. Budget left is of the time that may be bad; "
-        "burn is how many times faster than allowed it was used, with ! if that is worth a call."
+        "burn is how many times faster than allowed it was used, with ! if somebody should be called."
     )
     return Overview("slo", "Service levels", note, slo_table(used, name), "", words.uses(report))
 

@@ -105,7 +105,7 @@ def budget_words(level: Level) -> str:
 
 
 def burn_words(level: Level) -> tuple[str, ...]:
-    """Return the burn rates of a level; ! marks those that are worth a call."""
+    """Return the burn rates of a level; ! marks those that somebody should be called for."""
     return tuple(
         UNKNOWN if burn is None else f"{burn:.1f}{'!' if is_high else ''}"
         for burn, is_high in zip(level.burn_rates, level.alerting, strict=True)
@@ -287,9 +287,9 @@ def about(report: Report) -> list[str]:
         f"Made from the analysis {printable(report.label, 300)}{history}, as of {moment(report.made_ms)} UTC.",
         f"It covers {range_words(report.whole)}. All times are UTC, by the clock of the Redis server.",
         "A gap in a line means that nothing was recorded at that time; it does not mean zero. Lines consist of the "
-        "steps that lie wholly in the range.",
+        "steps that lie completely in the range.",
         "An incident is trouble of one queue without long pauses; incidents that began together in one server count as "
-        "one. Time to recovery is from its begin until the queue was ok.",
+        "one. Time to recovery is from its start until the queue was ok.",
     ]
     return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
 

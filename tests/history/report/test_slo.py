@@ -144,7 +144,7 @@ def test_a_report_has_the_service_levels_and_what_used_their_budgets(analysis_fo
     objectives = (Objective(ANSWERING, 99.9), Objective(STALLED, 99, 60_000), Objective(AGE, 99, 600_000))
     root = parsed(as_html(gather(analysis, span, objectives=lambda _: objectives)))
     section = section_of(root, "slo")
-    assert "3 of 10 objectives missed, and 7 used nothing of their budget." in text_of(section)
+    assert "3 of 10 objectives missed, and 7 used none of their budget." in text_of(section)
     titles, *rows = rows_of(section)
     assert titles == [
         "Of", "Target", "Objective", "Attained", "Budget left", "Burn 1h", "Burn 6h", "Burn 3d", "Last 7d", "7d before",
