@@ -224,10 +224,19 @@ def test_a_server_that_is_shut_down_starts_again_with_its_data(demo: Demo) -> No
 def test_a_full_memory_refuses_what_needs_more(demo: Demo) -> None:
     demo.turn("server-full", "")
     with pytest.raises(redis.exceptions.OutOfMemoryError):
-        demo.client.set("large", b"x" * 1_000_000)
+        demo.client.set("small", b"x")
+    # Nothing is sent or received any more, and what is in work is still deleted.
+    sent, received = demo.total("totalsent"), demo.total("totalrecv")
+    assert eventually(lambda: _refusals(demo.client) > 5)
+    assert (demo.total("totalsent"), demo.total("totalrecv")) == (sent, received)
     demo.turn("server-full", "", on=False)
-    demo.client.set("large", b"x" * 1_000_000)
+    demo.client.set("small", b"x")
     assert demo.grows("totalrecv")
+
+
+def _refusals(client: redis.Redis) -> int:
+    """How many commands were refused because the memory is full."""
+    return int(client.info("errorstats").get("errorstat_OOM", {}).get("count", 0))
 
 
 def test_a_paused_server_cannot_be_asked_and_says_so(demo: Demo) -> None:
