@@ -145,16 +145,14 @@ class DemoControls:
         return name in self._on.get(queue, ())
 
     def switch(self, name: str, queue: str) -> str:
-        """Turn a control on, or off if it is on, and say what was done; raises ``RuntimeError`` if it cannot."""
+        """Turn a control on, or off if it is on, and say what else was done; raises ``RuntimeError`` if it cannot."""
         with self._lock:
             on = not self.is_on(name, queue)
             if not name.startswith("server-"):
-                said = self._switch_client(name, queue, on)
-            elif self._server is not None:
-                said = self._server.switch(name, on)
-            where = "the server" if name.startswith("server-") else f"{_BY_NAME[name].group} of {queue}"
-            done = f"{where}: {_BY_NAME[name].title} {'on' if on else 'off'}"
-            return f"{done}; {said}" if said else done
+                return self._switch_client(name, queue, on)
+            if self._server is not None:
+                self._server.switch(name, on)
+            return ""
 
     def begin(self, *, server_after_s: float = 3.0) -> None:
         """Turn on what the scenario begins with, that of the server a little later; raises ``RuntimeError``."""
@@ -212,12 +210,11 @@ class _ServerControls:
         """Those that this system has."""
         return tuple(control for control in SERVER_CONTROLS if control.name in self._actions)
 
-    def switch(self, name: str, on: bool) -> str:
+    def switch(self, name: str, on: bool) -> None:
         """Turn one on or off; raises ``EmbeddedError``."""
         self._actions[name](on)
         # What was shut down has none of the others when it starts again.
         self.on = {name} if on and name == "server-down" else (self.on | {name} if on else self.on - {name})
-        return ""
 
     def close(self) -> None:
         """Let the server go on, so that it can be ended."""
