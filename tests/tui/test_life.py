@@ -70,7 +70,14 @@ def test_from_the_send_to_the_delete() -> None:
 def test_what_happened_before_it_was_first_seen_is_read_from_its_fields() -> None:
     row = row_of(T + 100_000 + VT_MS, 3, fr_ms=T + 2_000)
     life = life_of((101_000, row))
-    assert stages(life) == [("sent", 0), ("ready", 0), ("in flight", 2_000), ("received again", 100_000)]
+    assert stages(life) == [
+        ("sent", 0),
+        ("ready", 0),
+        ("in flight", 2_000),
+        ("back", None),
+        ("received again", 100_000),
+    ]
+    assert [life.lasted_ms(index, T + 101_000) for index in (2, 3, 4)] == [None, None, 1_000]
     assert life.stages[-1].rc == 3
     # Without the timeout of its queue, it is not known when it was received last.
     assert stages(life_of((101_000, row), vt_ms=None))[-1] == ("received again", None)

@@ -40,7 +40,7 @@ class Being(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a message was from ``at_ms`` on; None if that was before it was first seen, and is not recorded.
+    """What a message was from ``at_ms`` on; None if that is unknown: it was before it was first seen.
 
     It began ``after_ms`` at the earliest, if that is not known exactly. It ends by itself at ``ends_ms``, if it does.
     """
@@ -129,6 +129,9 @@ class Life:
             self._go_on(Being.READY, begun_ms, None)
             if row.fr_ms is not None:
                 self._go_on(Being.IN_FLIGHT, row.fr_ms, None, replace(row, rc=1, due_ms=None))
+            if row.rc > 1:
+                # Nothing says when, nor how often.
+                self._go_on(Being.BACK, None, None)
             if row.rc > 1 or row.fr_ms is None:
                 self._go_on(Being.AGAIN if row.rc > 1 else Being.IN_FLIGHT, self._received_ms(row), None, row)
             else:
@@ -321,7 +324,7 @@ class LifeLine(Painted):
         if stage is None:
             return ""
         if stage.at_ms is None:
-            return "before"
+            return "unknown"
         return short_clock(stage.at_ms, self._now_ms)
 
     def _lasted(self, index: int | None) -> str:
@@ -469,7 +472,7 @@ class LifeScreen(DashboardScreen):
         rows: list[list[Piece]] = []
         for index, stage in reversed(list(enumerate(life.stages))):
             lasted = "" if stage.being in (Being.SENT, Being.GONE) else duration(life.lasted_ms(index, now_ms))
-            begun = "before this" if stage.at_ms is None else clock(stage.at_ms)
+            begun = "unknown" if stage.at_ms is None else clock(stage.at_ms)
             number = "" if stage.rc is None else f"receive {stage.rc}"
             between = "" if stage.after_ms is None else f"some time after {clock(stage.after_ms)}"
             name = _OF_ITEMS.get(stage.being, stage.being.value) if place_of(self.message_id) else stage.being.value
