@@ -47,7 +47,7 @@ SERVER_CONTROLS = (
     ),
     Control(
         "server-full", "5", "server", "memory full",
-        "Its memory limit is reached: it refuses sends and receives, but not deletes. Queues stand still; i says why.",
+        "Its memory limit is reached: it refuses sends and receives, but no deletes. Queues stand still; i says why.",
     ),
 )  # fmt: skip
 CLIENT_CONTROLS = (
@@ -84,11 +84,11 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "wrong-clock", "t", "messages", "wrong clock",
-        "The sender's clock is an hour late: what was just sent seems an hour old, although it was ready only now.",
+        "The sender's clock is an hour late: on the queue, AGE is an hour for what was sent just now.",
     ),
     Control(
         "odd-dates", "o", "messages", "odd dates",
-        "A client writes seconds, as rsmq_async 7: its messages are always due, and Node clients cannot delete them.",
+        "A client writes seconds, as rsmq_async 7: clients such as Node's receive its messages and cannot delete them.",
     ),
 )  # fmt: skip
 _BY_NAME = {control.name: control for control in (*SERVER_CONTROLS, *CLIENT_CONTROLS)}
@@ -96,8 +96,8 @@ _OF_RSMQ_ONLY = {"poison", "delays", "odd-dates"}
 
 # How long a slow server stops, and works in between.
 _STOPPED_S, _WORKING_S = 0.1, 0.1
-# Above what is used when the limit is set.
-_MEMORY_LEFT = 65_536
+# The limit is this share of what is used, so that it stays reached although what is in work is deleted.
+_LIMIT_SHARE = 0.9
 _TIMEOUT_S = 3.0
 
 
@@ -145,16 +145,14 @@ class DemoControls:
         return name in self._on.get(queue, ())
 
     def switch(self, name: str, queue: str) -> str:
-        """Turn a control on, or off if it is on, and say what was done; raises ``RuntimeError`` if it cannot."""
+        """Turn a control on, or off if it is on, and say what else was done; raises ``RuntimeError`` if it cannot."""
         with self._lock:
             on = not self.is_on(name, queue)
             if not name.startswith("server-"):
-                said = self._switch_client(name, queue, on)
-            elif self._server is not None:
-                said = self._server.switch(name, on)
-            where = "the server" if name.startswith("server-") else f"{_BY_NAME[name].group} of {queue}"
-            done = f"{where}: {_BY_NAME[name].title} {'on' if on else 'off'}"
-            return f"{done}; {said}" if said else done
+                return self._switch_client(name, queue, on)
+            if self._server is not None:
+                self._server.switch(name, on)
+            return ""
 
     def begin(self, *, server_after_s: float = 3.0) -> None:
         """Turn on what the scenario begins with, that of the server a little later; raises ``RuntimeError``."""
@@ -212,12 +210,11 @@ class _ServerControls:
         """Those that this system has."""
         return tuple(control for control in SERVER_CONTROLS if control.name in self._actions)
 
-    def switch(self, name: str, on: bool) -> str:
+    def switch(self, name: str, on: bool) -> None:
         """Turn one on or off; raises ``EmbeddedError``."""
         self._actions[name](on)
         # What was shut down has none of the others when it starts again.
         self.on = {name} if on and name == "server-down" else (self.on | {name} if on else self.on - {name})
-        return ""
 
     def close(self) -> None:
         """Let the server go on, so that it can be ended."""
@@ -259,7 +256,7 @@ class _ServerControls:
         with self._asking() as client:
             used = int(client.info("memory")["used_memory"])
             client.execute_command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-            client.execute_command("CONFIG", "SET", "maxmemory", used + _MEMORY_LEFT if on else 0)
+            client.execute_command("CONFIG", "SET", "maxmemory", int(used * _LIMIT_SHARE) if on else 0)
 
     def _shut_down(self, on: bool) -> None:
         if not on:

@@ -566,6 +566,8 @@ class WorkloadProcess(Lifetime[_Workload]):
     ) -> None:
         super().__init__()
         self._numbers = count(1)
+        # Of its own: who waits for an answer must not keep the process from being stopped.
+        self._asking = threading.Lock()
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
             *(sys.executable, "-P", "-m", "rsmq_tui.embedded.workload"),
@@ -600,7 +602,7 @@ class WorkloadProcess(Lifetime[_Workload]):
 
         Raises ``EmbeddedError`` if the workload does not answer.
         """
-        with self._lock:
+        with self._asking:
             running, number = self._started(), next(self._numbers)
             request = json.dumps({"id": number, "queue": name, "control": control, "on": on})
             assert running.process.stdin is not None

@@ -631,11 +631,11 @@ class RsmqApp(App[None]):
     def _start_tour(self) -> None:
         if not self._has_tour:
             return
-        from rsmq_tui.tui.dialogs.tour import TourGuide  # noqa: PLC0415 - after the first numbers are on the screen
+        from rsmq_tui.tui.dialogs.tour import TourChecker  # noqa: PLC0415 - after the first numbers are on the screen
 
-        guide = TourGuide(self.dashboard)
-        self.dashboard.tour = guide.tour
-        self.set_interval(_TOUR_S, lambda: guide.look(self.screen_stack))
+        checker = TourChecker(self.dashboard)
+        self.dashboard.tour = checker.tour
+        self.set_interval(_TOUR_S, lambda: checker.look(self.screen_stack))
         for screen in self._screens:
             screen.show_tour()
 

@@ -26,7 +26,7 @@ from rsmq_tui.protocol import Address, QueueReader, Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, run, started
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
 from tests.embedded.processes import eventually, is_alive, is_gone
 from tests.hostile.terminal import Terminal
 from tests.tui.driving import names_in, text_of, until
@@ -94,6 +94,24 @@ def test_however_it_ends_nothing_is_left_of_a_server_that_is_paused(end: str | s
         assert eventually(lambda: not list(short.iterdir()))
     finally:
         shutil.rmtree(short, ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--tour", "--headless"), ("--tour", "--scenario", "poison"), ("--tour", "--read-only")]
+)
+def test_a_tour_has_a_screen_and_a_scenario_of_its_own_and_changes_queues(arguments: tuple[str, ...]) -> None:
+    done = call("demo", *arguments)
+    assert done.returncode == 2
+    assert "--tour has its own scenario" in done.stderr
+
+
+def test_a_tour_begins_with_its_first_step(tmp_path: Path) -> None:
+    with Terminal("demo", "--tour", settings=tmp_path, size=(80, 24)) as terminal:
+        terminal.wait_for("Tour 1 of 10", "orders-dlq", "ctrl+n skips")
+        terminal.type("\x0e")
+        terminal.wait_for("Tour 2 of 10")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0
 
 
 def _is_refused(client: redis.Redis) -> bool:

@@ -14,7 +14,7 @@ from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.queue.life import Being, Life, LifeScreen, next_sentence
+from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, names_in, press_for_screen, resized, says, text_of, until
 
@@ -46,7 +46,7 @@ def life_of(*seen: tuple[int, MessageRow | None], vt_ms: float | None = VT_MS) -
 
 
 def stages(life: Life) -> list[tuple[str, float | None]]:
-    return [(stage.being.value, None if stage.at_ms is None else stage.at_ms - T) for stage in life.stages]
+    return [(stage.name.value, None if stage.at_ms is None else stage.at_ms - T) for stage in life.stages]
 
 
 def test_from_the_send_to_the_delete() -> None:
@@ -70,7 +70,14 @@ def test_from_the_send_to_the_delete() -> None:
 def test_what_happened_before_it_was_first_seen_is_read_from_its_fields() -> None:
     row = row_of(T + 100_000 + VT_MS, 3, fr_ms=T + 2_000)
     life = life_of((101_000, row))
-    assert stages(life) == [("sent", 0), ("ready", 0), ("in flight", 2_000), ("received again", 100_000)]
+    assert stages(life) == [
+        ("sent", 0),
+        ("ready", 0),
+        ("in flight", 2_000),
+        ("back", None),
+        ("received again", 100_000),
+    ]
+    assert [life.lasted_ms(index, T + 101_000) for index in (2, 3, 4)] == [None, None, 1_000]
     assert life.stages[-1].rc == 3
     # Without the timeout of its queue, it is not known when it was received last.
     assert stages(life_of((101_000, row), vt_ms=None))[-1] == ("received again", None)
@@ -109,18 +116,18 @@ def test_hiding_and_releasing() -> None:
     held = row_of(T + 60_000, 1, fr_ms=T + 1_000)
     life = life_of((2_000, held), (3_000, replace(held, due_ms=T + 90_000)))
     # The same receive with a longer timeout.
-    assert [stage.being for stage in life.stages].count(Being.IN_FLIGHT) == 1
+    assert [stage.name for stage in life.stages].count(StageName.IN_FLIGHT) == 1
     assert life.stages[-1].ends_ms == T + 90_000
     life.see(MessageView(T + 5_000, ID, replace(held, due_ms=T + 4_000, state=MessageState.READY), None, 7))
     assert stages(life)[-1] == ("back", 4_000)
-    # Hidden while it was ready, without being received.
+    # Hidden while it was ready, without name received.
     unread = life_of((1_000, row_of(T)), (2_000, row_of(T + 50_000, state=MessageState.DELAYED)))
     assert stages(unread)[-1] == ("delayed", 2_000)
 
 
 def test_an_undo_brings_it_back() -> None:
     life = life_of((1_000, row_of(T)), (2_000, None), (3_000, None), (4_000, row_of(T)))
-    assert [stage.being for stage in life.stages[-2:]] == [Being.GONE, Being.READY]
+    assert [stage.name for stage in life.stages[-2:]] == [StageName.GONE, StageName.READY]
     assert life.stages[-2].at_ms == T + 2_000
 
 
@@ -135,8 +142,16 @@ def test_a_list_item_with_its_lease() -> None:
     life = life_of(
         (1_000, item_of("q")), (3_000, taken), (13_000, taken), (15_000, item_of("q")), (16_000, again), (17_000, None)
     )
-    assert [stage.being for stage in life.stages] == [
-        *(Being.SENT, Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK, Being.AGAIN, Being.GONE)
+    assert [stage.name for stage in life.stages] == [
+        *(
+            StageName.SENT,
+            StageName.READY,
+            StageName.IN_FLIGHT,
+            StageName.EXPIRED,
+            StageName.BACK,
+            StageName.AGAIN,
+            StageName.GONE,
+        )
     ]
     assert [stage.at_ms and stage.at_ms - T for stage in life.stages[2:4]] == [3_000, 12_000]
     assert life.receives == 2
@@ -181,31 +196,31 @@ async def _opened(source: LivePoller | ListPoller) -> AsyncIterator[Pilot[None]]
         yield pilot
 
 
-async def _is(pilot: Pilot[None], screen: LifeScreen, *beings: Being) -> None:
-    await until(pilot, lambda: tuple(stage.being for stage in screen.life.stages) == beings, f"it is {beings[-1]}")
+async def _is(pilot: Pilot[None], screen: LifeScreen, *names: StageName) -> None:
+    await until(pilot, lambda: tuple(stage.name for stage in screen.life.stages) == names, f"it is {names[-1]}")
 
 
 async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
     id = queues.send_message("orders", "{}")
     async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
         screen = await press_for_screen(pilot, "W", LifeScreen)
-        begun = [Being.SENT, Being.READY]
+        begun = [StageName.SENT, StageName.READY]
         await _is(pilot, screen, *begun)
         await says(pilot, "The next consumer gets it")
         assert queues.receive_message("orders") is not None
-        await _is(pilot, screen, *begun, Being.IN_FLIGHT)
+        await _is(pilot, screen, *begun, StageName.IN_FLIGHT)
         await says(pilot, "or it is ready again in ")
         await says(pilot, "left of 10m")
         queues.change_message_visibility("orders", id, 0)
-        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK)
+        await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK)
         await says(pilot, "It was taken 1 time and not deleted")
         assert queues.receive_message("orders") is not None
-        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK, Being.AGAIN)
+        await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK, StageName.AGAIN)
         assert "again" in text_of(app_of(pilot))
         await resized(pilot, 160, 48)
         await says(pilot, "received again")
         queues.delete_message("orders", id)
-        await _is(pilot, screen, *begun, Being.IN_FLIGHT, Being.BACK, Being.AGAIN, Being.GONE)
+        await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK, StageName.AGAIN, StageName.GONE)
         await says(pilot, "Deleted, or taken away, between ")
         # Nothing of it was changed by watching.
         assert screen.life.receives == 2
@@ -218,23 +233,23 @@ async def test_an_item_on_a_server(redis_url: str, client: redis.Redis) -> None:
     queue.push(b"one")
     async with _opened(ListPoller(ListReader(redis_url, ListNames(), ["queue:*"]), interval_s=0.05)) as pilot:
         screen = await press_for_screen(pilot, "W", LifeScreen)
-        await _is(pilot, screen, Being.READY)
+        await _is(pilot, screen, StageName.READY)
         lease = queue.take(100_000)
         assert lease is not None
-        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT)
+        await _is(pilot, screen, StageName.READY, StageName.IN_FLIGHT)
         await says(pilot, "Its worker acknowledges it, or its lease ends in 1m")
         seconds, _ = client.time()
         client.zadd(queue.names.leases_key(queue.key), {lease.member: seconds * 1000})
-        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT, Being.EXPIRED)
+        await _is(pilot, screen, StageName.READY, StageName.IN_FLIGHT, StageName.EXPIRED)
         await says(pilot, "a reaper returns it")
         assert any(queue.reap(grace_ms=0))
-        await _is(pilot, screen, Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK)
+        await _is(pilot, screen, StageName.READY, StageName.IN_FLIGHT, StageName.EXPIRED, StageName.BACK)
         lease = queue.take(100_000)
         assert lease is not None
-        taken = (Being.READY, Being.IN_FLIGHT, Being.EXPIRED, Being.BACK, Being.AGAIN)
+        taken = (StageName.READY, StageName.IN_FLIGHT, StageName.EXPIRED, StageName.BACK, StageName.AGAIN)
         await _is(pilot, screen, *taken)
         assert queue.ack(lease)
-        await _is(pilot, screen, *taken, Being.GONE)
+        await _is(pilot, screen, *taken, StageName.GONE)
         await says(pilot, "Acknowledged, or taken away, between ")
         assert screen.life.receives == 2
 
@@ -243,6 +258,6 @@ async def test_a_message_whose_queue_is_deleted(redis_url: str, queues: Rsmq) ->
     queues.send_message("orders", "{}")
     async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
         screen = await press_for_screen(pilot, "W", LifeScreen)
-        await _is(pilot, screen, Being.SENT, Being.READY)
+        await _is(pilot, screen, StageName.SENT, StageName.READY)
         queues.delete_queue("orders")
-        await _is(pilot, screen, Being.SENT, Being.READY, Being.GONE)
+        await _is(pilot, screen, StageName.SENT, StageName.READY, StageName.GONE)

@@ -56,7 +56,7 @@ class Controls(Protocol):
         """Return whether a control is on."""
 
     def switch(self, name: str, queue: str) -> str:
-        """Turn a control on or off, and say what was done; raises ``RuntimeError``."""
+        """Turn a control on or off, and say what else was done; raises ``RuntimeError``."""
 
 
 def _sign(control: Control, is_on: frozenset[str]) -> Piece:
@@ -71,6 +71,10 @@ _COLUMNS: tuple[Column[Control, frozenset[str]], ...] = (
 )
 
 
+# The border, and the lines below the list.
+_OTHER_LINES = 6
+
+
 class ControlsScreen(Dialog[None]):
     """Lists the controls of the server and of one queue, which their keys turn on and off; others are a key away.
 
@@ -78,11 +82,11 @@ class ControlsScreen(Dialog[None]):
     """
 
     DEFAULT_CSS = """
-    ControlsScreen { align: right bottom; background: transparent; }
     ControlsScreen .dialog {
-        width: 48; height: auto; max-height: 100%; margin-bottom: 1;
-        & RowTable { height: auto; max-height: 17; padding: 0; }
+        width: 48; margin-bottom: 1;
+        & RowTable { height: 1fr; padding: 0; }
         & #expect { height: 3; color: $quiet; }
+        & #said { height: 1; }
     }
     """
     IS_PANE = True
@@ -96,10 +100,11 @@ class ControlsScreen(Dialog[None]):
         self.table = RowTable(_COLUMNS, frozenset[str](), on_open=self._press)
 
     def compose(self) -> ComposeResult:
-        """The list, and what to expect of the control under the cursor."""
+        """The list, what to expect of the control under the cursor, and what was done."""
         with Vertical(classes="dialog"):
             yield self.table
             yield Static(markup=False, id="expect")
+            yield Static(markup=False, id="said")
 
     def on_mount(self) -> None:
         """List the controls of the first queue."""
@@ -133,7 +138,7 @@ class ControlsScreen(Dialog[None]):
         controls = self._controls.of(self._queue)
         is_on = frozenset(each.name for each in controls if self._controls.is_on(each.name, self._queue))
         self.table.show(controls, [control.name for control in controls], is_on)
-        self.table.styles.height = len(controls) + 1
+        self.query_one(".dialog").styles.height = 1 + len(controls) + _OTHER_LINES
         self._explain()
 
     def _press(self, control: Control) -> None:
@@ -147,5 +152,6 @@ class ControlsScreen(Dialog[None]):
         except RuntimeError as error:
             self.notify(printable(str(error), 200), severity="warning", markup=False)
         else:
-            self.notify(printable(said, 200), timeout=3, markup=False)
+            on = "on" if self._controls.is_on(control.name, self._queue) else "off"
+            self.query_one("#said", Static).update(printable(f"{control.title} {on}{': ' if said else ''}{said}", 200))
         self._show()

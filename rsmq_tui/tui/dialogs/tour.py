@@ -149,7 +149,7 @@ STEPS = (
 _READ_CHANGES = 50
 
 
-class TourGuide:
+class TourChecker:
     """Checks the steps of a tour, one after the other."""
 
     def __init__(self, dashboard: Dashboard) -> None:

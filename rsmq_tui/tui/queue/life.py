@@ -25,7 +25,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.text_view import LineView
 
 
-class Being(StrEnum):
+class StageName(StrEnum):
     """What a message is during a stage of its life."""
 
     SENT = "sent"
@@ -40,20 +40,20 @@ class Being(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a message was from ``at_ms`` on; None if that was before it was first seen, and is not recorded.
+    """What a message was from ``at_ms`` on; None if that is unknown: it was before it was first seen.
 
     It began ``after_ms`` at the earliest, if that is not known exactly. It ends by itself at ``ends_ms``, if it does.
     """
 
-    being: Being
+    name: StageName
     at_ms: float | None
     after_ms: float | None = None
     ends_ms: float | None = None
     rc: int | None = None
 
 
-_WAITING = (Being.READY, Being.BACK)
-_TAKEN = (Being.IN_FLIGHT, Being.AGAIN, Being.EXPIRED)
+_WAITING = (StageName.READY, StageName.BACK)
+_TAKEN = (StageName.IN_FLIGHT, StageName.AGAIN, StageName.EXPIRED)
 # A message is ready at once if its score is its time, to the second of the clients that write seconds.
 _AT_ONCE_MS = 1_000
 
@@ -79,10 +79,10 @@ class Life:
         elif row is None:
             if before.row is not None:
                 self._catch_up(before.row, view.at_ms)
-                self._go_on(Being.GONE, view.at_ms, self._seen_after(before.at_ms))
+                self._go_on(StageName.GONE, view.at_ms, self._seen_after(before.at_ms))
         elif before.row is None:
             # An undo has put it back.
-            self._go_on(self._being(row), view.at_ms, before.at_ms, row)
+            self._go_on(self._name_of(row), view.at_ms, before.at_ms, row)
         elif row.is_item:
             self._follow_item(before.row, row, before.at_ms, view.at_ms)
         else:
@@ -95,7 +95,11 @@ class Life:
         counted = [stage.rc for stage in self.stages if stage.rc is not None]
         if row is not None and row.rc is not None:
             return row.rc
-        return max(counted) if counted else sum(stage.being in (Being.IN_FLIGHT, Being.AGAIN) for stage in self.stages)
+        return (
+            max(counted)
+            if counted
+            else sum(stage.name in (StageName.IN_FLIGHT, StageName.AGAIN) for stage in self.stages)
+        )
 
     def lasted_ms(self, index: int, now_ms: float) -> float | None:
         """Return how long a stage lasted, or has lasted until now."""
@@ -113,24 +117,27 @@ class Life:
 
     def _begin(self, row: MessageRow, at_ms: int) -> None:
         if row.sent_ms is not None:
-            self.stages.append(Stage(Being.SENT, row.sent_ms))
+            self.stages.append(Stage(StageName.SENT, row.sent_ms))
         if row.is_item:
-            self._go_on(self._being(row), None if row.sent_ms is None or row.due_ms else row.sent_ms, None, row)
+            self._go_on(self._name_of(row), None if row.sent_ms is None or row.due_ms else row.sent_ms, None, row)
             self._catch_up(row, at_ms)
             return
         begun_ms = row.sent_ms
         if not row.rc:
             due_ms = row.due_ms
             if due_ms is None or due_ms > (at_ms if begun_ms is None else begun_ms + _AT_ONCE_MS):
-                self._go_on(Being.DELAYED, begun_ms, None, row)
+                self._go_on(StageName.DELAYED, begun_ms, None, row)
             else:
-                self._go_on(Being.READY, due_ms if begun_ms is None else begun_ms, None)
+                self._go_on(StageName.READY, due_ms if begun_ms is None else begun_ms, None)
         else:
-            self._go_on(Being.READY, begun_ms, None)
+            self._go_on(StageName.READY, begun_ms, None)
             if row.fr_ms is not None:
-                self._go_on(Being.IN_FLIGHT, row.fr_ms, None, replace(row, rc=1, due_ms=None))
+                self._go_on(StageName.IN_FLIGHT, row.fr_ms, None, replace(row, rc=1, due_ms=None))
+            if row.rc > 1:
+                # Nothing says when, nor how often.
+                self._go_on(StageName.BACK, None, None)
             if row.rc > 1 or row.fr_ms is None:
-                self._go_on(Being.AGAIN if row.rc > 1 else Being.IN_FLIGHT, self._received_ms(row), None, row)
+                self._go_on(StageName.AGAIN if row.rc > 1 else StageName.IN_FLIGHT, self._received_ms(row), None, row)
             else:
                 self.stages[-1] = replace(self.stages[-1], ends_ms=row.due_ms)
         self._catch_up(row, at_ms)
@@ -141,16 +148,16 @@ class Life:
             self._catch_up(old, at_ms)
             known_ms = row.fr_ms if row.rc == 1 else self._received_ms(row)
             is_known = known_ms is not None and before_ms <= known_ms <= at_ms
-            being = Being.IN_FLIGHT if row.rc == 1 else Being.AGAIN
-            self._go_on(being, known_ms if is_known else at_ms, None if is_known else self._seen_after(before_ms), row)
+            name = StageName.IN_FLIGHT if row.rc == 1 else StageName.AGAIN
+            self._go_on(name, known_ms if is_known else at_ms, None if is_known else self._seen_after(before_ms), row)
         elif row.due_ms == old.due_ms:
             self._catch_up(row, at_ms)
         elif row.due_ms is not None and row.due_ms <= at_ms:
             # Somebody has released it.
-            self._go_on(Being.BACK if row.rc else Being.READY, max(before_ms, row.due_ms), None)
-        elif self.stages[-1].being in _WAITING:
+            self._go_on(StageName.BACK if row.rc else StageName.READY, max(before_ms, row.due_ms), None)
+        elif self.stages[-1].name in _WAITING:
             # Somebody has hidden it.
-            self._go_on(Being.AGAIN if row.rc else Being.DELAYED, at_ms, self._seen_after(before_ms), row)
+            self._go_on(StageName.AGAIN if row.rc else StageName.DELAYED, at_ms, self._seen_after(before_ms), row)
         else:
             self.stages[-1] = replace(self.stages[-1], ends_ms=row.due_ms)
         self._catch_up(row, at_ms)
@@ -160,16 +167,16 @@ class Life:
         was_waiting, is_waiting = old.state is MessageState.READY, row.state is MessageState.READY
         if is_waiting and not was_waiting:
             self._catch_up(old, at_ms)
-            self._go_on(Being.BACK, at_ms, self._seen_after(before_ms))
+            self._go_on(StageName.BACK, at_ms, self._seen_after(before_ms))
         elif was_waiting and not is_waiting:
-            self._go_on(self._being(row), at_ms, self._seen_after(before_ms), row)
+            self._go_on(self._name_of(row), at_ms, self._seen_after(before_ms), row)
         elif row.due_ms is not None and row.due_ms != old.due_ms:
             # Without a lease, it may be on its way back to the queue.
-            if self.stages[-1].being is not Being.EXPIRED:
+            if self.stages[-1].name is not StageName.EXPIRED:
                 self.stages[-1] = replace(self.stages[-1], ends_ms=row.due_ms)
             elif row.due_ms > at_ms:
                 # It was returned and taken again between two polls.
-                self._go_on(Being.AGAIN, at_ms, self._seen_after(before_ms), row)
+                self._go_on(StageName.AGAIN, at_ms, self._seen_after(before_ms), row)
         self._catch_up(row, at_ms)
 
     def _catch_up(self, row: MessageRow, at_ms: float) -> None:
@@ -177,26 +184,32 @@ class Life:
         last = self.stages[-1]
         if last.ends_ms is None or last.ends_ms > at_ms:
             return
-        if last.being is Being.DELAYED:
-            self._go_on(Being.READY, last.ends_ms, None)
-        elif last.being in (Being.IN_FLIGHT, Being.AGAIN):
-            self._go_on(Being.EXPIRED if row.is_item else Being.BACK, last.ends_ms, None)
+        if last.name is StageName.DELAYED:
+            self._go_on(StageName.READY, last.ends_ms, None)
+        elif last.name in (StageName.IN_FLIGHT, StageName.AGAIN):
+            self._go_on(StageName.EXPIRED if row.is_item else StageName.BACK, last.ends_ms, None)
 
-    def _go_on(self, being: Being, at_ms: float | None, after_ms: float | None, row: MessageRow | None = None) -> None:
-        ends_ms = row.due_ms if row is not None and being in (Being.DELAYED, Being.IN_FLIGHT, Being.AGAIN) else None
-        rc = row.rc if row is not None and being in (Being.IN_FLIGHT, Being.AGAIN) else None
-        self.stages.append(Stage(being, at_ms, after_ms, ends_ms, rc))
+    def _go_on(
+        self, name: StageName, at_ms: float | None, after_ms: float | None, row: MessageRow | None = None
+    ) -> None:
+        ends_ms = (
+            row.due_ms
+            if row is not None and name in (StageName.DELAYED, StageName.IN_FLIGHT, StageName.AGAIN)
+            else None
+        )
+        rc = row.rc if row is not None and name in (StageName.IN_FLIGHT, StageName.AGAIN) else None
+        self.stages.append(Stage(name, at_ms, after_ms, ends_ms, rc))
 
-    def _being(self, row: MessageRow) -> Being:
+    def _name_of(self, row: MessageRow) -> StageName:
         if row.state is MessageState.READY:
-            return Being.BACK if self._was_taken else Being.READY
+            return StageName.BACK if self._was_taken else StageName.READY
         if row.state is MessageState.DELAYED:
-            return Being.DELAYED
-        return Being.AGAIN if self._was_taken else Being.IN_FLIGHT
+            return StageName.DELAYED
+        return StageName.AGAIN if self._was_taken else StageName.IN_FLIGHT
 
     @property
     def _was_taken(self) -> bool:
-        return any(stage.being in _TAKEN for stage in self.stages)
+        return any(stage.name in _TAKEN for stage in self.stages)
 
     def _received_ms(self, row: MessageRow) -> float | None:
         """Return when it was last received, if its visibility was not changed since."""
@@ -214,19 +227,19 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
         return ""
     is_item, stage = place_of(view.id) is not None, life.stages[-1]
     left = "" if stage.ends_ms is None else f"in {duration(stage.ends_ms - now_ms)}, at {_time(stage.ends_ms)}"
-    match stage.being:
-        case Being.GONE:
+    match stage.name:
+        case StageName.GONE:
             how = "Acknowledged" if is_item else "Deleted"
             return f"{how}, or taken away, between {_time(stage.after_ms)} and {_time(stage.at_ms)}."
-        case Being.DELAYED:
+        case StageName.DELAYED:
             return f"It becomes ready {left}." if left else "It never becomes ready: its score is no time."
-        case Being.READY:
+        case StageName.READY:
             return "The next consumer gets it, unless another one is before it."
-        case Being.BACK:
+        case StageName.BACK:
             times = life.receives or 0
             end = "" if is_item else _poison_words(times, poison_rc)
             return f"It was taken {plural(times, 'time')} and not deleted: the next consumer gets it again.{end}"
-        case Being.EXPIRED:
+        case StageName.EXPIRED:
             return "Its lease is over: a reaper returns it to the queue, unless its worker still acknowledges it."
         case _ if is_item:
             if stage.ends_ms is None:
@@ -246,21 +259,21 @@ def _time(at_ms: float | None) -> str:
 
 # The names of what happens to list items.
 _OF_ITEMS = {
-    Being.SENT: "pushed",
-    Being.READY: "waiting",
-    Being.IN_FLIGHT: "taken",
-    Being.EXPIRED: "lease over",
-    Being.BACK: "returned",
-    Being.AGAIN: "taken again",
-    Being.GONE: "removed",
+    StageName.SENT: "pushed",
+    StageName.READY: "waiting",
+    StageName.IN_FLIGHT: "taken",
+    StageName.EXPIRED: "lease over",
+    StageName.BACK: "returned",
+    StageName.AGAIN: "taken again",
+    StageName.GONE: "removed",
 }
 _TOKENS = {
-    Being.READY: "ready",
-    Being.BACK: "verdict-growing",
-    Being.IN_FLIGHT: "hidden",
-    Being.AGAIN: "hidden",
-    Being.EXPIRED: "alarm",
-    Being.GONE: "strong",
+    StageName.READY: "ready",
+    StageName.BACK: "verdict-growing",
+    StageName.IN_FLIGHT: "hidden",
+    StageName.AGAIN: "hidden",
+    StageName.EXPIRED: "alarm",
+    StageName.GONE: "strong",
 }
 _STOP_CELLS = 9
 _STOPS_HEIGHT = 6
@@ -290,42 +303,42 @@ class LifeLine(Painted):
             return []
         width = max(_STOP_CELLS, (self.size.width - 2) // len(stops))
         rows: list[list[Piece]] = [[(" ", "")] for _ in range(4)]
-        for number, being in enumerate(stops):
-            index = max((at for at, stage in enumerate(life.stages) if stage.being is being), default=None)
+        for number, name in enumerate(stops):
+            index = max((at for at, stage in enumerate(life.stages) if stage.name is name), default=None)
             is_now = index == len(life.stages) - 1
-            token = f"{_TOKENS.get(being, '')} strong" if is_now else "" if index is not None else "muted"
+            token = f"{_TOKENS.get(name, '')} strong" if is_now else "" if index is not None else "muted"
             sign = "▶" if is_now else "●" if index is not None else "○"
             rail = "" if number == len(stops) - 1 else "━" if index is not None and not is_now else "─"
             rows[0].append((f"{sign} {rail * (width - 3)} "[:width].ljust(width), token))
-            rows[1].append((_fitted(self._title_of(being, width), width), token))
+            rows[1].append((_fitted(self._title_of(name, width), width), token))
             stage = None if index is None else life.stages[index]
             rows[2].append((_fitted(self._time_of(stage), width), "" if is_now else "muted"))
             rows[3].append((_fitted(self._lasted(index), width), "" if is_now else "muted"))
         return [self.line(row) for row in rows] + [Strip([]), self._bar()]
 
-    def _stops(self) -> Sequence[Being]:
-        known = {stage.being for stage in self._life.stages}
+    def _stops(self) -> Sequence[StageName]:
+        known = {stage.name for stage in self._life.stages}
         is_item = self._life.seen is not None and place_of(self._life.seen.id) is not None
         # What few messages are has no stop before it happens.
-        rare = {Being.DELAYED, Being.EXPIRED, *((Being.SENT,) if is_item else ())}
-        return [being for being in Being if being in known or being not in rare]
+        rare = {StageName.DELAYED, StageName.EXPIRED, *((StageName.SENT,) if is_item else ())}
+        return [name for name in StageName if name in known or name not in rare]
 
-    def _title_of(self, being: Being, width: int) -> str:
+    def _title_of(self, name: StageName, width: int) -> str:
         view = self._life.seen
-        name = _OF_ITEMS.get(being, being.value) if view and place_of(view.id) is not None else being.value
-        times = sum(stage.being is being for stage in self._life.stages)
+        words = _OF_ITEMS.get(name, name.value) if view and place_of(view.id) is not None else name.value
+        times = sum(stage.name is name for stage in self._life.stages)
         number = f" x{times}" if times > 1 else ""
-        return f"{name if len(name + number) < width else name.split()[-1]}{number}"
+        return f"{words if len(words + number) < width else words.split()[-1]}{number}"
 
     def _time_of(self, stage: Stage | None) -> str:
         if stage is None:
             return ""
         if stage.at_ms is None:
-            return "before"
+            return "unknown"
         return short_clock(stage.at_ms, self._now_ms)
 
     def _lasted(self, index: int | None) -> str:
-        if index is None or self._life.stages[index].being in (Being.SENT, Being.GONE):
+        if index is None or self._life.stages[index].name in (StageName.SENT, StageName.GONE):
             return ""
         return duration(self._life.lasted_ms(index, self._now_ms))
 
@@ -341,7 +354,7 @@ class LifeLine(Painted):
         if not whole_ms or room < 4:
             return self.clipped([(words, "strong")])
         full = round(room * min(1.0, left_ms / whole_ms))
-        token = "ready" if stage.being is Being.DELAYED else "hidden"
+        token = "ready" if stage.name is StageName.DELAYED else "hidden"
         return self.line([(" ", ""), ("█" * full, token), ("░" * (room - full), "muted"), (words, "strong")])
 
 
@@ -377,6 +390,7 @@ class LifeScreen(DashboardScreen):
         self._read_for_ms: int | None = None
         self._read_at_s = 0.0
         self._problem: str | None = None
+        self._ns: str | None = None
 
     def on_mount(self) -> None:
         """Let the time run down."""
@@ -390,6 +404,10 @@ class LifeScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Read the message again, and show its life."""
+        if self._ns not in (None, snapshot.ns):
+            # A queue of the same name in another namespace is another queue.
+            self.life = Life()
+        self._ns = snapshot.ns
         state = next((each for each in snapshot.queues if each.name == self.queue), None)
         if state is not None and state.vt_s is not None:
             self.life.vt_ms = state.vt_s * 1000
@@ -468,15 +486,15 @@ class LifeScreen(DashboardScreen):
     def _rows(self, life: Life, now_ms: float) -> list[list[Piece]]:
         rows: list[list[Piece]] = []
         for index, stage in reversed(list(enumerate(life.stages))):
-            lasted = "" if stage.being in (Being.SENT, Being.GONE) else duration(life.lasted_ms(index, now_ms))
-            begun = "before this" if stage.at_ms is None else clock(stage.at_ms)
+            lasted = "" if stage.name in (StageName.SENT, StageName.GONE) else duration(life.lasted_ms(index, now_ms))
+            begun = "unknown" if stage.at_ms is None else clock(stage.at_ms)
             number = "" if stage.rc is None else f"receive {stage.rc}"
             between = "" if stage.after_ms is None else f"some time after {clock(stage.after_ms)}"
-            name = _OF_ITEMS.get(stage.being, stage.being.value) if place_of(self.message_id) else stage.being.value
+            name = _OF_ITEMS.get(stage.name, stage.name.value) if place_of(self.message_id) else stage.name.value
             rows.append(
                 [
                     (f" {begun:<13} ", "muted"),
-                    (f"{name:<15}", _TOKENS.get(stage.being, "")),
+                    (f"{name:<15}", _TOKENS.get(stage.name, "")),
                     (f"{lasted:>8}  ", "strong"),
                     (f"{number:<11} {between}", "muted"),
                 ]
