@@ -12,11 +12,14 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.web.links import Link
 from tests.cli.running import call
+from tests.history.replayed import Tape, said
 from tests.web.serving import Serving, alive, kill, serving, until, viewing
 
 pytestmark = pytest.mark.slow
 
+START_MS = 1_936_883_400_000
 SECRET = "a secret of enough characters"
 
 
@@ -194,12 +197,12 @@ async def test_the_secret_opens_the_page_and_leaves_the_address(url: str, tmp_pa
     async with serving("-r", url, "serve", "--port", "0", state=tmp_path, env={"RSMQ_TUI_SECRET": SECRET}) as at:
         without, wrong = await ask(at), await ask(at, params={"secret": "another secret of that length"})
         status, headers, _ = await ask(at, params={"secret": SECRET})
-        cookie = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
-        page = await ask(at, cookies={"rsmq-tui": cookie})
-        forged = await ask(at, cookies={"rsmq-tui": SECRET})
-        sockets = [await refused(at, at.origin), await refused(at, at.origin, Cookie="rsmq-tui=no")]
+        name, _, cookie = headers["Set-Cookie"].partition(";")[0].partition("=")
+        page = await ask(at, cookies={name: cookie})
+        forged = await ask(at, cookies={name: SECRET})
+        sockets = [await refused(at, at.origin), await refused(at, at.origin, Cookie=f"{name}=no")]
         script = await ask(at, "static/page.js")
-        async with viewing(at, headers={"Cookie": f"rsmq-tui={cookie}"}) as viewer:
+        async with viewing(at, headers={"Cookie": f"{name}={cookie}"}) as viewer:
             await viewer.says("orders")
         assert at.process.stderr is not None
         at.process.terminate()
@@ -357,3 +360,47 @@ async def test_the_demo_is_one_for_all(tmp_path: Path) -> None:
         at.process.send_signal(signal.SIGINT)
         assert await at.process.wait() == 130
         await until(lambda: not alive(own), "the demo ends")
+
+
+async def test_a_replay_opens_at_the_moment_of_a_link(tmp_path: Path) -> None:
+    tape = Tape(tmp_path / "history")
+    for minute in range(60):
+        tape.poll(START_MS + minute * 60_000, said("ok", depth=minute))
+    tape.seal()
+    at_ms = START_MS + 30 * 60_000
+    link = str(Link("orders", at_ms=at_ms))
+    async with serving("serve", "--port", "0", "replay", str(tmp_path / "history"), state=tmp_path) as at:
+        async with viewing(at, link) as page:
+            await page.says("orders", "30", "paused")
+            await page.type("Y")
+            await page.says("copied the address")
+            copied = base64.b64encode(f"{at.base}#/{link}".encode())
+            await until(lambda: b"\x1b]52;c;" + copied in page.output, "the address is in the clipboard")
+        async with viewing(at, "at/1999-01-01T00:00:00Z") as page:
+            await page.says("ok")
+
+
+async def test_the_history_screen(analysis_folder: Path, tmp_path: Path) -> None:
+    async with (
+        serving("serve", "--port", "0", "history", str(analysis_folder), state=tmp_path) as at,
+        viewing(at, "queue/orders") as page,
+    ):
+        await page.says("Incidents")
+
+
+async def test_pages_of_several_servers(url: str, client: Redis, tmp_path: Path) -> None:
+    Rsmq(client, ns="mails").create_queue("orders")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[profiles.live]\nurl = "{url}"\nnamespaces = ["rsmq", "mails"]\n'
+        '[profiles.dead]\nurl = "redis://127.0.0.1:1/0"\npassword_env = "DEAD"\n'
+    )
+    arguments = ("--config", str(config), "--profile", "live,dead", "serve", "--port", "0")
+    async with (
+        serving(*arguments, state=tmp_path, env={"DEAD": "hunter2"}) as at,
+        viewing(at, "queue/orders?server=live%20mails", size=(160, 40)) as page,
+    ):
+        await page.says("orders", "live mails")
+        await page.type("q")
+        await page.says("dead", "live rsmq", "live mails")
+        assert "hunter2" not in page.text
