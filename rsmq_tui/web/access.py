@@ -5,12 +5,12 @@ import binascii
 import hashlib
 import hmac
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
 
-COOKIE = "rsmq-tui"
-_MADE_FOR = b"rsmq-tui cookie"
+_COOKIE = "rsmq-tui"
 
 
 class Answer(Enum):
@@ -39,18 +39,25 @@ class Access:
         return self.secret is None and self.password is None
 
     @property
-    def cookie(self) -> str:
-        """What a browser is given for the secret: it does not reveal it, and is the same after a restart."""
-        return hmac.new((self.secret or "").encode(), _MADE_FOR, hashlib.sha256).hexdigest()
+    def cookie(self) -> tuple[str, str]:
+        """The name and value of what a browser is given for the secret: the same after a restart, and not the secret.
 
-    def judge(self, secret: str | None, cookie: str | None, authorization: str | None) -> Answer:
-        """Return the answer to a request with these: of its address, its cookie and its header."""
+        Browsers give cookies to all ports of a host, so servers with different secrets have different names.
+        """
+        return f"{_COOKIE}-{self._digest(b'name')[:8]}", self._digest(b"value")
+
+    def _digest(self, purpose: bytes) -> str:
+        return hmac.new((self.secret or "").encode(), purpose, hashlib.sha256).hexdigest()
+
+    def judge(self, secret: str | None, cookies: Mapping[str, str], authorization: str | None) -> Answer:
+        """Return the answer to a request with these: of its address, its cookies and its header."""
         if self.is_open:
             return Answer.ALLOWED
         if self.secret is not None:
             if secret is not None:
                 return Answer.SECRET if _are_equal(secret, self.secret) else Answer.REFUSED
-            if cookie is not None and _are_equal(cookie, self.cookie):
+            name, value = self.cookie
+            if _are_equal(cookies.get(name, ""), value):
                 return Answer.ALLOWED
         if self.password is None:
             return Answer.REFUSED

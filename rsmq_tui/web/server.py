@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from rsmq_tui.web.access import COOKIE, Access, Answer, is_same_origin
+from rsmq_tui.web.access import Access, Answer, is_same_origin
 from rsmq_tui.web.sessions import Session, Size, size_of
 
 # Of the package textual-serve, only these are used: xterm.js in one script, its style and a font.
@@ -119,9 +119,7 @@ class WebServer:
         access = self._served.access
         if not access.is_host(request.host):
             return web.Response(status=421, text="this address is for another host\n")
-        answer = access.judge(
-            request.query.get("secret"), request.cookies.get(COOKIE), request.headers.get("Authorization")
-        )
+        answer = access.judge(request.query.get("secret"), request.cookies, request.headers.get("Authorization"))
         if answer is Answer.ALLOWED:
             return await handler(request)
         if answer is Answer.ASK:
@@ -136,8 +134,7 @@ class WebServer:
         response = web.Response(status=303, headers={"Location": f"{self._served.prefix}/"})
         is_secure = request.secure or request.headers.get("X-Forwarded-Proto") == "https"
         response.set_cookie(
-            COOKIE,
-            access.cookie,
+            *access.cookie,
             path=f"{self._served.prefix}/",
             httponly=True,
             samesite="Strict",
@@ -246,7 +243,8 @@ class WebServer:
         # A usage error is about the link or the options; anything else is not for the page.
         why = told.strip().splitlines()[-1] if session.status == _STATUS_USAGE else ""
         words = why or "the session has failed: the server's output says why"
-        await page.close(code=CLOSE_FAILED, message=words.encode()[:_REASON_BYTES_MAX])
+        reason = words.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
+        await page.close(code=CLOSE_FAILED, message=reason.encode())
 
 
 async def _pass_on(text: str, page: web.WebSocketResponse, session: Session) -> bool:

@@ -48,6 +48,7 @@ class Session:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.errors = b""
+        self._is_closed = False
         self._reading = asyncio.create_task(self._read_errors())
 
     @classmethod
@@ -114,6 +115,10 @@ class Session:
 
     async def aclose(self) -> None:
         """End the process and all that it has started; when it returns, none of them is left."""
+        if self._is_closed:
+            # Its id may be that of another process by now.
+            return
+        self._is_closed = True
         process = self._process
         try:
             self._signal(signal.SIGTERM)

@@ -12,11 +12,14 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.tui.web.links import Link
 from tests.cli.running import call
+from tests.history.replayed import Tape, said
 from tests.web.serving import Serving, alive, kill, serving, until, viewing
 
 pytestmark = pytest.mark.slow
 
+START_MS = 1_936_883_400_000
 SECRET = "a secret of enough characters"
 
 
@@ -47,17 +50,16 @@ async def refused(at: Serving, origin: str | None, **headers: str) -> int:
     return error.value.status
 
 
-def commands_of_polls(client: Redis, polls: int) -> list[tuple[str, ...]]:
-    """The port of the client and the name of each command that the server gets during so many polls."""
-    commands: list[tuple[str, ...]] = []
+def time_of_polls(client: Redis, polls: int) -> float:
+    """The seconds, by the server's clock, from the first to the last of so many polls."""
+    times: list[float] = []
     with client.monitor() as monitor:
         for told in monitor.listen():
-            name = str(told["command"]).split()[0].upper()
-            if told["client_type"] != "lua" and name not in ("INFO", "CLIENT", "HELLO", "PING"):
-                commands.append((told["client_port"], name))
-            if sum(name == "SMEMBERS" for _, name in commands) >= polls:
+            if str(told["command"]).upper().startswith("SMEMBERS"):
+                times.append(told["time"])
+            if len(times) == polls:
                 break
-    return commands
+    return times[-1] - times[0]
 
 
 async def test_a_page_shows_the_queues_and_takes_keys(url: str, tmp_path: Path) -> None:
@@ -95,23 +97,16 @@ async def test_the_page_and_its_files_come_from_here(url: str, tmp_path: Path) -
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_ten_pages_cost_the_server_what_one_does(url: str, client: Redis, tmp_path: Path) -> None:
-    """One client polls, and no other sends anything: these pages have no messages beside their tables to read."""
-    async with serving("-r", url, "--interval", "0.1", "serve", "--port", "0", state=tmp_path) as at:
-        seen: list[list[tuple[str, ...]]] = []
-        for pages in (1, 10):
-            async with AsyncExitStack() as stack:
-                opened = [await stack.enter_async_context(viewing(at, "?filter=none")) for _ in range(pages)]
-                for page in opened:
-                    await page.says("No queue matches")
-                seen.append(await asyncio.to_thread(commands_of_polls, client, 20))
-        await until(lambda: not at.sessions, "the processes end")
-
-    one, ten = ({port for port, _ in commands} for commands in seen)
-    # Rows and looks are read at the same time, over two connections.
-    assert len(one) == 2
-    assert ten == one
-    assert len(seen[1]) == pytest.approx(len(seen[0]), abs=4)
+async def test_several_pages_cost_the_server_what_one_does(url: str, client: Redis, tmp_path: Path) -> None:
+    """The poller of all of them rests after each poll: with one for each page, there would be several in that time."""
+    async with (
+        serving("-r", url, "--interval", "0.1", "serve", "--port", "0", state=tmp_path) as at,
+        AsyncExitStack() as stack,
+    ):
+        pages = [await stack.enter_async_context(viewing(at)) for _ in range(4)]
+        for page in pages:
+            await page.says("orders: ")
+        assert await asyncio.to_thread(time_of_polls, client, 21) >= 20 * 0.1
 
 
 async def test_a_closed_page_leaves_no_process(url: str, tmp_path: Path) -> None:
@@ -146,19 +141,11 @@ async def test_the_sessions_end_with_the_server(url: str, tmp_path: Path, number
     assert code in (1001, 1006)
 
 
-async def test_pages_are_limited_in_number_and_idle_time(url: str, tmp_path: Path) -> None:
-    limits = ("--sessions", "1", "--idle", "4s")
-    async with serving("-r", url, "serve", "--port", "0", *limits, state=tmp_path) as at, viewing(at) as page:
-        await page.says("orders")
-        async with viewing(at) as another:
-            # The first one is idle before the second has waited in vain, or after it.
-            ended = [await page.closed()]
-            await another.says("orders")
-            ended.append(await another.closed())
-        await until(lambda: not at.sessions, "the processes end")
-
-    assert {code for code, _ in ended} == {4002}
-    assert "nothing was typed" in ended[0][1]
+async def test_a_page_in_which_nothing_is_typed_ends(url: str, tmp_path: Path) -> None:
+    arguments = ("-r", url, "serve", "--port", "0", "--idle", "2s")
+    async with serving(*arguments, state=tmp_path) as at, viewing(at) as page:
+        assert await page.closed() == (4002, "nothing was typed here for too long")
+        await until(lambda: not at.sessions, "its process ends")
 
 
 async def test_a_page_too_many_is_told_so(url: str, tmp_path: Path) -> None:
@@ -167,7 +154,6 @@ async def test_a_page_too_many_is_told_so(url: str, tmp_path: Path) -> None:
         viewing(at) as page,
         viewing(at) as another,
     ):
-        await page.says("orders")
         assert await another.closed() == (4001, "1 sessions are open, which is the limit: close one")
         assert not page.is_closed
 
@@ -194,12 +180,12 @@ async def test_the_secret_opens_the_page_and_leaves_the_address(url: str, tmp_pa
     async with serving("-r", url, "serve", "--port", "0", state=tmp_path, env={"RSMQ_TUI_SECRET": SECRET}) as at:
         without, wrong = await ask(at), await ask(at, params={"secret": "another secret of that length"})
         status, headers, _ = await ask(at, params={"secret": SECRET})
-        cookie = headers["Set-Cookie"].partition(";")[0].partition("=")[2]
-        page = await ask(at, cookies={"rsmq-tui": cookie})
-        forged = await ask(at, cookies={"rsmq-tui": SECRET})
-        sockets = [await refused(at, at.origin), await refused(at, at.origin, Cookie="rsmq-tui=no")]
+        name, _, cookie = headers["Set-Cookie"].partition(";")[0].partition("=")
+        page = await ask(at, cookies={name: cookie})
+        forged = await ask(at, cookies={name: SECRET})
+        sockets = [await refused(at, at.origin), await refused(at, at.origin, Cookie=f"{name}=no")]
         script = await ask(at, "static/page.js")
-        async with viewing(at, headers={"Cookie": f"rsmq-tui={cookie}"}) as viewer:
+        async with viewing(at, headers={"Cookie": f"{name}={cookie}"}) as viewer:
             await viewer.says("orders")
         assert at.process.stderr is not None
         at.process.terminate()
@@ -275,8 +261,6 @@ async def test_a_link_opens_a_queue_with_its_filter(url: str, tmp_path: Path) ->
         for link, words in {
             "queue/%1b%5d0;x%07?server=nowhere": "the link is for nowhere",
             "queue/[/none]": "is not part of a link",
-            "queue/gone": "there is no queue gone here",
-            "queue/orders?filter=rc>>": "rc>>",
         }.items():
             async with viewing(at, link) as page:
                 if "part of" in words:
@@ -322,15 +306,12 @@ async def test_messages_that_are_none(url: str, tmp_path: Path) -> None:
             assert answer.status == 400
 
 
-async def test_a_server_that_comes_back(url: str, client: Redis, tmp_path: Path) -> None:
-    """Pages show what the one poller sees: an outage, and its end."""
-    async with (
-        serving("-r", "redis://127.0.0.1:1/0", "serve", "--port", "0", state=tmp_path) as at,
-        viewing(at) as page,
-    ):
-        await page.says("refused")
-        async with viewing(at) as another:
-            await another.says("refused")
+async def test_an_outage_of_the_server_is_shown(tmp_path: Path) -> None:
+    with EmbeddedServer() as server:
+        async with serving("-r", server.url, "serve", "--port", "0", state=tmp_path) as at, viewing(at) as page:
+            await page.says("live")
+            server.stop()
+            await page.says("refused")
 
 
 async def test_a_namespace_of_a_page_is_that_of_no_other(url: str, client: Redis, tmp_path: Path) -> None:
@@ -357,3 +338,47 @@ async def test_the_demo_is_one_for_all(tmp_path: Path) -> None:
         at.process.send_signal(signal.SIGINT)
         assert await at.process.wait() == 130
         await until(lambda: not alive(own), "the demo ends")
+
+
+async def test_a_replay_opens_at_the_moment_of_a_link(tmp_path: Path) -> None:
+    tape = Tape(tmp_path / "history")
+    for minute in range(60):
+        tape.poll(START_MS + minute * 60_000, said("ok", depth=minute))
+    tape.seal()
+    at_ms = START_MS + 30 * 60_000
+    link = str(Link("orders", at_ms=at_ms))
+    async with serving("serve", "--port", "0", "replay", str(tmp_path / "history"), state=tmp_path) as at:
+        async with viewing(at, link) as page:
+            await page.says("orders", "30", "paused")
+            await page.type("Y")
+            await page.says("copied the address")
+            copied = base64.b64encode(f"{at.base}#/{link}".encode())
+            await until(lambda: b"\x1b]52;c;" + copied in page.output, "the address is in the clipboard")
+        async with viewing(at, "at/1999-01-01T00:00:00Z") as page:
+            await page.says("ok")
+
+
+async def test_the_history_screen(analysis_folder: Path, tmp_path: Path) -> None:
+    async with (
+        serving("serve", "--port", "0", "history", str(analysis_folder), state=tmp_path) as at,
+        viewing(at, "queue/orders") as page,
+    ):
+        await page.says("Incidents")
+
+
+async def test_pages_of_several_servers(url: str, client: Redis, tmp_path: Path) -> None:
+    Rsmq(client, ns="mails").create_queue("orders")
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[profiles.live]\nurl = "{url}"\nnamespaces = ["rsmq", "mails"]\n'
+        '[profiles.dead]\nurl = "redis://127.0.0.1:1/0"\npassword_env = "DEAD"\n'
+    )
+    arguments = ("--config", str(config), "--profile", "live,dead", "serve", "--port", "0")
+    async with (
+        serving(*arguments, state=tmp_path, env={"DEAD": "hunter2"}) as at,
+        viewing(at, "queue/orders?server=live%20mails", size=(160, 40)) as page,
+    ):
+        await page.says("orders", "live mails")
+        await page.type("q")
+        await page.says("dead", "live rsmq", "live mails")
+        assert "hunter2" not in page.text
