@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TypeAlias
 from unittest.mock import patch
@@ -115,6 +116,8 @@ class _StopError(Exception):
 def parsed(*arguments: str, program: click.Group = commands.command) -> parsing.Options:
     """What a command would be called with; ``words`` are the program and its commands."""
     options_of = parsing.options_of
+    # What imports it by its name must not have the one of this test for good.
+    import_module("rsmq_tui.cli.commands.serve")
 
     def stop(ctx: click.Context) -> None:
         raise _StopError(parsing.Options(**vars(options_of(ctx)), words=ctx.command_path.split()))

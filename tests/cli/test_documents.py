@@ -264,7 +264,7 @@ def test_configurations_can_be_used(file: Path, tmp_path: Path) -> None:
         config.write_text(block)
         config.chmod(0o600)
         found = read_config(config)
-        assert set(found.profiles) == set(tomllib.loads(block)["profiles"])
+        assert set(found.profiles) == set(tomllib.loads(block).get("profiles", {}))
         assert found.alerts.problems == ()
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from redis import Redis
 
+from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.web.links import Link
 from tests.cli.running import call
