@@ -127,7 +127,7 @@ async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
 
     async with changing(redis_url, tmp_path, size=(200, 36)) as pilot:
         screen = await _open(pilot)
-        offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
+        offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   W life   "
         await until(
             pilot,
             lambda: hints().startswith(offered + "/ find   y copy body   Y copy id   esc back"),
