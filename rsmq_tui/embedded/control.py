@@ -84,7 +84,7 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "wrong-clock", "t", "messages", "wrong clock",
-        "The sender's clock is an hour late: on the queue, AGE is an hour for what was sent just now.",
+        "The sender's clock is an hour behind: on the queue, AGE is an hour for what was sent just now.",
     ),
     Control(
         "odd-dates", "o", "messages", "odd dates",

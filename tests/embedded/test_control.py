@@ -169,7 +169,7 @@ def test_odd_dates_are_in_seconds_and_leave_with_their_control(demo: Demo) -> No
     assert eventually(lambda: len(odd()) > 3)
     assert eventually(lambda: any(int(demo.client.hget("rsmq:orders:Q", id + b":rc") or 0) > 0 for id in odd()))
     assert "deleted" in demo.turn("odd-dates", on=False)
-    assert odd() == []
+    assert eventually(lambda: odd() == [])
 
 
 def test_a_slow_server_is_slow_and_works(demo: Demo) -> None:

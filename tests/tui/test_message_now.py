@@ -127,10 +127,10 @@ async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
 
     async with changing(redis_url, tmp_path, size=(200, 36)) as pilot:
         screen = await _open(pilot)
-        offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   W life   "
+        offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
         await until(
             pilot,
-            lambda: hints().startswith(offered + "/ find   y copy body   Y copy id   esc back"),
+            lambda: hints().startswith(offered + "W life   / find   y copy body   Y copy id   esc back"),
             "all are offered",
         )
         queues.delete_message("orders", screen.message_id)
