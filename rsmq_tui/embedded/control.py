@@ -212,6 +212,8 @@ class _ServerControls:
 
     def switch(self, name: str, on: bool) -> None:
         """Turn one on or off; raises ``EmbeddedError``."""
+        if "server-down" in self.on and name != "server-down":
+            raise EmbeddedError("The server is shut down: start it again first.")
         self._actions[name](on)
         # What was shut down has none of the others when it starts again.
         self.on = {name} if on and name == "server-down" else (self.on | {name} if on else self.on - {name})
