@@ -84,7 +84,7 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "wrong-clock", "t", "messages", "wrong clock",
-        "The sender's clock is an hour late: on the queue, AGE is an hour for what was sent just now.",
+        "The sender's clock is an hour behind: on the queue, AGE is an hour for what was sent just now.",
     ),
     Control(
         "odd-dates", "o", "messages", "odd dates",
@@ -212,6 +212,8 @@ class _ServerControls:
 
     def switch(self, name: str, on: bool) -> None:
         """Turn one on or off; raises ``EmbeddedError``."""
+        if "server-down" in self.on and name != "server-down":
+            raise EmbeddedError("The server is shut down: start it again first.")
         self._actions[name](on)
         # What was shut down has none of the others when it starts again.
         self.on = {name} if on and name == "server-down" else (self.on | {name} if on else self.on - {name})

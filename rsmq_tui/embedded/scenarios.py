@@ -517,7 +517,7 @@ DEMO_SCENARIOS = {
     "burst": DemoScenario("1,000 orders at once", _CALM, (("burst", "orders"),)),
     "delayed": DemoScenario("emails are sent with a delay of 20 to 60 s", _CALM, (("delays", "emails"),)),
     "wrong-clock": DemoScenario(
-        "the clock of a sender is an hour late", _CALM, (("wrong-clock", "orders"), ("consumer-slow", "orders"))
+        "the clock of a sender is an hour behind", _CALM, (("wrong-clock", "orders"), ("consumer-slow", "orders"))
     ),
     "odd-dates": DemoScenario(
         "a client writes seconds where others write milliseconds", _CALM, (("odd-dates", "emails"),)

@@ -400,6 +400,8 @@ class EmbeddedServer(Lifetime[_Running]):
                 _wait_until_ready(running, time.monotonic() + timeout_s)
             except BaseException:
                 self._end(running)
+                # It can be tried again.
+                self._is_shut_down = True
                 raise
             self._running = running
             self._end(before)

@@ -45,7 +45,7 @@ from rsmq_tui.protocol.keys import CANONICAL_ID, Keys, random_suffix
 
 _SLOW, _FAST = 0.2, 5.0
 BURST_MESSAGES = 1_000
-# A sender with a wrong clock is an hour late.
+# A sender with a wrong clock is an hour behind.
 _CLOCK_OFF_MS = 3_600_000
 _DELAYS_S = (20, 60)
 # A consumer that has failed lets the message be received again after this time, in s.
@@ -280,8 +280,9 @@ class ListWorker:
 
     async def take_back(self, control: str) -> str:
         """Remove what a control has sent from the queue, and say how many it were."""
-        items = self._switches.sent.pop(control, [])
+        items = self._switches.sent.get(control, [])
         left = sum([await self._queue.remove(item) for item in items])
+        self._switches.sent.pop(control, None)
         return f"removed {left:,} of {len(items):,} items" if items else ""
 
     async def _use_hand(self, worker: Hands, rng: Random, life: asyncio.Timeout) -> None:
@@ -343,9 +344,13 @@ class Requests:
 async def _switch(worker: "ListWorker | _Worker", switches: Switches, request: dict[str, Any]) -> str:
     control = request["control"]
     if not request["on"]:
-        said = await worker.take_back(control)
+        # Turned off first, so that nothing is sent meanwhile.
         switches.on.discard(control)
-        return said
+        try:
+            return await worker.take_back(control)
+        except _ERRORS:
+            switches.on.add(control)
+            raise
     said = await worker.send(control) if control in ("burst", "poison") and control not in switches.on else ""
     switches.on.add(control)
     return said
@@ -501,7 +506,7 @@ class _Worker:
                     await self._queues.send_message(self._queue, body, delay=rng.randint(*delay_s))
 
     async def _send_late(self, bodies: Sequence[bytes]) -> None:
-        """Send as a client that makes ids by its own clock, which is an hour late."""
+        """Send as a client that makes ids by its own clock, which is an hour behind."""
         now_ms = await self._server.now_ms()
         await self._restore(
             [StoredMessage(make_id((now_ms - _CLOCK_OFF_MS) * 1000), body, now_ms, 0, None) for body in bodies]
@@ -513,6 +518,9 @@ class _Worker:
         message = StoredMessage(make_id(now_s)[4:10] + random_suffix().decode(), body, now_s, 0, None)
         self._switches.sent.setdefault("odd-dates", []).append(message.id)
         await self._restore([message])
+        if "odd-dates" not in self._switches.on:
+            # It was turned off meanwhile.
+            await self._queues.delete_message(self._queue, message.id)
 
     async def _restore(self, messages: Sequence[StoredMessage]) -> None:
         await self._queues.restore_messages(self._queue, messages)
@@ -532,8 +540,9 @@ class _Worker:
 
     async def take_back(self, control: str) -> str:
         """Delete what a control has sent and is still in the queue, and say how many it were."""
-        ids = self._switches.sent.pop(control, [])
+        ids = self._switches.sent.get(control, [])
         left = sum(await self._queues.delete_messages(self._queue, ids))
+        self._switches.sent.pop(control, None)
         return f"deleted {left:,} of {len(ids):,} messages" if ids else ""
 
     async def _depth(self) -> int:

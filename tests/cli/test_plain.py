@@ -58,7 +58,7 @@ def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
 def test_queues_that_come_and_go_are_told(overview: PlainOverview) -> None:
     overview.take(polled(state("orders", depth=2)))
     assert at(overview.take(polled(state("mails"), s=1))) == [
-        "orders: deleted, with 2 messages at the poll before",
+        "orders: deleted, with 2 messages at the previous poll",
         "mails: created",
     ]
 

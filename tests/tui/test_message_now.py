@@ -130,15 +130,15 @@ async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
         offered = " x delete   0 release   + hide   M move   e edit   R redrive   C copy   h l pretty/raw/hex   "
         await until(
             pilot,
-            lambda: hints().startswith(offered + "/ find   y copy body   Y copy id   esc back"),
+            lambda: hints().startswith(offered + "W life   / find   y copy body   I copy id   esc back"),
             "all are offered",
         )
         queues.delete_message("orders", screen.message_id)
         # Its body is still there to be looked at and sent again.
-        left = " e edit   h l pretty/raw/hex   / find   y copy body   Y copy id   esc back"
+        left = " e edit   h l pretty/raw/hex   / find   y copy body   I copy id   esc back"
         await until(pilot, lambda: hints().startswith(left), "those for a message that is there are gone")
         await pilot.press("r")
-        await until(pilot, lambda: hints().startswith(" Y copy id   esc back"), "those for its body are gone")
+        await until(pilot, lambda: hints().startswith(" I copy id   esc back"), "those for its body are gone")
 
 
 async def test_a_body_that_is_not_shown_is_not_copied(source: ScriptedSource, triage: ScriptedTriage) -> None:

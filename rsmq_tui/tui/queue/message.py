@@ -113,7 +113,7 @@ class MessageScreen(ActingScreen):
             # Not read yet.
             return super().leads_somewhere(action)
         name = action.partition("(")[0]
-        if name == "change":
+        if name in ("change", "life"):
             return self._row is not None
         if name in ("decoded", "fold"):
             return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold or self._can_read_long
