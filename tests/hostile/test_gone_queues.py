@@ -5,7 +5,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.hostile.payloads import plant_message, plant_queue
-from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, until
+from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, text_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +31,7 @@ async def test_a_queue_goes_and_comes_back_on_its_own_screen(orders: Redis, redi
 
         Rsmq(orders).create_queue("orders")
         Rsmq(orders).send_message("orders", "a new one")
-        text = await until(pilot, "a new one")
-        assert GONE not in text
+        await until(pilot, "a new one", lambda: GONE not in text_of(pilot))
         await press(pilot, "escape")
         await until(pilot, "VERDICT", "orders")
 
