@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -251,3 +252,14 @@ async def test_a_body_that_is_json_no_longer_is_warned_of_and_can_be_sent(
         await press(pilot, "X", "ctrl+s")
         await asked(pilot)
         assert triage.asked == [(Send(queue="orders", bodies=(b"X" + body,)), None)]
+
+
+async def test_ctrl_s_does_not_overtake_what_was_typed_before(source: ScriptedSource, triage: ScriptedTriage) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await _open(pilot, source, "send")
+        # As from a terminal that sends them all at once.
+        for key in "x" * 300:
+            pilot.app.post_message(Key(key, key))
+        pilot.app.post_message(Key("ctrl+s", None))
+        await until(pilot, lambda: triage.asked, "the preview is asked for")
+        assert triage.asked == [(Send(queue="orders", bodies=(b"x" * 300,)), None)]

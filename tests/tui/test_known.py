@@ -120,7 +120,7 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
 
         assert {"events", "known troubles"} <= {note.title for note in app._notifications}
         await pilot.press("N")
-        await until(pilot, lambda: "Known trouble of orders" in text_of(app), "the form is open")
+        await until(pilot, lambda: "Acknowledge trouble of orders" in text_of(app), "the form is open")
         await pilot.press("x", "enter")
         await until(pilot, lambda: len(notes()) == 1, "it is told")
         assert f"{tmp_path / 'known.sqlite'} cannot be used" in notes()[0]

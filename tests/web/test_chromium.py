@@ -1,5 +1,6 @@
 """The page in a real Chromium: keys, mouse, size, clipboard, and how it ends."""
 
+import re
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -81,7 +82,7 @@ async def test_the_mouse(browser: Chromium, at: Serving) -> None:
     page = await browser.page(at.address)
     await page.says("orders: ")
     lines = (await page.text()).splitlines()
-    row = next(y for y, line in enumerate(lines) if " mails " in line and "orders" not in line)
+    row = next(y for y, line in enumerate(lines) if re.match(r" \S \w+ +mails ", line))
     height = await page.evaluate("document.querySelector('.xterm-screen').getBoundingClientRect().height")
     shown = sum(1 for address in page.requests if "/ws?" in address)
     rows = int(page.requests[-1].rpartition("height=")[2].partition("&")[0])

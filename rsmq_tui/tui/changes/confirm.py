@@ -122,8 +122,13 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def action_submit(self) -> None:
         """Confirm; while the button cannot be pressed, this only says what is missing."""
+        self.after_typing(self._submit)
+
+    def _submit(self) -> None:
         if self._is_armed:
             self._say_yes()
+        elif self._preview is not None and not self._is_seen:
+            self.notify("This has just appeared: read it, then press ctrl+s again.", severity="warning", markup=False)
         else:
             self._ask_for_name()
 

@@ -380,7 +380,7 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(Button.Pressed, "#yes")
     def action_submit(self) -> None:
         """Go on with the answers."""
-        self._build(self._answers(), self._go_on)
+        self.after_typing(lambda: self._build(self._answers(), self._go_on))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the key for a command to the fields if there is no command."""
@@ -388,6 +388,9 @@ class FormScreen(Dialog[None], Generic[T]):
 
     def action_copy_command(self) -> None:
         """Copy the command that does the same, with the answers."""
+        self.after_typing(self._copy_command)
+
+    def _copy_command(self) -> None:
         answers, command = self._answers(), self._command
         if command is not None:
             self._build(answers, lambda made: copy_command(self, partial(command, made, answers)))

@@ -1,6 +1,6 @@
 """Dialogs and their controls: buttons, check boxes, inputs and text areas."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from rich.table import Table
@@ -89,6 +89,16 @@ class Dialog(ModalScreen[T | None]):
     def action_close(self) -> None:
         """Close without an answer."""
         self.dismiss(None)
+
+    def after_typing(self, do: Callable[[], object]) -> None:
+        """Call ``do`` when the focused field has handled the keys that were typed before, and the dialog its changes.
+
+        A key with priority overtakes those that wait in the queue of the field.
+        """
+        if self.focused is None:
+            do()
+        else:
+            self.focused.call_later(self.call_later, do)
 
 
 class ScrolledText(VerticalScroll):

@@ -118,8 +118,8 @@ def _setting(text: str) -> tuple[str, str]:
 @option("--remote URL", "a Spark Connect server to use instead: sc://HOST:15002")
 @option(
     "--driver-memory SIZE",
-    "memory of the Spark driver, which includes a local Spark: 2g (default: 1g; for a local Spark and over 4 million new "
-    "rows, a quarter of this machine's, at most 4g)",
+    "memory of the Spark driver, which includes a local Spark: 2g (default: 1g; for a local Spark and over 4 million "
+    "new rows, a quarter of this machine's, at most 4g)",
     _memory,
 )
 @option("--spark-conf K=V", "a Spark setting; may be repeated", _setting, multiple=True)
