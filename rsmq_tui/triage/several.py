@@ -84,7 +84,7 @@ def previews_in(preview: Preview) -> Sequence[Preview]:
 def _sum_of(preview: Preview, *, names_place: bool) -> str:
     place = f" on {preview.where}" if names_place else ""
     if isinstance(preview.action, Undo):
-        return f"{preview.what}{place}"
+        return f"{_named(preview)}{place}: {preview.what}"
     now = dict(preview.rows).get("now", "")
     return f"{_named(preview)}{place}: {preview.count:,}, now {now}"
 

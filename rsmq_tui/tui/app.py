@@ -597,10 +597,13 @@ class RsmqApp(App[None]):
         self._quitting = self.run_worker(partial(self._quit_after_change, return_code), group="quit")
 
     async def _quit_after_change(self, return_code: int) -> None:
-        # If it takes too long, the next start finds out what was executed.
+        words = "a change was still running: the next start finds out what was done, and `rsmq-tui journal` lists it"
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
-        self.exit(None, return_code)
+            told = self.dashboard.changes.told
+            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` takes it back"
+            words = f"the running change was stopped{'' if told is None else f', {told.words}'}{undo}"
+        self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
     def _fatal_error(self) -> None:
         """Show a traceback without the values of variables, which Textual would include: one may be a password."""

@@ -173,7 +173,7 @@ async def test_the_end_is_told_for_a_while(
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 async def test_quitting_waits_for_what_is_under_way(
-    source: ScriptedSource, triage: ScriptedTriage, gate: Gate, key: str
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate, key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with _begun(source, triage) as pilot:
         app = app_of(pilot)
@@ -185,6 +185,9 @@ async def test_quitting_waits_for_what_is_under_way(
         await until(pilot, lambda: not app.is_running, "then it quits")
         assert triage.runs[0].report is not None
     assert triage.closed
+    told = " ".join(capsys.readouterr().err.split())
+    assert "rsmq-tui: the running change was stopped, deleted" in told
+    assert "`rsmq-tui undo 7` takes it back" in told
 
 
 async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:

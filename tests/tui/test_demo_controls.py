@@ -79,7 +79,7 @@ async def test_each_key_turns_a_control_on_and_off_again(source: ScriptedSource,
         assert controls.on == {("cs", "orders")}
         assert shown(pilot)[1] == ["s", "consumer", "is", "s", "●", "on"]
         assert str(expect.visual) == "What s does."
-        assert str(pilot.app.screen.query_one("#said", Static).visual) == "is s on: cs of orders"
+        assert str(pilot.app.screen.query_one("#said", Static).visual) == "is s: on; cs of orders"
         await press(pilot, "2", "j", "enter")
         assert controls.on == {("pause", "")}
         # What is turned on of the server is so for each queue.

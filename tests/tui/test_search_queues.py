@@ -155,7 +155,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         await wait_for_screen(pilot, ConfirmScreen)
         await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
         await pilot.press("y")
-        await shows(pilot, "copied the command")
+        await shows(pilot, "copied 2 commands, one for each queue")
         assert pilot.app.clipboard.count("\n") == 1
         for name in ("orders", "orders-us"):
             assert f"rsmq-tui messages move {name} --to mail" in text_of(app_of(pilot))

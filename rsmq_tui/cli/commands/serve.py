@@ -215,8 +215,10 @@ def _content(options: Options) -> Iterator[_Content]:
     from rsmq_tui.cli.commands import demo  # noqa: PLC0415 - only the demo needs its server
 
     demo.refuse(inner)
-    if inner.headless:
-        raise UsageError("serve demo has pages, and takes no --headless")
+    for name in ("headless", "tour", "plain", "lists_scenarios"):
+        if getattr(inner, name):
+            said = "list" if name == "lists_scenarios" else name
+            raise UsageError(f"the pages of serve demo share one demo, which takes no --{said}: see rsmq-tui demo")
     with demo.running(inner) as (address, folder, _):
         joined = ("--joined", address.url, "--folder", str(folder))
         sources = _sources((demo.profile_of(address, inner),), None, folder)
@@ -228,9 +230,15 @@ def _inner(options: Options, what: Sequence[str]) -> Options:
     name, *words = what
     if name not in _MODULES:
         raise UsageError(f"serve shows the dashboard, or one of {', '.join(_MODULES)}, and not {printable(name)}")
-    ctx = load(f"rsmq_tui.cli.commands.{_MODULES[name]}").command.make_context(
-        f"rsmq-tui serve {name}", words, parent=click.get_current_context()
-    )
+    serve = click.get_current_context()
+    try:
+        ctx = load(f"rsmq_tui.cli.commands.{_MODULES[name]}").command.make_context(
+            f"rsmq-tui serve {name}", words, parent=serve
+        )
+    except click.NoSuchOption as error:
+        if any(error.option_name in each.opts for each in serve.command.params):
+            raise UsageError(f"{error.option_name} is an option of serve: write it before {name}") from None
+        raise
     return options_of(ctx)
 
 

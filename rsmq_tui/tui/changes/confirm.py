@@ -18,6 +18,7 @@ from rsmq_tui.monitor.text import count, matches, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import MessageAction, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
+from rsmq_tui.triage.several import previews_in
 from rsmq_tui.tui.changes.command_line import command_of, copy_command
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
@@ -245,6 +246,8 @@ class ConfirmScreen(Dialog["Preview"]):
             self.notify("wait for the preview", severity="warning", markup=False)
             return
         what = "the command, which only previews: --yes applies the change"
+        if (number := len(previews_in(preview))) > 1:
+            what = f"{number} commands, one for each queue, which only preview: --yes in each applies the change"
         copy_command(self, partial(command_of, preview), what)
 
     def _see(self) -> None:

@@ -153,5 +153,5 @@ class ControlsScreen(Dialog[None]):
             self.notify(printable(str(error), 200), severity="warning", markup=False)
         else:
             on = "on" if self._controls.is_on(control.name, self._queue) else "off"
-            self.query_one("#said", Static).update(printable(f"{control.title} {on}{': ' if said else ''}{said}", 200))
+            self.query_one("#said", Static).update(printable(f"{control.title}: {on}{'; ' if said else ''}{said}", 200))
         self._show()

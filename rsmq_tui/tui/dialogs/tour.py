@@ -99,7 +99,7 @@ STEPS = (
     ),
     Step(
         "peek",
-        "Looking at a message is no receive: its count, its timeout and its place stay as they are.",
+        "Looking at a message does not receive it: its count, its timeout and its place stay the same.",
         "Enter opens a message.",
         _has_opened_a_message,
     ),
@@ -111,8 +111,8 @@ STEPS = (
     ),
     Step(
         "hide",
-        "A timeout can be changed by hand: a hidden message is ready later, a released one now.",
-        "q q, Enter on emails: + hides a message, 0 releases it.",
+        "A timeout can be changed by hand: hide a message, and it is ready later; release it, and it is ready now.",
+        "q q, Enter on emails: + hides one; l l l, then 0 releases it.",
         _has_hidden_and_released,
     ),
     Step(
@@ -123,20 +123,20 @@ STEPS = (
     ),
     Step(
         "send",
-        "What you send is a message as any other, and its preview says what will happen.",
-        "a sends a message.",
+        "A message that you send is like any other; a preview says first what will happen.",
+        "On emails, a sends a message.",
         _has_sent,
     ),
     Step(
         "undo",
         "Each change is written to the journal first: what was deleted can be put back.",
-        "x deletes the message under the cursor, u undoes that.",
+        "On emails: x deletes the message under the cursor, u undoes.",
         _has_undone_a_deletion,
     ),
     Step(
         "trouble",
         "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
-        "On emails, w shows which clients work on it.",
+        "On emails: w, and there the button to watch for 1 second.",
         _asks_who_works,
     ),
     Step(

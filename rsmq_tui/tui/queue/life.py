@@ -32,8 +32,8 @@ class StageName(StrEnum):
     DELAYED = "delayed"
     READY = "ready"
     IN_FLIGHT = "in flight"
-    BACK = "back"
     EXPIRED = "expired"
+    BACK = "back"
     AGAIN = "received again"
     GONE = "deleted"
 
