@@ -155,7 +155,7 @@ def test_a_failure_of_spark_is_told_although_its_java_has_ended(desk: Desk, monk
         return tables | {ROLLUP_1H: tables[ROLLUP_1H].withColumn("samples", full)}
 
     monkeypatch.setattr(TARGETS["sample_tables"], failing)
-    monkeypatch.setattr(Lent, "close", lambda _: monkeypatch.setattr(SparkContext, "_jvm", None))
+    monkeypatch.setattr(Lent, "close", lambda _, **__: monkeypatch.setattr(SparkContext, "_jvm", None))
     desk.record(NOON_MS)
 
     with pytest.raises(RuntimeError, match="no space left on the disk: free some space"):
