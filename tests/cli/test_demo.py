@@ -44,9 +44,12 @@ def _demo(*arguments: str) -> Iterator[tuple[Running, str, int]]:
 def test_prints_its_url_first_and_works() -> None:
     with _demo() as (_, url, _pid):
         assert url.startswith("redis://127.0.0.1:")
-        queues = json.loads(run("-r", url, "snapshot").stdout)["queues"]
-        assert len(queues) >= 5
-        assert sum(queue["totalsent"] for queue in queues) > 0
+
+        def is_at_work() -> bool:
+            queues = json.loads(run("-r", url, "snapshot").stdout)["queues"]
+            return len(queues) >= 5 and sum(queue["totalsent"] for queue in queues) > 0
+
+        assert eventually(is_at_work)
 
 
 def test_ends_when_its_time_is_over_and_leaves_no_process() -> None:
