@@ -51,6 +51,8 @@ async def on_cluster(request: pytest.FixtureRequest, cluster: EmbeddedServer, no
     if request.param == "sync":
         with redis.RedisCluster.from_url(cluster.url) as connected:
             yield lambda ns: Either(Rsmq(connected, ns, realtime=True))
+            # Closing a client that was made from an address leaves the connections of its nodes to the collector.
+            connected.disconnect_connection_pools()
     else:
         async with redis.asyncio.RedisCluster.from_url(cluster.url) as aconnected:
             yield lambda ns: Either(AsyncRsmq(aconnected, ns, realtime=True))
