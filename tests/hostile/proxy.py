@@ -94,6 +94,10 @@ class Proxy:
 
     async def _close_port(self) -> None:
         if self._listener is not None:
+            # asyncio leaves a connection open that it accepted just now if its listener is closed before the next turn.
+            for listening in self._listener.sockets:
+                asyncio.get_running_loop().remove_reader(listening)
+            await asyncio.sleep(0)
             self._listener.close()
             self._listener = None
         # What was accepted just now becomes a connection by tasks that know nothing of this.

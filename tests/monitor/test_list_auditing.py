@@ -163,6 +163,24 @@ async def test_queues_that_are_worked_on_and_not_watched(client: Redis, audited:
     assert {finding.kind for finding in (await audited("mail")).findings} == {Kind.UNLEASED}
 
 
+async def test_a_queue_that_was_empty_when_it_was_searched_for_is_watched(
+    client: Redis, reading: Callable[..., ListReader]
+) -> None:
+    client.lpush("queue:a", "x")
+    steps = [step async for step in _with_an_item_in("queue:late:processing", client, reading("queue:*"))]
+
+    assert [(f.kind, f.queue) for step in steps for f in step.findings] == [(Kind.UNLEASED, "queue:late")]
+    assert steps[-1].queues == 2
+
+
+async def _with_an_item_in(key: str, client: Redis, reader: ListReader) -> AsyncIterator[AuditProgress]:
+    """Audit, and put an item into a list after the first step."""
+    async for step in audit_lists(reader, settling_s=0):
+        client.lpush(key, "item")
+        client.ltrim(key, 0, 0)
+        yield step
+
+
 async def test_what_consumers_are_about_to_finish_is_no_finding(client: Redis, redis_url: str, audited: Audit) -> None:
     """Consumers take, wait a moment between the move and the lease, and acknowledge, all the time."""
     stop, numbers = asyncio.Event(), count()

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
 from rsmq_tui.monitor.peek import PEEK_ERRORS, in_words
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
-from rsmq_tui.protocol import RsmqError, failure_of, name_bytes
+from rsmq_tui.protocol import RsmqError, failure_of, name_bytes, name_of
 from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember
 from rsmq_tui.protocol.lists.naming import UNLEASED_SCORE, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -92,14 +92,22 @@ class _ListAudit:
         await self.reader.discovery.search()
         if note := self.reader.discovery.note:
             self.unseen.append(printable(note, SENTENCE_MAX))
-        watched = sorted(name.decode("utf-8", "surrogateescape") for name in self.reader.discovery.names)
-        async with aclosing(self.of(watched)) as steps:
+        watched = self._watched()
+        async with aclosing(self.of(sorted(watched))) as steps:
             async for step in steps:
                 yield step
         worked_on, note = await self.reader.worked_on()
         if note is not None and self.reader.discovery.note is None:
             self.unseen.append(f"not all processing lists of other queues were found: {printable(note, SENTENCE_MAX)}")
-        for queue in sorted(worked_on.difference(watched)):
+        for _ in range(_SECOND_LOOKS):
+            if worked_on <= self._watched():
+                break
+            # A search does not find what is empty at that moment.
+            await self.reader.discovery.search()
+        async with aclosing(self.of(sorted(worked_on & self._watched() - watched))) as steps:
+            async for step in steps:
+                yield step
+        for queue in sorted(worked_on - self._watched()):
             self.queues += 1
             detail = ""
             try:
@@ -108,6 +116,9 @@ class _ListAudit:
                 self._left_out(error, queue)
             yield self._progress(queue, [Finding(Kind.UNWATCHED, queue, detail=detail)])
         yield self._progress(None)
+
+    def _watched(self) -> frozenset[str]:
+        return frozenset(map(name_of, self.reader.discovery.names))
 
     async def of(self, queues: Sequence[str]) -> AsyncGenerator[AuditProgress, None]:
         """Audit these queues."""
