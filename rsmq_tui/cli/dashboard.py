@@ -72,7 +72,7 @@ def open_dashboard(
             expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
             theme=options.theme,
-            zone=zone_for(options, profiles),
+            zone=zone_for(options, (profile.zone for profile in profiles)),
             controls=controls,
             link=options.link,
             tour=tour,

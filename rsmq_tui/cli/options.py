@@ -11,7 +11,6 @@ import click
 from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
 
 if TYPE_CHECKING:
-    from rsmq_tui.profiles import Profile
     from rsmq_tui.tui.web.links import Link
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
@@ -73,9 +72,9 @@ def _zone(name: str) -> tzinfo:
         raise ValueError(f"{name!r} is not a time zone that is known here, such as Europe/Berlin") from None
 
 
-def zone_for(options: Options, profiles: "Iterable[Profile]" = ()) -> tzinfo | None:
-    """Return the time zone of ``--tz``, else the one that all these profiles have; None for that of the system."""
-    names = {profile.zone for profile in profiles}
+def zone_for(options: Options, zones: Iterable[str | None]) -> tzinfo | None:
+    """Return the time zone of ``--tz``, else the only one of ``zones``; None for that of the system."""
+    names = set(zones)
     name = names.pop() if len(names) == 1 else None
     return options.tz or (None if name is None else _zone(name))
 

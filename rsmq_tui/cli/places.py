@@ -5,7 +5,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -348,9 +347,8 @@ def places_of(profile: Profile) -> list[Place]:
 
 
 async def poll_all(profile: Profile) -> Sequence[Snapshot]:
-    """Poll the first namespace of a profile, and behind it what else it watches; raises ``UsageError``."""
-    places = places_of(replace(profile, namespaces=(profile.ns,)))
-    return await asyncio.gather(*(place.poll_once() for place in places))
+    """Poll what a profile watches: its namespaces, then its lists; raises ``UsageError``."""
+    return await asyncio.gather(*(place.poll_once() for place in places_of(profile)))
 
 
 def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:

@@ -51,7 +51,7 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
     for name in ("record", "analysis"):
         if getattr(options, name):
             raise UsageError(f"--plain only prints lines, and takes no --{name}")
-    show_in_zone(zone_for(options, profiles))
+    show_in_zone(zone_for(options, (profile.zone for profile in profiles)))
     memory = None if folder is not None or options.no_memory else state_folder() / "memory"
     return run_interruptibly(partial(_follow, named_places(profiles), memory, folder))
 

@@ -1,6 +1,7 @@
 """`rsmq-tui queues`: listed in one look; made, changed, emptied and removed only with --yes, and undone."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_list(command: Command, orders: Rsmq, client: Redis) -> None:
     assert broken.endswith("  ␛[2J\\xff")
     assert all(line.isprintable() for line in rest)
     assert len(rest) == 3
+
+
+def test_list_of_several_namespaces_names_them(anywhere: Command, live_and_dead: Path) -> None:
+    chosen = ("--config", str(live_and_dead), "--profile", "live", "queues", "list")
+    assert [(line["ns"], line["name"]) for line in anywhere(*chosen).lines] == [("jobs", "orders"), ("mails", "orders")]
+    titles, *rows = anywhere(*chosen, terminal=True).text.splitlines()
+    assert titles.split()[-2:] == ["NAMESPACE", "QUEUE"]
+    assert [row.split()[-2:] for row in rows] == [["jobs", "orders"], ["mails", "orders"]]
+    (line,) = anywhere(*chosen, "--ns", "mails").lines
+    assert line["ns"] == "mails"
 
 
 def test_list_of_nothing_says_what_next(command: Command, redis_url: str) -> None:

@@ -26,16 +26,23 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[ReplaySession]:
+def zones() -> list[str]:
+    """The time zones of the apps of ``started``."""
+    return []
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, zones: list[str]) -> list[ReplaySession]:
     """The replays that an app was made for; it ends at once."""
     found: list[ReplaySession] = []
 
     class App:
         return_code = 0
 
-        def __init__(self, sites: object, *, replay: ReplaySession, **options: object) -> None:
+        def __init__(self, sites: object, *, replay: ReplaySession, zone: object, **options: object) -> None:
             assert sites is replay.sites
             found.append(replay)
+            zones.append(str(zone))
 
         def run(self) -> None:
             return None
@@ -85,6 +92,18 @@ def test_an_end_without_a_date_is_the_first_after_the_beginning(
     tape.seal()
     anywhere("replay", str(tmp_path), "--from", f"{DAY} 13:50", "--to", "14:30", terminal=True)
     assert started[0].player.replay.end_ms == NOON_MS + 150 * MINUTE_MS
+
+
+@pytest.mark.usefixtures("started")
+def test_times_are_shown_in_the_zone_of_the_profiles(
+    anywhere: Command, zones: list[str], history: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[profiles.a]\nzone = "Asia/Kolkata"\n[profiles.b]\n')
+    for more in ((), ("--tz", "Asia/Tokyo")):
+        done = anywhere("replay", str(history), "--config", str(config), *more, terminal=True)
+        assert done.err == ""
+    assert zones == ["Asia/Kolkata", "Asia/Tokyo"]
 
 
 def test_how_fast_and_paused(anywhere: Command, started: list[ReplaySession], history: Path) -> None:

@@ -20,7 +20,7 @@ from rsmq_tui.tui.keys import KEYS, Usable, Where, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.theme import MEANINGS
+from rsmq_tui.tui.theme import MEANINGS, load_themes
 from rsmq_tui.tui.widgets.controls import ScrolledText
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -169,7 +169,7 @@ async def test_palette_offers_every_action_of_the_place(
         }
         wanted -= {"Find a command or a queue by name"}
         wanted |= {f"Help: {topic}" for topic in topics()}
-        wanted |= {f"Theme: {name}" for name in app_of(pilot).available_themes}
+        wanted |= {f"Theme: {name}" for name in load_themes().themes}
         wanted.add("Save a picture of the screen as SVG")
         assert offered == wanted
 

@@ -19,6 +19,7 @@ from rsmq_tui.monitor import PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.poller import KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, seconds
 from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes, reference
 
 
@@ -98,13 +99,14 @@ async def _list(options: Options) -> int:
     if wants_json(options):
         for snapshot in snapshots:
             for queue in snapshot.queues:
-                print_json(queue_as_json(queue, snapshot.at_ms))
+                print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms)})
     else:
         _print(snapshots)
     return 0
 
 
 def _print(snapshots: Sequence[Snapshot]) -> None:
+    namespaces = {snapshot.ns for snapshot in snapshots if kind_of(snapshot.ns).has_namespaces}
     table = Table(
         Column("VERDICT", 8),
         Column("READY", 11, right=True),
@@ -113,16 +115,18 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         Column("WAITING", 7, right=True),
         Column("VT", 7, right=True),
         Column("DELAY", 7, right=True),
+        *([Column("NAMESPACE", 12)] if len(namespaces) > 1 else []),
         Column("QUEUE", 0),
     )
-    queues = [(queue, snapshot.at_ms) for snapshot in snapshots for queue in snapshot.queues]
-    for queue, at_ms in sorted(queues, key=lambda pair: _trouble(pair[0])):
+    queues = [(queue, snapshot) for snapshot in snapshots for queue in snapshot.queues]
+    for queue, snapshot in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        waiting = duration(queue.ready_for_ms(at_ms))
-        table.print(queue.verdict, *counts, waiting, seconds(queue.vt_s), seconds(queue.delay_s), queue.name)
+        times = duration(queue.ready_for_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
+        names = (snapshot.ns, queue.name) if len(namespaces) > 1 else (queue.name,)
+        table.print(queue.verdict, *counts, *times, *names)
     if not queues:
-        first = snapshots[0]
-        say(f"no queues in namespace {first.ns} on {first.server}; rsmq-tui queues create creates one")
+        where = " or ".join(sorted(namespaces))
+        say(f"no queues in namespace {where} on {snapshots[0].server}; rsmq-tui queues create creates one")
     for note in (note for snapshot in snapshots for note in snapshot.notes):
         say(note)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -28,7 +29,9 @@ def command(options: Options) -> int:
     Where lists are wanted, it does not matter that their reader may not look for queues of RSMQ. Raises ``UsageError``
     for a URL that cannot be one.
     """
-    snapshot, *lists = asyncio.run(poll_all(profile_of(options)))
+    profile = profile_of(options)
+    # Its JSON has one namespace.
+    snapshot, *lists = asyncio.run(poll_all(replace(profile, namespaces=(profile.ns,))))
     for part in (*lists, snapshot):
         failure = part.link.failure
         if failure is not None:

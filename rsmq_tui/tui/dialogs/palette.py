@@ -12,6 +12,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input
 
 from rsmq_tui.docs import topics
@@ -154,7 +155,7 @@ def _of_pages(dashboard: Dashboard) -> Iterator[Command]:
 def _of_app(app: App[Any]) -> Iterator[Command]:
     if not app.is_web:
         yield Command("screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot")
-    for name in sorted(app.available_themes):
+    for name in sorted(name for name, theme in app.available_themes.items() if theme is not BUILTIN_THEMES.get(name)):
         yield Command(f"theme.{name}", f"Theme: {name}", "theme", partial(app.run_action, f"choose_theme({name!r})"))
 
 

@@ -12,7 +12,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
-from rsmq_tui.cli.servers import expected_of
+from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import count, plural, printable
@@ -111,7 +111,7 @@ def command(options: Options) -> int:
         expected=expected_of(options),
         ascii_only=options.ascii,
         theme=options.theme,
-        zone=zone_for(options),
+        zone=zone_for(options, zones_of(options).values()),
     )
     app.run()
     return app.return_code or 0

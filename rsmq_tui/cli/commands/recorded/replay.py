@@ -9,7 +9,7 @@ from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import config, link, look, zone_for
 from rsmq_tui.cli.output import has_screen, say
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.servers import expected_of
+from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import date_clock, printable
@@ -86,7 +86,7 @@ def command(options: Options) -> int:
         replay=replaying,
         ascii_only=options.ascii,
         theme=options.theme,
-        zone=zone_for(options),
+        zone=zone_for(options, zones_of(options).values()),
         link=options.link,
     )
     app.run()
