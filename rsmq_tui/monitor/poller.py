@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 
 RETRY_FIRST_S = 1.0
-RETRY_MAX_S = 30.0
+# Whoever waits for a server to come back should see it soon; one attempt costs it next to nothing.
+RETRY_MAX_S = 10.0
 # How often INFO is read, and how long after a refusal, which the server's ACL LOG notes.
 INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 

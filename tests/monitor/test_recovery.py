@@ -46,7 +46,7 @@ def kind(snapshot: Snapshot) -> str | None:
     return None if snapshot.link.failure is None else snapshot.link.failure.kind
 
 
-BACK_OFF_S = [1, 2, 4, 8, 16, 30, 30, 30]
+BACK_OFF_S = [1, 2, 4, 8, 10, 10, 10]
 
 
 class TestBackOff:
