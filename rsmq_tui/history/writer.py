@@ -137,7 +137,8 @@ def read_segment(path: Path) -> pa.Table | None:
     return pa.Table.from_batches(batches) if batches else None
 
 
-_ROW_GROUP = 131_072
+# Readers decode whole row groups, so a larger one takes more memory.
+ROW_GROUP_ROWS = 131_072
 _PLACE, _QUEUE, _COUNTER = ("profile", "server", "ns"), "queue", "totalsent"
 # Delta encoding suits values close to the previous row's, a dictionary suits few distinct values.
 _AS_DIFFERENCES = (
@@ -172,7 +173,7 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place], replaces:
         # Plain types: readers choose themselves whether to use dictionaries.
         store_schema=False,
     ) as writer:
-        writer.write_table(table, row_group_size=_ROW_GROUP)
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         told = {REPLACES_KEY: json.dumps(replaces)} if replaces else {}
         writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places), **told})
     fd = os.open(path, os.O_RDWR)

@@ -27,6 +27,7 @@ from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.history.writer import ROW_GROUP_ROWS
 from rsmq_tui.pipeline.folder import Folder, as_uri
 from rsmq_tui.pipeline.increment import WorkPlan, first_day_of, hours_in, hours_of, shifted
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
@@ -112,6 +113,7 @@ def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = 
     writer = (
         shaped.write.mode("overwrite")
         .option("compression", "zstd")
+        .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         # The folder is not read before it is complete, so files need no second rename.
         .option("mapreduce.fileoutputcommitter.algorithm.version", "2")

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
 
 from rsmq_tui import __version__
 from rsmq_tui.history.analysis.schema import (
     PLACES,
+    QUEUES,
     ROLLUP_1H,
     ROLLUP_1M,
     ROLLUP_10S,
@@ -23,7 +26,7 @@ from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.tables import Written, coverage, merged
+from rsmq_tui.pipeline.tables import Written, coverage, merged, write_table
 from tests.history.made import DAY_MS, NOON_MS, Hand
 from tests.pipeline.running import DAY, Desk
 from tests.pipeline.test_delta import expected, replayed
@@ -144,3 +147,13 @@ def test_minutes_that_are_missing_are_gaps(tmp_path: Path) -> None:
     assert coverage(folder, ["a"], {NOON_MS // HOUR_MS}) == (5 * MINUTE_MS, 1, 6 * MINUTE_MS)
     assert coverage(folder, ["a"], set()) == (0, 0, 0)
     assert coverage(folder, [], {NOON_MS // HOUR_MS}) == (0, 0, 0)
+
+
+def test_readers_need_the_memory_of_some_rows_only(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.pipeline.tables.ROW_GROUP_ROWS", 1_000)
+    out = Folder(str(tmp_path), tmp_path)
+    ((name,),) = write_table(out, "run", QUEUES, spark.range(2_500).coalesce(1)).files.values()
+    footer = pq.read_metadata(tmp_path / name)
+    assert [footer.row_group(number).num_rows for number in range(footer.num_row_groups)] == [1_000, 1_000, 500]
