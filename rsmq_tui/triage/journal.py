@@ -256,6 +256,7 @@ class Journal:
         }
         with ExitStack() as failed:
             with self.file.told(), self.file.transaction():
+                self._refuse_second_undo(row["undoes"])
                 row["counted_ms"] = self._count_time()
                 change = self._insert("changes", row)
                 self.file.db.execute(
@@ -267,6 +268,12 @@ class Journal:
                 failed.callback(self.leave, change)
             failed.pop_all()
         return change
+
+    def _refuse_second_undo(self, undone: object) -> None:
+        """Raise ``JournalError`` if another undo of that change is running: items of lists would be put back twice."""
+        running = "SELECT 1 FROM changes WHERE undoes = ? AND state = ?"
+        if undone is not None and self.file.db.execute(running, (undone, State.RUNNING)).fetchone() is not None:
+            raise JournalError(f"change {undone} is being undone by another rsmq-tui")
 
     def leave(self, change: int) -> None:
         """Release the lock of a change: any process may settle it from now on."""

@@ -20,7 +20,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
-from rsmq_tui.triage.change import State
+from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal, Work, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
@@ -409,9 +409,13 @@ async def test_two_undos_of_one_change_restore_it_once(
     other = ChangeService(redis_url, "rsmq", folder)
     previews = [await desk.preview_undo() for desk in (triage, other)]
 
-    reports = await asyncio.gather(triage.run(previews[0]).to_end(), other.run(previews[1]).to_end())
+    ended = await asyncio.gather(
+        triage.run(previews[0]).to_end(), other.run(previews[1]).to_end(), return_exceptions=True
+    )
 
-    assert sum(report.tally.done for report in reports) == 5
+    # Depending on which begins when, the second one is refused, or finds nothing left to do.
+    assert all(isinstance(each, Report | TriageError) for each in ended)
+    assert sum(each.tally.done for each in ended if isinstance(each, Report)) == 5
     assert everything(client) == before
     await other.aclose()
 

@@ -1,0 +1,83 @@
+"""Cheap rounds of fixed seeds, and that a defect of the program is found by them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rsmq_tui.protocol.editing import EditExecutor
+from rsmq_tui.protocol.rsmq import edits
+from tests.chaos.__main__ import main
+from tests.chaos.clock import ClockedServer
+from tests.chaos.rounds import Result, play
+
+ROUNDS = 100
+SEEDS_MAX = 1_000
+
+
+@pytest.fixture(scope="module")
+def clocked() -> Iterator[ClockedServer]:
+    with ClockedServer() as running:
+        yield running
+
+
+def is_found(server: ClockedServer, wanted: str, *kinds: str) -> bool:
+    """Play rounds until one violates that law."""
+    return any(law == wanted for seed in range(SEEDS_MAX) for law, _ in play(server, seed, kinds).violations)
+
+
+def test_nothing_is_violated(clocked: ClockedServer) -> None:
+    results = [play(clocked, seed) for seed in range(ROUNDS)]
+
+    assert [violation for result in results for violation in result.violations] == []
+    assert sum(result.changes for result in results) > ROUNDS
+    assert len({name for result in results for name in result.faults}) > 15
+
+
+def test_a_seed_is_the_same_round_each_time(clocked: ClockedServer) -> None:
+    first, second = (play(clocked, 7) for _ in range(2))
+
+    assert not [line for line in first.trace + second.trace if "VIOLATION" in line]
+    # The server's replies, and the ids of what is sent, have its time, to which real time adds a little.
+    first_trace, second_trace = (
+        [re.sub(r"\w{32}", "<id>", line) for line in each.trace if "->" not in line] for each in (first, second)
+    )
+    assert first_trace == second_trace
+    assert (first.points, first.faults, first.told) == (second.points, second.faults, second.told)
+
+
+def test_a_change_that_ignores_its_guard_is_found(clocked: ClockedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edits, "guard_text", lambda conditions: "[]")
+
+    assert is_found(clocked, "guarded", "rush")
+
+
+def test_a_call_that_is_taken_for_lost_but_was_executed_is_found(
+    clocked: ClockedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def settle(editor: EditExecutor, token: str) -> str:
+        return ""
+
+    monkeypatch.setattr(EditExecutor, "settle", settle)
+
+    assert is_found(clocked, "told is done", "cut-after")
+
+
+def test_the_command_says_how_to_replay_a_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def violated(server: ClockedServer, seed: int, kinds: Any) -> Result:
+        result = Result(seed)
+        result.faults.update(kinds)
+        if seed == 4:
+            result.violations.append(("nothing lost", "a message"))  # type: ignore[arg-type]
+        return result
+
+    monkeypatch.setattr("tests.chaos.__main__.play", violated)
+    monkeypatch.setattr("sys.argv", ["chaos", "--seed", "3", "--rounds", "3", "--fault", "cut-after"])
+
+    assert main() == 1
+    shown = capsys.readouterr()
+    assert "nothing lost: python -m tests.chaos --seed 4 --rounds 1 --fault cut-after\n" in shown.out
+    assert "seed 4: nothing lost: a message" in shown.err

@@ -1,0 +1,68 @@
+"""Two programs that undo the same change at the same time: what it removed comes back once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.errors import TriageError
+from tests.triage.doing import done, undone
+from tests.triage.list_doing import A, lay, list_changes, read
+
+ITEMS = [b"item %d" % number for number in range(5)]
+
+
+async def test_an_undo_is_refused_while_another_one_of_the_same_change_runs(
+    client: Redis, redis_url: str, folder: Path
+) -> None:
+    names = ListNames()
+    lay(client, names, A, ITEMS)
+    first, second = (list_changes(redis_url, names, folder) for _ in range(2))
+    await done(first, Delete(queue=A))
+    previews = [await desk.preview_undo() for desk in (first, second)]
+    running = aiter(first.run(previews[0]))
+    await anext(running)
+
+    with pytest.raises(TriageError, match="change 1 is being undone by another rsmq-tui"):
+        await second.run(previews[1]).to_end()
+    async for _ in running:
+        pass
+
+    assert read(client, names, A) == ITEMS
+    for desk in (first, second):
+        await desk.aclose()
+
+
+async def test_two_undos_at_once_put_items_back_once(client: Redis, redis_url: str, folder: Path) -> None:
+    names = ListNames()
+    lay(client, names, A, ITEMS)
+    desks = [list_changes(redis_url, names, folder) for _ in range(2)]
+    await done(desks[0], Delete(queue=A))
+    previews = [await desk.preview_undo() for desk in desks]
+
+    ended = await asyncio.gather(
+        *(desk.run(preview).to_end() for desk, preview in zip(desks, previews, strict=True)), return_exceptions=True
+    )
+
+    assert read(client, names, A) == ITEMS
+    assert sum(isinstance(each, TriageError) or not each.tally.done for each in ended) == 1
+    for desk in desks:
+        await desk.aclose()
+
+
+async def test_an_undo_that_ended_does_not_stand_in_the_way(client: Redis, redis_url: str, folder: Path) -> None:
+    names = ListNames()
+    lay(client, names, A, ITEMS)
+    desk = list_changes(redis_url, names, folder)
+    await done(desk, Delete(queue=A))
+    back = await undone(desk)
+
+    again = await undone(desk, back.change)
+    last = await undone(desk)
+
+    assert (back.tally.done, again.tally.done, last.tally.done) == (5, 5, 5)
+    assert read(client, names, A) == ITEMS
+    await desk.aclose()
