@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import threading
 import time
 import urllib.request
@@ -18,6 +19,7 @@ from tests.hostile.terminal import Terminal
 from tests.web.serving import Serving, Viewer, viewing
 
 STEADY = "steady"
+_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _ESC, _SUBMIT = "\x1b", "\x13"
 # What is typed, and what is on the screen after it.
 Steps = tuple[tuple[str, str], ...]
@@ -88,6 +90,8 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
         except AssertionError as error:
             troubles.say("terminal", f"{steps}: {error}")
             if terminal.process.poll() is not None:
+                status, said = terminal.wait_for_end(), _SEQUENCE.sub("", terminal.output.decode("utf-8", "replace"))
+                troubles.say("terminal", f"exit status {status}, after {made} excursions: {said[-400:]}")
                 break
         for _ in range(4):
             # Alone, or it would begin a sequence.

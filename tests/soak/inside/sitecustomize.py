@@ -7,12 +7,19 @@ ones, SIGUSR2 also for the objects by their type, which takes a moment. Nothing 
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 
 _TYPES = 60
 
 
-def _count(number: int, _frame: FrameType | None) -> None:
+def _answer(number: int, _frame: FrameType | None) -> None:
+    # What is raised here would be raised in the middle of the program.
+    with suppress(Exception):
+        _count(number)
+
+
+def _count(number: int) -> None:
     import gc
     import json
     from collections import Counter
@@ -26,11 +33,11 @@ def _count(number: int, _frame: FrameType | None) -> None:
         found = gc.get_objects()
         types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in found)
         counts |= {"objects": len(found), "types": dict(types.most_common(_TYPES))}
-    part = Path(os.environ["RSMQ_TUI_SOAK"], f"{os.getpid()}.part")
+    part = Path(os.environ["RSMQ_TUI_SOAK"], f"{os.getpid()}.{number}")
     part.write_text(json.dumps(counts))
     part.replace(part.with_suffix(".json"))
 
 
 if "RSMQ_TUI_SOAK" in os.environ:
     for _number in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(_number, _count)
+        signal.signal(_number, _answer)
