@@ -42,7 +42,7 @@ def _attributes(base: type) -> frozenset[str]:
 
 # By package: what makes an object that has the names, and the names.
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
-    "textual": [(_app, {"_driver", "_fatal_error"})],
+    "textual": [(_app, {"_driver", "_fatal_error"}), (lambda: importlib.import_module("textual"), {"_styles_cache"})],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
         (lambda: parsers, {"_HiredisParser", "_AsyncHiredisParser"}),

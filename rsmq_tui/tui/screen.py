@@ -143,8 +143,16 @@ class DashboardScreen(Screen[None]):
         """Clear the filter; if there is none, go back."""
         entry = self.query_one_optional(WordFilter)
         if entry is None or not entry.close():
-            self.app.call_later(self.app.run_action, "leave")
+            self.leave_later()
         return None
+
+    def leave_later(self) -> None:
+        """Go back when what is under way is done, unless that was done already: a second press must not quit."""
+        self.app.call_later(self._leave_if_in_front)
+
+    async def _leave_if_in_front(self) -> None:
+        if self.is_current:
+            await self.app.run_action("leave")
 
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""

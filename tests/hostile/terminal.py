@@ -95,6 +95,12 @@ class Terminal:
         wanted = len(self.output) + number
         self._read_until(lambda: len(self.output) >= wanted, "output")
 
+    def read_for(self, seconds: float) -> None:
+        """Read what comes for so long, as a terminal does while nobody types."""
+        deadline_s = time.monotonic() + seconds
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            self._read(left_s)
+
     def wait_for_end(self) -> int:
         """Read until the program has ended, and return its exit status."""
         deadline_s = time.monotonic() + _PATIENCE_S

@@ -29,6 +29,7 @@ ScreenT = TypeVar("ScreenT", bound=Screen[Any])
 # On a busy machine a thread or the server may take long.
 _PATIENCE_S = 100.0
 _QUICK_ROUNDS = 20
+_CONTROLS = {"\r": "enter", "\x1b": "escape"}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
@@ -152,7 +153,7 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 def type_at_once(pilot: Pilot[None], text: str) -> None:
     """Type as a terminal passes on what was typed ahead: all keys are there before the first has led to anything."""
     for character in text:
-        event = events.Key("enter" if character == "\r" else _character_to_key(character), character)
+        event = events.Key(_CONTROLS.get(character) or _character_to_key(character), character)
         event.set_sender(pilot.app)
         pilot.app.post_message(event)
 

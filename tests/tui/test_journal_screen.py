@@ -9,7 +9,19 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.changing import Orders, changing, fill, in_queue, on_queue
-from tests.tui.driving import app_of, asked, lines_of, made, say_yes, says, text_of, until, wait_for_screen
+from tests.tui.driving import (
+    app_of,
+    asked,
+    lines_of,
+    made,
+    say_yes,
+    says,
+    settled,
+    text_of,
+    type_at_once,
+    until,
+    wait_for_screen,
+)
 
 
 async def _journal(pilot: Pilot[None], changes: int) -> JournalScreen:
@@ -162,3 +174,15 @@ async def test_a_queue_that_was_opened_from_the_journal_leads_back_there(orders:
         assert await wait_for_screen(pilot, JournalScreen) is screen
         await pilot.press("q")
         await wait_for_screen(pilot, OverviewScreen)
+
+
+async def test_escape_twice_at_once_does_not_quit(orders: Orders) -> None:
+    """Who goes back from a screen in a hurry, or over a slow line, must not leave the program."""
+    async with orders.dashboard() as pilot:
+        await _journal(pilot, 0)
+        type_at_once(pilot, "\x1b\x1b\x1b")
+        await wait_for_screen(pilot, OverviewScreen)
+        await settled(pilot)
+        assert pilot.app.return_code is None
+        await pilot.press("question_mark")
+        await says(pilot, "Acknowledge the trouble of the queue")

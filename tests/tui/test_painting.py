@@ -1,7 +1,9 @@
 """Only what changed is painted again: over a slow line that is the difference between live and stuttering."""
 
+import gc
 import re
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from rich.segment import Segment
 from rich.style import Style
+from textual._styles_cache import StylesCache
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -17,7 +20,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui import app
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.driving import lines_of, opened, play, press, settled, table_of
+from tests.tui.driving import lines_of, opened, play, press, settled, table_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
@@ -243,3 +246,19 @@ async def test_a_screen_behind_has_the_colours_of_a_new_theme_too(source: Script
         before = table.token("verdict-ok")
         await press(pilot, "enter", "T", "escape")
         assert table.token("verdict-ok") != before
+
+
+async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource) -> None:
+    """Textual would keep the lines of the last 1,024 widgets: after a hundred screens, 50 MB."""
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        await press(pilot, "enter")
+        painted = [weakref.ref(widget._styles_cache) for widget in pilot.app.screen.query(Painted)]
+        assert any(_lines_in(painted))
+        await press(pilot, "escape", "question_mark", "escape")
+        await until(pilot, lambda: not any(_lines_in(painted)), "all are gone")
+
+
+def _lines_in(caches: Sequence["weakref.ref[StylesCache]"]) -> list[int]:
+    gc.collect()
+    return [len(cache._cache) for each in caches if (cache := each()) is not None]

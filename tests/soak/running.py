@@ -1,0 +1,249 @@
+"""Starts all that is watched beside a workload, and writes a sample each minute."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from redis import Redis
+
+from rsmq_tui.embedded import EmbeddedServer, WorkloadProcess
+from tests.cli.running import PROGRAM, environment
+from tests.hostile.terminal import Terminal
+from tests.soak import looking, users
+from tests.web.serving import serving
+
+SAMPLES = "samples.jsonl"
+LISTS = ("queue:*",)
+_LOOKS = 6
+_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long, how many queues that come and go, how fast, and where it is written."""
+
+    seconds: float
+    queues: int
+    speed: float
+    out: Path
+
+    @property
+    def every_s(self) -> float:
+        """The time between two samples: a minute, or a sixtieth of a shorter run than an hour."""
+        return min(60.0, self.seconds / 60)
+
+
+@dataclass(slots=True)
+class Soak:
+    """What runs: the ids of its processes by name, what ended, and what users did."""
+
+    pids: dict[str, int] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    troubles: users.Troubles = field(default_factory=users.Troubles)
+    done: dict[str, int] = field(default_factory=dict)
+
+
+def run(plan: Plan, say: Callable[[str], None]) -> None:
+    """Run all of it for the time of the plan, and write the samples as they come; raises what keeps it from running."""
+    plan.out.mkdir(parents=True, exist_ok=True)
+    for name in ("state", "counts", "history"):
+        (plan.out / name).mkdir()
+    with (
+        EmbeddedServer() as server,
+        Redis.from_url(server.url) as client,
+        (plan.out / SAMPLES).open("x", buffering=1) as samples,
+    ):
+        with _everything(plan, server) as soak:
+            say(f"{len(soak.pids)} processes run: {soak.pids}")
+            _sample(plan, soak, client, samples.write, say)
+        samples.write(json.dumps({"done": soak.done, "troubles": soak.troubles.said}) + "\n")
+
+
+@contextmanager
+def _everything(plan: Plan, server: EmbeddedServer) -> Iterator[Soak]:
+    soak = Soak()
+    (plan.out / "config.toml").write_text(_configuration(server.url, plan.out / "alerts.jsonl"))
+    given = _environment(plan.out)
+    port = _free_port()
+    with ExitStack() as stack:
+        workload = stack.enter_context(WorkloadProcess(server.url, speed=plan.speed))
+        assert workload.wait_ready(timeout_s=_PATIENCE_S)
+        for name, arguments in {
+            "recorder": ("record", "--out", str(plan.out / "history"), "--every", "1s", "--messages", "2m"),
+            "exporter": ("exporter", "--port", str(port)),
+            "watch": ("watch", "--json"),
+        }.items():
+            soak.pids[name] = stack.enter_context(_command(plan.out / f"{name}.log", arguments, given))
+        _wait_until(lambda: _listens(port), "the exporter answers")
+        terminal = stack.enter_context(Terminal(settings=plan.out / "state", environment=given))
+        soak.pids |= {"dashboard": terminal.process.pid, "server": server.pid, "workload": workload.pid}
+
+        rest_s = min(2.0, plan.every_s / 10)
+        jobs: dict[str, Callable[[], int]] = {
+            "queues": lambda: users.come_and_go(server.url, plan.queues, soak.stop, rest_s / 4),
+            "switches": lambda: users.switch_consumers(workload, soak.stop, soak.troubles, 10 * rest_s),
+            "scrapes": lambda: users.scrape(f"http://127.0.0.1:{port}/metrics", soak.stop, soak.troubles, rest_s),
+            "excursions": lambda: users.use_terminal(terminal, soak.stop, soak.troubles, rest_s),
+            "pages": lambda: asyncio.run(_pages(plan, given, soak, rest_s)),
+        }
+        threads = [threading.Thread(target=_do, args=(name, job, soak), name=name) for name, job in jobs.items()]
+        for thread in threads:
+            thread.start()
+        try:
+            _wait_until(lambda: "page" in soak.pids, "a page shows the queues")
+            yield soak
+        finally:
+            soak.stop.set()
+            for thread in threads:
+                thread.join()
+
+
+def _do(name: str, job: Callable[[], int], soak: Soak) -> None:
+    try:
+        soak.done[name] = job()
+    except Exception as error:  # the run goes on, and its report says it
+        soak.troubles.say(name, f"{type(error).__name__}: {error}")
+
+
+async def _pages(plan: Plan, given: Mapping[str, str], soak: Soak, rest_s: float) -> int:
+    async with serving("serve", "--port", "0", state=plan.out / "state", env=given) as at:
+        soak.pids["serve"] = at.process.pid
+        return await users.use_pages(at, soak.stop, soak.troubles, rest_s, lambda pid: soak.pids.update(page=pid))
+
+
+@contextmanager
+def _command(log: Path, arguments: tuple[str, ...], given: Mapping[str, str]) -> Iterator[int]:
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            [*PROGRAM, *arguments],
+            env=environment(**given),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _sample(plan: Plan, soak: Soak, client: Redis, write: Callable[[str], object], say: Callable[[str], None]) -> None:
+    began_s = time.monotonic()
+    number = said = 0
+    while time.monotonic() < began_s + plan.seconds:
+        number += 1
+        looks: list[dict[str, float]] = []
+        types: dict[str, dict[str, int]] = {}
+        for look in range(_LOOKS):
+            due_s = began_s + plan.every_s * (number - 1 + (look + 1) / _LOOKS)
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            looks.append(_look(plan, soak, client, types if look == _LOOKS - 1 else None))
+        # The lowest: what a moment takes, as a connection or the body of a message, is no growth.
+        names = sorted({name for each in looks for name in each})
+        figures = {name: min(each[name] for each in looks if name in each) for name in names}
+        sample = {"at_s": round(time.monotonic() - began_s, 1), "figures": figures, "types": types}
+        write(json.dumps(sample) + "\n")
+        say(f"sample {number}: " + ", ".join(f"{n} {int(figures.get(f'{n} rss_kb', 0)) >> 10} MB" for n in soak.pids))
+        for trouble in soak.troubles.said[said:]:
+            say(trouble)
+        said = len(soak.troubles.said)
+
+
+def _look(plan: Plan, soak: Soak, client: Redis, types: dict[str, dict[str, int]] | None) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    pids = dict(soak.pids)
+    for name, pid in list(pids.items()):
+        try:
+            figures |= {f"{name} {figure}": value for figure, value in looking.of_process(pid).items()}
+        except (OSError, IndexError):
+            soak.troubles.say(name, "has ended")
+            del soak.pids[name], pids[name]
+    for name, counts in looking.of_inside(pids, plan.out / "counts", whole=types is not None).items():
+        if types is not None:
+            types[name] = counts.pop("types")
+        figures |= {f"{name} {figure}": value for figure, value in counts.items()}
+    figures |= {f"server {figure}": value for figure, value in looking.of_server(client).items()}
+    figures |= {f"state {name}": value for name, value in looking.of_folder(plan.out / "state" / "rsmq-tui").items()}
+    figures |= {
+        f"history {name}": value for name, value in looking.of_folder(plan.out / "history").items() if name == "files"
+    }
+    figures["history kb"] = sum(looking.of_folder(plan.out / "history").values()) - figures["history files"]
+    return figures
+
+
+def _environment(out: Path) -> dict[str, str]:
+    state = str(out / "state")
+    return {
+        "HOME": state,
+        "XDG_STATE_HOME": state,
+        "XDG_CONFIG_HOME": state,
+        "RSMQ_TUI_CONFIG": str(out / "config.toml"),
+        "PYTHONPATH": os.pathsep.join((str(looking.INSIDE), *sys.path[:1])),
+        looking.VARIABLE: str(out / "counts"),
+    }
+
+
+def _configuration(url: str, alerts: Path) -> str:
+    """Return a configuration whose verdicts change as fast as the workload."""
+    return f"""
+default = "soak"
+
+[defaults]
+interval = "500ms"
+
+[defaults.thresholds]
+stalled = "5s"
+leaking = "5s"
+growing = "10s"
+aged = "1m"
+poison_rc = 3
+clear = "3s"
+
+[profiles.soak]
+url = {json.dumps(url)}
+lists = {json.dumps(LISTS)}
+
+[[alerts]]
+when = "trouble"
+repeat = "1m"
+channels = ["file"]
+
+[[alerts]]
+queues = ["soak-*"]
+when = "depth > 20"
+channels = ["file"]
+
+[channels.file]
+command = ["/bin/sh", "-c", {json.dumps(f"cat >>'{alerts}'; echo >>'{alerts}'")}]
+"""
+
+
+def _wait_until(holds: Callable[[], object], what: str) -> None:
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline_s:
+            raise RuntimeError(f"never: {what}")
+        time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
