@@ -43,7 +43,7 @@ INCOMPLETE = "the list changed too fast to read: some items may be missing or li
 
 # Matching yields to the event loop after this long.
 _TURN_S = 0.005
-_TURN_MESSAGES = 128
+_TURN_MESSAGES = 256
 # Matching that may take longer runs in a thread, so that a search can be cancelled at once.
 _TURN_NS_MAX = 20_000_000
 # A search through bodies reads the other fields of its matches in batches of this size, or after this time.

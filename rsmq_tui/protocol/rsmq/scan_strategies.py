@@ -18,6 +18,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import compress
 from math import inf
+from operator import methodcaller, not_
 from typing import Any, NamedTuple
 
 from redis.exceptions import InvalidResponse
@@ -232,6 +233,7 @@ _STEP_FIELDS = 750
 _FIRST_STEP_FIELDS = 100
 # An id of this length may end like the name of a counter; names of counters of such ids are longer.
 _ID_LENGTH = 32
+_ENDS_AS_COUNTER = methodcaller("endswith", COUNTER_SUFFIXES)
 # A link is slow if none of the first steps took less: over loopback they take 1 to 4 ms.
 _SLOW_S = 0.012
 _TIMED_STEPS = 3
@@ -471,8 +473,8 @@ def _is_id(name: bytes) -> bool:
 
 def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Return the ids and the bodies among fields: the others are attributes and counters."""
-    if QUEUE_FIELDS.isdisjoint(names):
-        are_bodies = [len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES) for name in names]
-    else:
-        are_bodies = [_is_id(name) for name in names]
+    # In most queues all names have the length of an id, or end as those of counters do.
+    are_bodies = list(map(_ID_LENGTH.__eq__, map(len, names)))
+    if not all(map(_ENDS_AS_COUNTER, compress(names, map(not_, are_bodies)))):
+        are_bodies = list(map(_is_id, names))
     return list(compress(names, are_bodies)), list(compress(values, are_bodies))
