@@ -38,11 +38,14 @@ class NumberColumn:
         self._values = array("d" if pa.types.is_floating(type_) else "q", bytes(8 * self._count))
         # A byte for each value: 1 if it is known.
         self._known = bytearray(self._count)
+        # The bitmap of ``_known`` for Arrow; None if it must be made again, or is not needed.
+        self._bitmap: pa.Buffer | None = None
         self.change(range(self._count), values)
 
     def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
         """Change the values at these indexes."""
         kept, known = self._values, self._known
+        before = bytes(known)
         for at, value in zip(ats, values, strict=True):
             try:
                 kept[at] = value
@@ -52,15 +55,16 @@ class NumberColumn:
                 known[at] = fitted is not None
                 if fitted is not None:
                     kept[at] = fitted  # type: ignore[assignment]  # the fitting one of two types
+        if known != before:
+            self._bitmap = None
 
     def array(self) -> pa.Array:
         """Return the current values."""
-        known = None
-        if 0 in self._known:
+        if self._bitmap is None and 0 in self._known:
             bytes_ = pa.Array.from_buffers(pa.uint8(), self._count, [None, pa.py_buffer(self._known)])
             # Arrow's validity bitmap has a bit for each value.
-            known = bytes_.cast(pa.bool_()).buffers()[1]
-        return pa.Array.from_buffers(self._type, self._count, [known, pa.py_buffer(self._values.tobytes())])
+            self._bitmap = bytes_.cast(pa.bool_()).buffers()[1]
+        return pa.Array.from_buffers(self._type, self._count, [self._bitmap, pa.py_buffer(self._values.tobytes())])
 
 
 class ValueColumn:
@@ -210,7 +214,9 @@ class SampleRows:
         of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
         of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
         of_poll: dict[str, Any] = {**dict.fromkeys((*OF_SERVER, *OF_MEMORY)), **of_server, **of_memory}
-        is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS)
+        # Without any sample, its columns are null as they are.
+        has_samples = kept["sampled_age_ms"].null_count < count
+        is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS) if has_samples else None
         arrays = []
         for field in _SAMPLES:
             if field.name == "at_ms":
@@ -223,7 +229,7 @@ class SampleRows:
                 arrays.append(pa.concat_arrays([pa.nulls(count - 1, field.type), told]))
             elif field.name in _SINCE:
                 arrays.append(_age(at_ms, kept[field.name]))
-            elif field.name in _SAMPLED:
+            elif field.name in _SAMPLED and has_samples:
                 value = _age(at_ms, kept[field.name]) if field.name == "sampled_age_ms" else kept[field.name]
                 arrays.append(pc.if_else(is_sampled, value, _UNKNOWN))
             else:

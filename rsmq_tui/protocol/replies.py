@@ -206,7 +206,8 @@ def _step(found: Shape) -> Shape:
     return record(cursor, found)
 
 
-def _pairs(reply: Any) -> bool:
+def pairs(reply: Any) -> bool:
+    """Bytes, of which there is an even number."""
     return blobs(reply) and len(reply) % 2 == 0
 
 
@@ -223,7 +224,7 @@ def _of_range(command: Command) -> Shape:
 
 
 def _of_hscan(command: Command) -> Shape:
-    return _step(blobs if "NOVALUES" in command else _pairs)
+    return _step(blobs if "NOVALUES" in command else pairs)
 
 
 _COMMANDS: dict[str, Callable[[Command], Shape]] = {

@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from tests.bench.row import Measured, Run
+import redis
+
+from tests.bench.row import Measured, Run, Sense
 
 Sample = Callable[[], float]
 """Does the work once and returns its figure."""
@@ -65,6 +67,36 @@ def interleave_calls(
             figures[1].extend(other_s for _, other_s in taken)
             run.say(f"round {number + 1} of {wanted}")
     return Measured(median(figures[0]) * 1e6, median(figures[1]) * 1e6)
+
+
+class ProcessorTimes:
+    """The processor time of samples, of this process and of a server: it tells more than the wall of a busy machine."""
+
+    def __init__(self, server: redis.Redis) -> None:
+        self._server = server
+        self._taken_s: dict[str, list[float]] = {"ours": [], "other": []}
+
+    def of(self, side: str, sample: Sample, count: int = 1) -> Sample:
+        """Return a sample that also keeps what each of ``count`` things took; ``side`` is ours or other."""
+
+        def timed() -> float:
+            before_s = self._spent_s()
+            figure = sample()
+            self._taken_s[side].append((self._spent_s() - before_s) / count)
+            return figure
+
+        return timed
+
+    def note(self, sense: Sense) -> str:
+        """Return the medians, and their ratio."""
+        ours_s, other_s = median(self._taken_s["ours"]), median(self._taken_s["other"])
+        ratio = other_s / ours_s if sense is Sense.TIMES_LESS else ours_s / other_s
+        scale, unit = (1e6, "us") if max(ours_s, other_s) < 0.1 else (1, "s")
+        return f"processor time {ours_s * scale:.3g} {unit} against {other_s * scale:.3g} {unit}, ratio {ratio:.3f}"
+
+    def _spent_s(self) -> float:
+        told = self._server.info("cpu")
+        return time.process_time() + float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
 
 
 def _sample(side: Side) -> float:

@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,7 +19,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
 from rsmq_tui.triage.scope import Matching
 from rsmq_tui.triage.service import ChangeService
-from tests.bench.measure import Sample, interleave
+from tests.bench.measure import ProcessorTimes, Sample, interleave
 from tests.bench.queues import NS, bodies
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -94,6 +94,20 @@ async def _change(scene: _Scene, action: MessageAction, matching: int) -> float:
     return taken_s * 1e6 / matching
 
 
+async def _undo(scene: _Scene, matching: int) -> float:
+    """Preview and carry out the undo of the last change, and return how many microseconds a message took."""
+    triage = ChangeService(scene.server.url, NS, scene.folder)
+    try:
+        started_s = time.perf_counter()
+        report = await triage.run(await triage.preview_undo()).to_end()
+        taken_s = time.perf_counter() - started_s
+    finally:
+        await triage.aclose()
+    if report.tally.done != matching:
+        raise RuntimeError(report.sentence)
+    return taken_s * 1e6 / matching
+
+
 Loop = Callable[[Any, list[str]], None]
 
 
@@ -118,11 +132,11 @@ def _move_loop(peer: Any, ids: list[str]) -> None:
 def _row(name: str, action: MessageAction, loop: Loop) -> Row:
     def measure(run: Run) -> Measured:
         with _scene() as scene:
-            peer = scene.peer()
+            peer, processor = scene.peer(), ProcessorTimes(scene.client)
 
             def ours() -> Sample:
                 matching = scene.fill(run)
-                return lambda: asyncio.run(_change(scene, action, matching))
+                return processor.of("ours", lambda: asyncio.run(_change(scene, action, matching)), matching)
 
             def other() -> Sample:
                 ids = scene.fill_peer(run)
@@ -132,11 +146,60 @@ def _row(name: str, action: MessageAction, loop: Loop) -> Row:
                     loop(peer, ids)
                     return (time.perf_counter() - started_s) * 1e6 / len(ids)
 
-                return timed
+                return processor.of("other", timed, len(ids))
 
-            return interleave(run, ours, other, pairs=5, warm_up=1, limit_s=40)
+            measured = interleave(run, ours, other, pairs=5, warm_up=1, limit_s=40)
+            return replace(measured, note=processor.note(Sense.TIMES_LESS))
 
     return Row(name, "PyRSMQ one by one", "us/message", Sense.TIMES_LESS, 15, measure)
+
+
+def _undoing(run: Run) -> Measured:
+    """Delete what matches and take that back, each beside the other."""
+    with _scene() as scene:
+        processor = ProcessorTimes(scene.client)
+
+        def undo() -> Sample:
+            matching = scene.fill(run)
+            asyncio.run(_change(scene, _DELETE, matching))
+            return processor.of("ours", lambda: asyncio.run(_undo(scene, matching)), matching)
+
+        def delete() -> Sample:
+            matching = scene.fill(run)
+            return processor.of("other", lambda: asyncio.run(_change(scene, _DELETE, matching)), matching)
+
+        measured = interleave(run, undo, delete, pairs=5, warm_up=1, limit_s=40)
+        return replace(measured, note=processor.note(Sense.AT_MOST))
+
+
+def _longest_beside_pings(run: Run) -> Measured:
+    """Delete, hide, move and undo, then send as many PINGs as these took calls of scripts."""
+    longest_ms, calls = dict[str, float](), 0
+    with _scene() as scene:
+        scene.client.config_set("latency-tracking-info-percentiles", "100")
+        for action in _ACTIONS:
+            matching = scene.fill(run)
+            scene.client.config_resetstat()
+            asyncio.run(_change(scene, action, matching))
+            if action is _DELETE:
+                asyncio.run(_undo(scene, matching))
+            found = _longest_ms(scene)
+            longest_ms = {name: max(found.get(name, 0), longest_ms.get(name, 0)) for name in {*found, *longest_ms}}
+            # What a script calls counts too, but not as a call of its own.
+            calls += int(scene.client.info("commandstats")["cmdstat_evalsha"]["calls"])
+        scene.client.config_resetstat()
+        answered_ms = max(_timed_ms(scene.client.ping) for _ in range(calls))
+        ping_ms = _longest_ms(scene)["ping"]
+    name = max(longest_ms, key=longest_ms.__getitem__)
+    note = f"{calls:,} calls, the longest is {name}; the longest PING took {ping_ms:.3f} ms of the server's time"
+    return Measured(longest_ms[name], answered_ms, note)
+
+
+def _longest_ms(scene: _Scene) -> dict[str, float]:
+    """Return how long the longest call of each command took on the server, but for those of administration."""
+    told = scene.client.info("latencystats").items()
+    found = {name.removeprefix("latency_percentiles_usec_"): values["p100"] / 1000 for name, values in told}
+    return {name: value for name, value in found.items() if not name.startswith(("config", "info", "slowlog"))}
 
 
 def _longest_call(run: Run) -> Measured:
@@ -190,5 +253,14 @@ ROWS = (
     _row("delete 100,000 messages by filter", _DELETE, _delete_loop),
     _row("hide 100,000 messages by filter", _HIDE, _hide_loop),
     _row("move 100,000 messages by filter", _MOVE, _move_loop),
+    Row("undo of 100,000 deleted messages", "their deletion", "us/message", Sense.AT_MOST, 1.5, _undoing),
+    Row(
+        "delete, hide, move, undo, longest call beside PINGs",
+        "the longest of as many PINGs, until it is answered",
+        "ms",
+        Sense.AT_MOST,
+        1.5,
+        _longest_beside_pings,
+    ),
     Row("delete, hide, move, longest server call", "5 ms", "ms", Sense.AT_MOST, 1.0, _longest_call),
 )

@@ -1,4 +1,4 @@
-"""A TCP proxy before a real server that can be told to misbehave: hang, hang up, answer itself, or talk nonsense."""
+"""A TCP proxy before a real server that can be told to misbehave: hang, hang up, be slow, lie, talk nonsense."""
 
 import asyncio
 import contextlib
@@ -12,6 +12,25 @@ _READ_BYTES = 1 << 16
 
 # What becomes of a reply's bytes: what is passed on, and whether the connection ends after that.
 Change = Callable[[bytes], tuple[bytes, bool]]
+
+
+# How much a slow link takes before it makes the sender wait.
+_BUFFERED_S = 0.05
+
+
+class _Wire:
+    """One direction of a link that all connections share: its bandwidth, and how long a byte is on the way."""
+
+    def __init__(self, bytes_s: float, way_s: float) -> None:
+        self._bytes_s, self._way_s = bytes_s, way_s
+        self._free_at_s = 0.0
+
+    async def carry(self, data: bytes, to: asyncio.StreamWriter) -> None:
+        """Deliver data when it would have arrived; return when the link takes more."""
+        loop = asyncio.get_running_loop()
+        self._free_at_s = max(loop.time(), self._free_at_s) + len(data) / self._bytes_s
+        loop.call_at(self._free_at_s + self._way_s, to.write, data)
+        await asyncio.sleep(max(0.0, self._free_at_s - loop.time() - _BUFFERED_S))
 
 
 class Proxy:
@@ -29,6 +48,7 @@ class Proxy:
         self._answer: bytes | None = None
         self._change: Change | None = None
         self._crumb_bytes = _READ_BYTES
+        self._wires: tuple[_Wire, _Wire] | None = None
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._listener: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -72,6 +92,10 @@ class Proxy:
     def crumble(self) -> None:
         """Pass replies on a few bytes at a time."""
         self._crumb_bytes = 7
+
+    def slow(self, bytes_s: float, round_trip_s: float) -> None:
+        """Pass everything on as a link of that bandwidth, in each direction, and that round trip."""
+        self._wires = _Wire(bytes_s, round_trip_s / 2), _Wire(bytes_s, round_trip_s / 2)
 
     def drop(self) -> None:
         """Close the connections that are open."""
@@ -147,7 +171,9 @@ class Proxy:
         while data := await client_reader.read(_READ_BYTES):
             self.asked += data
             answer = self._answer
-            if answer is None:
+            if answer is None and self._wires is not None:
+                await self._wires[0].carry(data, server)
+            elif answer is None:
                 server.write(data)
                 await server.drain()
             else:
@@ -161,7 +187,10 @@ class Proxy:
             is_over = False
             if self._change is not None:
                 data, is_over = self._change(data)
-            client.write(data)
-            await client.drain()
+            if self._wires is not None:
+                await self._wires[1].carry(data, client)
+            else:
+                client.write(data)
+                await client.drain()
             if is_over:
                 return

@@ -8,6 +8,7 @@ import redis
 
 from rsmq_tui.monitor import parse_filter, search
 from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol.rsmq import scan_strategies
 
 BODIES = [
     b"one 717", b"two \xc3\xa9 727", b"three 7a7", b"\xff\xfe 737", b"", "vier – 747".encode(), b"777\n", b"a.b", b"axb"
@@ -35,6 +36,22 @@ async def test_both_ways_find_the_same(queues: Rsmq, client: redis.Redis, reader
     expected = [body for body in BODIES if re.search(regex, body.decode("utf-8", "surrogateescape"))]
     assert by_bodies == by_messages == sorted(expected)
     assert scanned[-1] >= len(BODIES)
+
+
+async def test_a_slow_link_finds_the_same(
+    queues: Rsmq, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.create_queue("q")
+    queues.send_messages("q", [b"%s %d" % (body, number) for number in range(1_500) for body in BODIES])
+    queues.receive_messages("q", 300)
+    texts = [r'body~"[0-9][0-9]7 1"', "body~ax?b", "zwei", "TWO", 'body~"(?i)three 7"', r'body~"\n 77$"', "body:é"]
+    quick = [await _found(reader, text) for text in texts]
+    monkeypatch.setattr(scan_strategies, "_SLOW_S", 0.0)
+    for text, (bodies, scanned) in zip(texts, quick, strict=True):
+        found, counted = await _found(reader, text)
+        assert found == bodies
+        assert counted[-1] == pytest.approx(scanned[-1], rel=0.02)
+        assert len((await _found(reader, text, limit=7))[0]) == min(7, len(bodies))
 
 
 async def test_it_ends_at_its_limit(queues: Rsmq, reader: QueueReader) -> None:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import NoReturn
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
+from rsmq_tui.monitor.filters.literals import filter_for_regex, filter_for_text
 from rsmq_tui.monitor.filters.matching import (
     BodySearch,
     Matches,
@@ -31,6 +32,7 @@ from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import RawMessage, ReadField, name_bytes
 from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
 from rsmq_tui.protocol.kinds import Kind
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 
 TEXT_MAX = 4_000
 _POISON_RC = Thresholds().poison_rc
@@ -151,6 +153,13 @@ class Filter:
             return None
         text = str(self.terms[0].value)
         return search_for_text(text) if self.terms[0].operator == ":" else compile_regex(text).places
+
+    def body_filter(self) -> BodyFilter | None:
+        """Return what a server can check for ``body_search``, or None if it can check nothing useful."""
+        if self.body_search() is None:
+            return None
+        text = str(self.terms[0].value)
+        return filter_for_text(text) if self.terms[0].operator == ":" else filter_for_regex(text)
 
     def searched(self, *, ages_in_bodies: bool = False) -> Predicate:
         """Return a test whether a message could be evaluated: False if its body is needed but was not read."""

@@ -151,13 +151,14 @@ class Regex:
         """Return the indexes of the bodies that contain a match; all are searched at once, as one text."""
         there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
         pattern, loose = self._in_ascii, self._loose[0]
-        if not b"".join(there).isascii():
-            there, pattern, loose = list(map(_as_utf8, there)), self._in_text, self._loose[1]
+        joined = b"\n".join(there)
+        if not joined.isascii():
+            there, pattern, loose = _all_as_utf8(there, joined), self._in_text, self._loose[1]
         # A regex that matches the empty text may match in every body.
         found = _places(there, loose) if loose.search(b"") is None else list(range(len(there)))
         if loose is not pattern:
             found = [place for place in found if pattern.search(there[place]) is not None]
-        return found if there is bodies else [place for place in found if bodies[place] is not None]
+        return found if None not in bodies else [place for place in found if bodies[place] is not None]
 
     @cached_property
     def _loose(self) -> tuple[Any, Any]:
@@ -202,6 +203,16 @@ def _as_utf8(body: bytes) -> bytes:
     except UnicodeDecodeError:
         return body.decode("utf-8", "surrogateescape").encode("utf-8", "surrogatepass")
     return body
+
+
+def _all_as_utf8(bodies: Sequence[bytes], joined: bytes) -> Sequence[bytes]:
+    """Return ``_as_utf8`` of each body; ``joined`` are the bodies with an ASCII character between them."""
+    # To decode all at once takes a third of the time.
+    try:
+        joined.decode()
+    except UnicodeDecodeError:
+        return list(map(_as_utf8, bodies))
+    return bodies
 
 
 def _compiled(text: str) -> Any:

@@ -34,6 +34,7 @@ from rsmq_tui.protocol import (
     name_of,
     sent_ms,
 )
+from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ INCOMPLETE = "the list changed too fast to read: some items may be missing or li
 
 # Matching yields to the event loop after this long.
 _TURN_S = 0.005
-_TURN_MESSAGES = 128
+_TURN_MESSAGES = 256
 # Matching that may take longer runs in a thread, so that a search can be cancelled at once.
 _TURN_NS_MAX = 20_000_000
 # A search through bodies reads the other fields of its matches in batches of this size, or after this time.
@@ -111,7 +112,8 @@ async def search(
         if (one := await _pinned(reader, queue, wanted, bodies=bodies, sizes=sizes)) is not None:
             parts = search_chunks(one, wanted, limit)
         elif body_search is not None and await reader.bodies.suits(queue):
-            parts = _search_bodies(reader, queue, _Matcher(body_search, wanted.ns_per_byte), limit)
+            chunks_of_bodies = reader.bodies.chunks(queue, wanted=wanted.body_filter())
+            parts = _search_bodies(reader, queue, chunks_of_bodies, _Matcher(body_search, wanted.ns_per_byte), limit)
         else:
             chunks = reader.scan.chunks(queue, counts=counts, bodies=bodies, sizes=sizes)
             parts = search_chunks(chunks, wanted, limit)
@@ -202,7 +204,11 @@ def sent_by(age: JsonPath) -> SentAt:
 
 
 async def _search_bodies(
-    reader: QueueReader, queue: str, matching: "_Matcher[bytes | None]", limit: int | None
+    reader: QueueReader,
+    queue: str,
+    coming: AsyncGenerator[BodyChunk, None],
+    matching: "_Matcher[bytes | None]",
+    limit: int | None,
 ) -> AsyncGenerator[Progress, None]:
     """Search by scanning only bodies; the other fields of matches are read while the scan continues."""
     scanned = matched = not_searched = 0
@@ -211,12 +217,12 @@ async def _search_bodies(
     asked_s = time.monotonic()
     asking: asyncio.Task[tuple[int, list[RawMessage]]] | None = None
     try:
-        async with aclosing(reader.bodies.chunks(queue)) as chunks:
+        async with aclosing(coming) as chunks:
             async for chunk in chunks:
                 for place in await matching.places(chunk.bodies, chunk.bodies):
                     ids.append(chunk.ids[place])
                     bodies.append(chunk.bodies[place])
-                scanned += len(chunk.ids) + len(chunk.too_long)
+                scanned += len(chunk.ids) + len(chunk.too_long) + chunk.passed_over
                 if chunk.too_long:
                     _, unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
                     not_searched += len(unread)

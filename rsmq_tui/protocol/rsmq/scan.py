@@ -189,6 +189,13 @@ class ScanPart:
             return self.index < self.count - 1
         return not self.is_whole and _turned(int(following)) > self._end
 
+    def share_of(self, cursor: bytes, following: bytes) -> float:
+        """Return which share of the hashes of a step from one cursor to another belongs to this part."""
+        if not self.oversteps(following):
+            return 1.0
+        begin, end = _turned(int(cursor)), _turned(int(following)) or 1 << _BITS
+        return (self._end - begin) / (end - begin)
+
     def check_step(self, cursor: bytes, following: bytes) -> None:
         """Raise redis-py's ``InvalidResponse`` if the server does not advance cursors as parts need."""
         if self.is_whole or int(following) == 0:

@@ -4,19 +4,27 @@ The scan by bodies reads the hash that holds them. For a search in bodies it tak
 of the messages, because bodies are not fetched separately. If ``maxsize`` says that bodies are short, they are read
 without asking for their sizes first; a reply that is too long all the same is not read to its end, and the step is
 repeated without the long bodies.
+
+Through a slow link, the server looks at the bodies itself, in steps of a millisecond, and returns only those that may
+match a ``BodyFilter``. Several parts are read at once: each step waits for a round trip.
 """
 
 import asyncio
+import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import compress
+from math import inf
+from operator import methodcaller, not_
 from typing import Any, NamedTuple
 
 from redis.exceptions import InvalidResponse
 
 from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
-from rsmq_tui.protocol.connections.script_runner import ScriptRunner
+from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES
@@ -25,18 +33,23 @@ from rsmq_tui.protocol.rsmq.pages import scores_and_counts
 from rsmq_tui.protocol.rsmq.scan import (
     CHUNK_MESSAGES,
     COUNTED_MESSAGES,
+    MESSAGES_PER_PART_MIN,
+    SCAN_BODY_BYTES,
     UNMEASURED_BYTES_MAX,
+    WHOLE,
     WINDOW_IDS,
     ScanChunk,
     ScanPart,
     Seen,
     bounded_values,
     fitting,
+    has_passed,
     refuse_long,
     sent,
     walked,
     with_counts,
 )
+from rsmq_tui.protocol.rsmq.scripts import FILTERED_BODIES, FILTERED_STEP_US
 from rsmq_tui.protocol.validation import is_limited
 
 # How far a page overlaps the one before: messages that consumers take from the front shift all ranks.
@@ -220,12 +233,34 @@ _STEP_FIELDS = 750
 _FIRST_STEP_FIELDS = 100
 # An id of this length may end like the name of a counter; names of counters of such ids are longer.
 _ID_LENGTH = 32
+_ENDS_AS_COUNTER = methodcaller("endswith", COUNTER_SUFFIXES)
+# A link is slow if none of the first steps took less: over loopback they take 1 to 4 ms.
+_SLOW_S = 0.012
+_TIMED_STEPS = 3
+# Through a slow link, how many parts are read at once, and the fields of a step, before its time is known and after.
+_PARTS = 8
+_FIRST_FILTERED_FIELDS, _FILTERED_FIELDS_MIN, _FILTERED_FIELDS_MAX = 100, 20, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BodyFilter:
+    """What a server can check of a body: each body that is wanted passes, and others may.
+
+    A body passes if it contains ``pattern``, a pattern of Lua without repeats (a text if ``is_plain``), after its ASCII
+    letters were made small if ``in_lower``; or if it is not ASCII and contains one of ``texts``.
+    """
+
+    pattern: bytes
+    is_plain: bool
+    in_lower: bool
+    texts: tuple[bytes, ...] = ()
 
 
 class BodyChunk(NamedTuple):
     """Some bodies by id, in no order: ``at_ms`` is the server's time and ``depth`` the queue's when they were read.
 
-    ``too_long`` are the ids of bodies that are longer than SCAN_BODY_BYTES, which are not read.
+    ``too_long`` are the ids of bodies that are longer than SCAN_BODY_BYTES, which are not read. ``passed_over`` counts
+    bodies that do not pass the filter, which are not read either: about, where two parts of a scan meet.
     """
 
     at_ms: int
@@ -235,6 +270,7 @@ class BodyChunk(NamedTuple):
     sizes: Sequence[int]
     is_last: bool
     too_long: Sequence[bytes] = ()
+    passed_over: int = 0
 
 
 class BodyScan:
@@ -252,31 +288,77 @@ class BodyScan:
         )
         return is_limited(maxsize) and not isinstance(walked, Exception)
 
-    async def chunks(self, queue: str, count: int = _STEP_FIELDS) -> AsyncGenerator[BodyChunk, None]:
+    async def chunks(
+        self, queue: str, count: int = _STEP_FIELDS, wanted: BodyFilter | None = None
+    ) -> AsyncGenerator[BodyChunk, None]:
         """Yield once every body that stays in the queue during the scan, and others at most once; a few at a time.
 
         Some bodies may belong to no message: see ``messages``. A step takes about ``count`` fields, fewer if bodies
-        are long; a small queue comes whole. The next is under way while the caller works. Close it with ``aclose``.
+        are long; a small queue comes whole. The next is under way while the caller works. Bodies that do not pass
+        ``wanted`` may be left out. Close it with ``aclose``.
         """
-        seen = Seen(WINDOW_IDS)
-        looking: asyncio.Task[tuple[bytes, BodyChunk]] | None = None
+        seen, steps, shortest_s = Seen(WINDOW_IDS), 0, inf
+        looking: asyncio.Task[tuple[bytes, BodyChunk, float]] | None = None
+        met: set[int] = set()
         try:
-            looking = await sent(self._runner, self._look(queue, b"0", min(count, _FIRST_STEP_FIELDS)))
+            looking = await sent(self._runner, self._timed(queue, b"0", min(count, _FIRST_STEP_FIELDS)))
             while looking is not None:
-                cursor, chunk = await looking
+                cursor, chunk, taken_s = await looking
                 looking = None
-                if not chunk.is_last:
+                steps, shortest_s = steps + 1, min(shortest_s, taken_s)
+                is_slow = wanted is not None and steps == _TIMED_STEPS and shortest_s >= _SLOW_S
+                if not (chunk.is_last or is_slow):
                     step = fitting(chunk.sizes, count)
-                    looking = await sent(self._runner, self._look(queue, cursor, step))
-                fresh = seen.fresh(chunk.ids, chunk.depth)
-                if fresh is not None:
-                    ids, bodies = list(compress(chunk.ids, fresh)), list(compress(chunk.bodies, fresh))
-                    chunk = chunk._replace(ids=ids, bodies=bodies, sizes=list(compress(chunk.sizes, fresh)))
+                    looking = await sent(self._runner, self._timed(queue, cursor, step))
+                chunk = _kept(chunk, seen.fresh(chunk.ids, chunk.depth))
+                if wanted is not None and steps <= _TIMED_STEPS:
+                    met.update(map(hash, chunk.ids))
                 yield chunk
+                if wanted is None or not is_slow or chunk.is_last:
+                    continue
+                # One step of a few fields tells whether the filter leaves enough out.
+                first, chunk, fields = await self._look_filtered(queue, cursor, _FIRST_FILTERED_FIELDS, wanted)
+                chunk = _kept(chunk, seen.fresh(chunk.ids, chunk.depth))
+                met.update(map(hash, (*chunk.ids, *chunk.too_long)))
+                yield chunk
+                if not chunk.is_last and len(chunk.ids) > chunk.passed_over:
+                    looking = await sent(self._runner, self._timed(queue, first, count))
+                elif not chunk.is_last:
+                    parts = _parts_from(first, chunk.depth, can_split=has_passed(first, cursor))
+                    async with aclosing(self._filtered(queue, parts, fields, wanted, met)) as rest:
+                        async for chunk in rest:
+                            yield chunk
         finally:
             if looking is not None:
                 looking.cancel()
                 await asyncio.gather(looking, return_exceptions=True)
+
+    async def _filtered(
+        self, queue: str, parts: Sequence[tuple[bytes, ScanPart]], fields: int, wanted: BodyFilter, met: set[int]
+    ) -> AsyncGenerator[BodyChunk, None]:
+        """Scan parts from their cursors, all at once; ``met`` are the hashes of the ids that came before."""
+        looking: dict[asyncio.Task[tuple[bytes, BodyChunk, int]], tuple[bytes, ScanPart]] = {}
+
+        async def look(at: bytes, part: ScanPart, fields: int) -> None:
+            looking[await sent(self._runner, self._look_filtered(queue, at, fields, wanted))] = at, part
+
+        try:
+            for at, part in parts:
+                await look(at, part, fields)
+            while looking:
+                done, _ = await asyncio.wait(looking, return_when=asyncio.FIRST_COMPLETED)
+                task = next(iter(done))
+                at, part = looking.pop(task)
+                following, chunk, fields = task.result()
+                part.check_step(at, following)
+                if not part.has_reached_end(following):
+                    await look(following, part, fields)
+                passed_over = round(part.share_of(at, following) * chunk.passed_over)
+                yield _unmet(chunk._replace(passed_over=passed_over, is_last=not looking), met)
+        finally:
+            for task in looking:
+                task.cancel()
+            await asyncio.gather(*looking, return_exceptions=True)
 
     async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> tuple[int, list[RawMessage]]:
         """Return the messages of these bodies, with their scores and counts, and the server's time.
@@ -290,6 +372,43 @@ class BodyScan:
             for id, (score, rc, fr), body in zip(ids, found, bodies, strict=True)
             if score is not None
         ]
+
+    async def _look_filtered(
+        self, queue: str, first: bytes, fields: int, wanted: BodyFilter
+    ) -> tuple[bytes, BodyChunk, int]:
+        """Scan one step of bodies that pass; return the next cursor, the bodies, and how many fields a step may take.
+
+        If scripts are refused, all bodies pass.
+        """
+        zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
+        flags = int(wanted.is_plain), int(wanted.in_lower), SCAN_BODY_BYTES
+        try:
+            now, depth, cursor, count, size, taken_us, found, left = await self._runner.run(
+                FILTERED_BODIES, (zset, attributes), (first, fields, wanted.pattern, *flags, *wanted.texts)
+            )
+        except ScriptsRefusedError:
+            cursor, chunk = await self._look(queue, first, fields)
+            return cursor, chunk, fitting(chunk.sizes, _STEP_FIELDS)
+        read = dict(zip(found[::2], found[1::2], strict=True))
+        values = await bounded_values(self._runner, attributes, left)
+        too_long = [name for name, value in zip(left, values, strict=True) if isinstance(value, int)]
+        read |= {name: value for name, value in zip(left, values, strict=True) if isinstance(value, bytes)}
+        ids, bodies = _bodies(list(read), list(read.values()))
+        rest = max(0, count - len(read) - len(too_long))
+        too_long = [*filter(_is_id, too_long)]
+        chunk = BodyChunk(int(now), depth, ids, bodies, list(map(len, bodies)), int(cursor) == 0, too_long, rest)
+        most = min(
+            2 * fields,
+            fields * FILTERED_STEP_US // taken_us if taken_us > 0 else _FIRST_FILTERED_FIELDS,
+            fields * SCAN_BODY_BYTES // size if size else _FILTERED_FIELDS_MAX,
+        )
+        return cursor, chunk, max(_FILTERED_FIELDS_MIN, min(most, _FILTERED_FIELDS_MAX))
+
+    async def _timed(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk, float]:
+        """Scan one step, and return how many seconds it took too."""
+        started_s = time.monotonic()
+        cursor, chunk = await self._look(queue, first, fields)
+        return cursor, chunk, time.monotonic() - started_s
 
     async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
         """Scan one step from a cursor; return the next cursor and the bodies found."""
@@ -313,14 +432,49 @@ class BodyScan:
         return cursor, chunk
 
 
+def _kept(chunk: BodyChunk, wanted: Sequence[bool] | None) -> BodyChunk:
+    """Return the bodies for which ``wanted`` is true; all for None."""
+    if wanted is None:
+        return chunk
+    ids, bodies = list(compress(chunk.ids, wanted)), list(compress(chunk.bodies, wanted))
+    return chunk._replace(ids=ids, bodies=bodies, sizes=list(compress(chunk.sizes, wanted)))
+
+
+def _unmet(chunk: BodyChunk, met: set[int]) -> BodyChunk:
+    """Return the bodies whose ids have not come before, and note that they have."""
+    # Two parts may return the same body, one of them much later: all hashes are kept, but few bodies pass a filter.
+    new: list[bool] = []
+    for id in chunk.ids:
+        new.append(hash(id) not in met)
+        met.add(hash(id))
+    too_long = []
+    for id in chunk.too_long:
+        too_long += [id] if hash(id) not in met else []
+        met.add(hash(id))
+    return _kept(chunk._replace(too_long=too_long), new)
+
+
+def _parts_from(cursor: bytes, depth: int, *, can_split: bool) -> list[tuple[bytes, ScanPart]]:
+    """Return the parts of the rest of a scan, each with the cursor to begin at."""
+    if not can_split or depth < _PARTS * MESSAGES_PER_PART_MIN:
+        return [(cursor, WHOLE)]
+    parts = [ScanPart(index, _PARTS) for index in range(_PARTS)]
+    # The first of them begins within its part, and those before it have been read.
+    return [
+        (cursor if has_passed(cursor, part.first) else part.first, part)
+        for part in parts
+        if not part.has_reached_end(cursor)
+    ]
+
+
 def _is_id(name: bytes) -> bool:
     return name not in QUEUE_FIELDS and (len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES))
 
 
 def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Return the ids and the bodies among fields: the others are attributes and counters."""
-    if QUEUE_FIELDS.isdisjoint(names):
-        are_bodies = [len(name) == _ID_LENGTH or not name.endswith(COUNTER_SUFFIXES) for name in names]
-    else:
-        are_bodies = [_is_id(name) for name in names]
+    # In most queues all names have the length of an id, or end as those of counters do.
+    are_bodies = list(map(_ID_LENGTH.__eq__, map(len, names)))
+    if not all(map(_ENDS_AS_COUNTER, compress(names, map(not_, are_bodies)))):
+        are_bodies = list(map(_is_id, names))
     return list(compress(names, are_bodies)), list(compress(values, are_bodies))

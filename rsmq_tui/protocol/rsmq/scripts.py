@@ -29,6 +29,7 @@ from rsmq_tui.protocol.replies import (
     number,
     optional,
     optional_blobs,
+    pairs,
     record,
     scored,
 )
@@ -619,6 +620,59 @@ def _is_counted_step(reply: Any, *, with_sizes: bool) -> bool:
     many = len(reply[3])
     return optional_blobs(many)(reply[4]) and len(reply[5]) == (many // 2 if with_sizes else 0)
 
+
+# How long a step of the scan below may take on the server, which the next step's count is adapted to.
+FILTERED_STEP_US = 1_000
+# KEYS zset, attributes hash; ARGV cursor of the hash, count, a pattern of Lua, '1' if it is plain text, '1' if bodies
+# are compared in small letters of ASCII, how many bytes of bodies may be returned, then texts: a body that is not ASCII
+# and contains one of them is returned too.
+# The time, the depth, the next cursor, how many bodies were met, their bytes, how many us it took (0 if the server does
+# not tell), ids and bodies of those that may match, and the ids of others that may, whose bodies are not returned.
+FILTERED_BODIES = Script(
+    IS_QUEUE_FIELD
+    + """
+local has_clock, clock = pcall(function() return os.clock end)
+local begun = has_clock and clock() or 0
+local find, lower = string.find, string.lower
+local pattern, is_plain, in_lower, budget = ARGV[3], ARGV[4] == '1', ARGV[5] == '1', tonumber(ARGV[6])
+local longest, texts = budget, {unpack(ARGV, 7)}
+local function is_counter(name)
+  local last = string.sub(name, -3)
+  return last == ':rc' or last == ':fr' or string.sub(name, -5) == ':meta'
+end
+local function may_match(body)
+  if find(in_lower and lower(body) or body, pattern, 1, is_plain) then return true end
+  if #texts == 0 or not find(body, '[\\128-\\255]') then return false end
+  for n = 1, #texts do
+    if find(body, texts[n], 1, true) then return true end
+  end
+  return false
+end
+local time = redis.call('TIME')
+local now = string.format('%.0f', math.floor((time[1] * 1000000 + time[2]) / 1000))
+local depth = redis.call('ZCARD', KEYS[1])
+local reply = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
+local met, bytes, found, left, fields = 0, 0, {}, {}, reply[2]
+for n = 1, #fields, 2 do
+  local name, body = fields[n], fields[n + 1]
+  if #name == 32 or not (is_counter(name) or is_queue_field[name]) then
+    met, bytes = met + 1, bytes + #body
+    if #body > longest then
+      left[#left + 1] = name
+    elseif may_match(body) then
+      if #body > budget then
+        left[#left + 1] = name
+      else
+        budget = budget - #body
+        found[#found + 1], found[#found + 2] = name, body
+      end
+    end
+  end
+end
+return {now, depth, reply[1], met, bytes, has_clock and math.floor((clock() - begun) * 1000000) or 0, found, left}
+""",
+    reply=lambda keys, arguments: record(moment, count, cursor, count, count, integer, pairs, blobs),
+)
 
 # KEYS hash; ARGV names of fields. For each, its size in bytes, 0 if it is missing.
 SIZES = Script(
