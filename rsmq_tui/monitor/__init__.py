@@ -17,13 +17,18 @@ text          numbers, times and untrusted text in words
 tracking      from poll rows to the states of queues: recent history, rates, verdicts, forecasts
 """
 
-from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
-from rsmq_tui.monitor.filters.search import Group, GroupingError, Groups, Progress, search
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
 from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
+    from rsmq_tui.monitor.filters.search import Group, GroupingError, Groups, Progress, search
 
 __all__ = [
     "Cost",
@@ -56,3 +61,16 @@ __all__ = [
     "reason",
     "search",
 ]
+
+# Imported on first use: a poll, and the first paint of the dashboard, search for nothing.
+_OF_FILTERS = dict.fromkeys(("Filter", "FilterError", "parse_filter"), "language")
+_OF_FILTERS |= dict.fromkeys(("Group", "GroupingError", "Groups", "Progress", "search"), "search")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what belongs to filters when it is first asked for."""
+    if name not in _OF_FILTERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"rsmq_tui.monitor.filters.{_OF_FILTERS[name]}")
+    value = globals()[name] = getattr(module, name)
+    return value

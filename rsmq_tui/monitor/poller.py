@@ -8,8 +8,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.filters.search import Progress, search, search_due_first
 from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.peek import (
     DUE_BOUNDS,
@@ -30,13 +28,15 @@ from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
-from rsmq_tui.protocol.clients import QueueClients
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
+    from rsmq_tui.monitor.filters.language import Filter
+    from rsmq_tui.monitor.filters.search import Progress
     from rsmq_tui.monitor.tracking.memory import Memory
+    from rsmq_tui.protocol.clients import QueueClients
     from rsmq_tui.protocol.lists.reader import ListReader
+    from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 
 RETRY_FIRST_S = 1.0
@@ -269,12 +269,12 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         self.reader = reader
         self._sampler = sampler
 
-    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+    async def clients(self, queue: str, *, seconds: float | None = None) -> "QueueClients":
         """Find out who works on a queue; raises ``PeekError``."""
         with in_words():
             return await self.reader.clients(queue, seconds=seconds)
 
-    async def server(self) -> tuple[ServerStatus, ...]:
+    async def server(self) -> "tuple[ServerStatus, ...]":
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
         with in_words():
             return await self.reader.status()
@@ -389,8 +389,10 @@ class LivePoller(ReaderPolling[QueueReader]):
                 again[row.id] = row_of(peeked, at_ms)
         return RowsAgain(at_ms, again)
 
-    def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[Progress, None]:
+    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[Progress, None]":
         """Search the whole queue, or for the ``limit`` matches that are due first; raises ``PeekError``."""
+        from rsmq_tui.monitor.filters.search import search, search_due_first  # noqa: PLC0415 - polls do without
+
         # A reader of its own: the namespace may be switched while it runs.
         reader = self.reader.within(self.reader.ns)
         return search(reader, queue, wanted) if limit is None else search_due_first(reader, queue, wanted, limit)
@@ -490,7 +492,7 @@ class Source(Protocol):
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole; raises ``PeekError``."""
 
-    def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+    def search(self, queue: str, wanted: "Filter") -> "AsyncGenerator[Progress, None]":
         """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
@@ -546,7 +548,7 @@ class SamplesFirst(Protocol):
 class KnowsServer(Protocol):
     """A live source, whose server can be asked about itself."""
 
-    async def server(self) -> tuple[ServerStatus, ...]:
+    async def server(self) -> "tuple[ServerStatus, ...]":
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""
 
 
@@ -554,7 +556,7 @@ class KnowsServer(Protocol):
 class KnowsClients(Protocol):
     """A live source that can find out which clients work on a queue."""
 
-    async def clients(self, queue: str, *, seconds: float | None = None) -> QueueClients:
+    async def clients(self, queue: str, *, seconds: float | None = None) -> "QueueClients":
         """Find out by MONITOR for at most ``seconds``, and by CLIENT LIST alone if that is None.
 
         Call it on demand only. Raises ``PeekError``.

@@ -54,17 +54,17 @@ from rsmq_tui.protocol.errors import (
 )
 from rsmq_tui.protocol.keys import make_id, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
-from rsmq_tui.protocol.lists.operations import Lease, Popped, Reaped
 from rsmq_tui.protocol.polling import Index
-from rsmq_tui.protocol.rsmq.client import AsyncRsmq, Rsmq
 from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
 from rsmq_tui.protocol.rsmq.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
 from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
-from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
 if TYPE_CHECKING:
     from rsmq_tui.protocol.lists.client import AsyncListQueue, AsyncReaper, ListQueue, Reaper
+    from rsmq_tui.protocol.lists.operations import Lease, Popped, Reaped
+    from rsmq_tui.protocol.rsmq.client import AsyncRsmq, Rsmq
+    from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
 
 __all__ = [
     "ENDED",
@@ -132,12 +132,14 @@ __all__ = [
 ]
 
 # Imported on first use, so that programs that only read queues start faster.
-_OF_LISTS = ("AsyncListQueue", "AsyncReaper", "ListQueue", "Reaper")
+_LATER = dict.fromkeys(("AsyncListQueue", "AsyncReaper", "ListQueue", "Reaper"), "lists.client")
+_LATER |= dict.fromkeys(("Lease", "Popped", "Reaped"), "lists.operations")
+_LATER |= dict.fromkeys(("AsyncRsmq", "Rsmq"), "rsmq.client") | dict.fromkeys(("ReadField", "ScanChunk"), "rsmq.scan")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client or a reaper of list queues when it is first asked for."""
-    if name not in _OF_LISTS:
+    """Import a client, or what reads whole queues, when it is first asked for."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module("rsmq_tui.protocol.lists.client"), name)
+    value = globals()[name] = getattr(import_module(f"rsmq_tui.protocol.{_LATER[name]}"), name)
     return value

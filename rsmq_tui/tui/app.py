@@ -43,13 +43,14 @@ from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import (
+    ANSI_THEME,
+    DEFAULT_THEME,
     TOKENS,
     ThemeError,
     ThemeFile,
     first_theme,
     load_themes,
     read_theme,
-    user_themes,
     version_of,
 )
 from rsmq_tui.tui.web.links import Link
@@ -274,7 +275,9 @@ class RsmqApp(App[None]):
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._wanted_theme = theme
-        self._themes = load_themes()
+        # The palette and the key for the next theme read the others.
+        kept = self.dashboard.preferences.get(THEME)
+        self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, theme or kept))
         # Of the current theme's file, if that was found to be edited.
         self._theme_version: tuple[int, int] | None = None
         for known in self._themes.themes.values():
@@ -398,13 +401,13 @@ class RsmqApp(App[None]):
         self._themes.files[file.theme.name] = file
         self.register_theme(file.theme)
 
-    def _read_own_themes(self) -> None:
-        """Read the user's themes again: there may be new ones."""
-        themes = load_themes([user_themes()])
-        for file in themes.files.values():
-            if file.theme.name != self.theme:
-                self._take_theme(file)
-        self._tell_theme_problems(themes.problems)
+    def _read_themes(self) -> None:
+        """Read all themes, which the first paint does not wait for; the user's may be new."""
+        self._themes = load_themes().keeping(self._themes, self.theme)
+        for name, theme in self._themes.themes.items():
+            if name != self.theme:
+                self.register_theme(theme)
+        self._tell_theme_problems(self._themes.problems)
 
     def _tell_theme_problems(self, problems: Sequence[str]) -> None:
         if problems:
@@ -463,7 +466,7 @@ class RsmqApp(App[None]):
         from rsmq_tui.tui.dialogs.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
 
         if not isinstance(self.screen, ModalScreen):
-            self._read_own_themes()
+            self._read_themes()
             self.push_screen(PaletteScreen(self.screen), partial(run_command, self.dashboard))
 
     def action_help(self) -> None:
@@ -563,7 +566,7 @@ class RsmqApp(App[None]):
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
-        self._read_own_themes()
+        self._read_themes()
         names = list(self._themes.files)
         if names:
             name = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
@@ -572,6 +575,8 @@ class RsmqApp(App[None]):
 
     def action_choose_theme(self, name: str) -> None:
         """Switch to that theme, also at the next start."""
+        if name not in self.available_themes:
+            self._read_themes()
         self.theme = name
         self.dashboard.preferences.set(THEME, name)
 
@@ -631,7 +636,8 @@ class RsmqApp(App[None]):
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
             if not self._is_watching:
                 self._is_watching = True
-                self._start_watching()
+                # Its imports in another thread would delay the first paint.
+                self.call_after_refresh(self._start_watching)
                 self._start_tour()
             self._record_events(snapshot, site)
             self._apply_alerts(snapshot, site)

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def user_themes() -> Path:
     return config_folder() / "themes"
 
 
-DEFAULT_THEME = "rsmq-dark"
+DEFAULT_THEME, ANSI_THEME = "rsmq-dark", "rsmq-ansi"
 
 # The colours that a theme may set besides Textual's own, with their defaults.
 TOKENS = {
@@ -110,13 +110,25 @@ class Themes:
         """The themes by name."""
         return {name: file.theme for name, file in self.files.items()}
 
+    def keeping(self, before: "Themes", shown: str) -> "Themes":
+        """Return these, but the theme that is shown as it was before, and behind them those that are gone since."""
+        kept = {name: file for name, file in before.files.items() if name == shown or name not in self.files}
+        return Themes({**self.files, **kept}, self.problems)
 
-def load_themes(folders: Iterable[Path] | None = None) -> Themes:
-    """Read all theme files; a user's file replaces a shipped one of the same name."""
+
+def load_themes(folders: Iterable[Path] | None = None, shipped: Container[str] | None = None) -> Themes:
+    """Read all theme files, of the included ones only those ``shipped`` if given.
+
+    A user's file replaces an included one of the same name.
+    """
     files: dict[str, ThemeFile] = {}
     problems: list[str] = []
     for folder in folders or (shipped_themes(), user_themes()):
+        is_shipped = folder == shipped_themes()
         for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem):
+            # The name of an included theme is that of its file.
+            if is_shipped and shipped is not None and path.stem not in shipped:
+                continue
             try:
                 file = read_theme(path)
             except ThemeError as error:
@@ -141,7 +153,7 @@ def first_theme(app: App[Any], wanted: str | None, kept: str) -> str:
     On a terminal with enough colours that is the ``kept`` one, the user's last choice, or the default.
     """
     plain = app.console.color_system in (None, "standard") and not app.is_headless
-    wanted = wanted or ("rsmq-ansi" if plain else kept if kept in app.available_themes else DEFAULT_THEME)
+    wanted = wanted or (ANSI_THEME if plain else kept if kept in app.available_themes else DEFAULT_THEME)
     if wanted in app.available_themes:
         return wanted
     app.notify(f"unknown theme {wanted}: `rsmq-tui themes` lists them", severity="warning", markup=False)

@@ -17,6 +17,8 @@ from tests.bench.row import Measured, Row, Run, Sense
 # Before each sample of either side half of the busy tenth changes: between two polls of ours, all of it has. Rows that
 # stay the same cost less to poll, so a server at rest would flatter ours.
 _CHANGED_SHARE = 0.10
+# On a server of very many queues, few are at work at a time.
+_RARELY_CHANGED_SHARE = 0.01
 _FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")
 
 
@@ -28,9 +30,10 @@ class _Scene:
     backlog: Backlog
     poller: LivePoller
     loop: asyncio.Runner
+    changed: float
 
     def ours(self) -> Sample:
-        self.backlog.change(_CHANGED_SHARE / 2)
+        self.backlog.change(self.changed / 2)
         return lambda: self.loop.run(self._timed_poll())
 
     async def _timed_poll(self) -> float:
@@ -43,11 +46,11 @@ class _Scene:
 
 
 @contextmanager
-def _scene(run: Run, count: int) -> Iterator[_Scene]:
+def _scene(run: Run, count: int, changed: float = _CHANGED_SHARE) -> Iterator[_Scene]:
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client, asyncio.Runner() as loop:
-        backlog, poller = filled(run, client, count), poller_on(server, loop)
+        backlog, poller = filled(run, client, count, busy=changed), poller_on(server, loop)
         try:
-            yield _Scene(server, backlog, poller, loop)
+            yield _Scene(server, backlog, poller, loop, changed)
         finally:
             loop.run(poller.aclose())
 
@@ -95,6 +98,14 @@ def _against_pipeline(run: Run) -> Measured:
         return interleave(run, scene.ours, other, pairs=20, warm_up=3, limit_s=22)
 
 
+def _against_a_tenth(run: Run) -> Measured:
+    with (
+        _scene(run, run.size(100_000, 40), 2 * _RARELY_CHANGED_SHARE) as many,
+        _scene(run, run.size(10_000, 20), 2 * _RARELY_CHANGED_SHARE) as few,
+    ):
+        return interleave(run, many.ours, few.ours, pairs=20, warm_up=3, limit_s=30)
+
+
 ROWS = (
     Row(
         "poll of 1,000 queues, wall",
@@ -111,5 +122,13 @@ ROWS = (
         Sense.TIMES_LESS,
         6,
         _against_pipeline,
+    ),
+    Row(
+        "poll of 100,000 queues, a hundredth change, wall",
+        "a poll of 10,000 queues, a hundredth of which change",
+        "ms",
+        Sense.AT_MOST,
+        4,
+        _against_a_tenth,
     ),
 )

@@ -16,6 +16,7 @@ from tests.bench import (
     recording_rows,
     scan_rows,
     screen_rows,
+    start_rows,
     tick_rows,
     triage_rows,
 )
@@ -26,6 +27,7 @@ ROWS: tuple[Row, ...] = (
     *list_poll_rows.ROWS,
     *protocol_rows.ROWS,
     *list_rows.ROWS,
+    *start_rows.ROWS,
     *screen_rows.ROWS,
     *tick_rows.ROWS,
     *event_rows.ROWS,

@@ -11,8 +11,8 @@ from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
-from rsmq_tui.tui.widgets.controls import BodyArea
-from rsmq_tui.tui.widgets.filters import FilterProblem
+from rsmq_tui.tui.widgets.body_area import BodyArea
+from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until
 

@@ -47,7 +47,7 @@ async def gallery() -> str:
             await pilot.pause(0.01)
         await pilot.press("j")
         for index, name in enumerate(load_themes().files):
-            app.theme = name
+            app.action_choose_theme(name)
             for _ in range(3):
                 await pilot.pause()
             row, column = divmod(index, _COLUMNS)

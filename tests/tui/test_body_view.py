@@ -22,8 +22,8 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import body_view
+from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.body_view import BodyView
-from rsmq_tui.tui.widgets.controls import BodyArea
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.driving import (
     app_of,

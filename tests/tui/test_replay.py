@@ -514,7 +514,7 @@ async def test_the_banner_fits_everywhere(tape: Tape, size: tuple[int, int], asc
 @pytest.mark.parametrize("theme", ["rsmq-dark", "rsmq-light", "rsmq-ansi"])
 async def test_the_banner_stands_out_in_each_theme(tape: Tape, theme: str) -> None:
     async with replayed(tape.out) as pilot:
-        pilot.app.theme = theme
+        app_of(pilot).action_choose_theme(theme)
         await settled(pilot)
         styles = {segment.style for segment in pilot.app.screen.query_one(ReplayBanner).render_line(0)}
         others = {segment.style for segment in pilot.app.screen.query_one(StatusLine).render_line(0)}

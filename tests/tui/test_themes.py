@@ -87,7 +87,7 @@ async def test_every_theme_of_textual_can_be_picked(source: ScriptedSource) -> N
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
         for name in ("textual-light", "ansi-light", "flexoki", "ansi-dark"):
-            app_of(pilot).theme = name
+            app_of(pilot).action_choose_theme(name)
             await press(pilot, "j")
             assert app_of(pilot).export_screenshot(simplify=True)
 

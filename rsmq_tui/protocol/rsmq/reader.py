@@ -6,14 +6,14 @@ the server does not report changes (``rsmq_tui.protocol.polling``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.address import Address
-from rsmq_tui.protocol.clients import QueueClients, clients_of_queue, rsmq_rules
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
@@ -22,13 +22,16 @@ from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
 from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
-from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
-from rsmq_tui.protocol.rsmq.scan import QueueScan
-from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info, read_statuses
+
+if TYPE_CHECKING:
+    from rsmq_tui.protocol.clients import QueueClients
+    from rsmq_tui.protocol.rsmq.inspection import QueueInspection
+    from rsmq_tui.protocol.rsmq.scan import QueueScan
+    from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
+    from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
 _SHORT_INDEX = 250
@@ -340,10 +343,38 @@ class QueueReader:
         self._runner = link.runner
         self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
-        self.scan = QueueScan(self._runner, Keys(ns))
-        self.ranges = QueueRanges(self._runner, Keys(ns))
-        self.bodies = BodyScan(self._runner, Keys(ns))
-        self.inspection = QueueInspection(self._runner, Keys(ns))
+        for name in ("scan", "ranges", "bodies", "inspection"):
+            # Those of the namespace before.
+            vars(self).pop(name, None)
+
+    @cached_property
+    def scan(self) -> "QueueScan":
+        """Reads every message of a queue."""
+        # Imported on first use, as the next ones: polls do without.
+        from rsmq_tui.protocol.rsmq.scan import QueueScan  # noqa: PLC0415
+
+        return QueueScan(self._runner, Keys(self.ns))
+
+    @cached_property
+    def ranges(self) -> "QueueRanges":
+        """Reads the messages of a queue whose scores are in a range."""
+        from rsmq_tui.protocol.rsmq.scan_strategies import QueueRanges  # noqa: PLC0415
+
+        return QueueRanges(self._runner, Keys(self.ns))
+
+    @cached_property
+    def bodies(self) -> "BodyScan":
+        """Reads the bodies of a queue as its hash has them."""
+        from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan  # noqa: PLC0415
+
+        return BodyScan(self._runner, Keys(self.ns))
+
+    @cached_property
+    def inspection(self) -> "QueueInspection":
+        """Reads what shows whether the keys of queues agree."""
+        from rsmq_tui.protocol.rsmq.inspection import QueueInspection  # noqa: PLC0415
+
+        return QueueInspection(self._runner, Keys(self.ns))
 
     def within(self, ns: str) -> "QueueReader":
         """Return a reader of another namespace that shares the connections of this one."""
@@ -353,15 +384,19 @@ class QueueReader:
         other.watch(ns)
         return other
 
-    async def server_info(self) -> ServerInfo | None:
+    async def server_info(self) -> "ServerInfo | None":
         """Read what INFO says of the server of the namespace; raises redis-py's errors."""
+        from rsmq_tui.protocol.status import read_server_info  # noqa: PLC0415
+
         return await read_server_info(self._runner)
 
-    async def clients(self, queue: str, *, seconds: float | None) -> QueueClients:
+    async def clients(self, queue: str, *, seconds: float | None) -> "QueueClients":
         """Find out who works on a queue, by MONITOR for at most ``seconds``, None for CLIENT LIST alone.
 
         Raises redis-py's errors.
         """
+        from rsmq_tui.protocol.clients import clients_of_queue, rsmq_rules  # noqa: PLC0415
+
         keys, link = Keys(self.ns), self._links.of(self.ns)
         rules = rsmq_rules(keys.messages(queue), keys.attributes(queue))
         return await clients_of_queue(link.client, link.runner, rules, seconds=seconds)
@@ -382,8 +417,10 @@ class QueueReader:
             complete = await self._add_namespaces(link.runner, found) and complete
         return Namespaces(tuple(sorted(found)), complete)
 
-    async def status(self) -> tuple[ServerStatus, ...]:
+    async def status(self) -> "tuple[ServerStatus, ...]":
         """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        from rsmq_tui.protocol.status import read_statuses  # noqa: PLC0415
+
         return await read_statuses(self._links)
 
     async def _add_namespaces(self, runner: ScriptRunner, found: set[str]) -> bool:

@@ -13,7 +13,6 @@ from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.place.servers import WatchedServer
@@ -147,6 +146,8 @@ def meant_by(scope: "Scope | None") -> str:
 
 def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
     """Return the outcome of an export: what it wrote, and what it left out."""
+    from rsmq_tui.monitor.filters.search import INCOMPLETE  # noqa: PLC0415 - not before the first paint
+
     if exported is None:
         return ChangeTold(f"exported {plural(0, 'message')} to {path}")
     # Messages that could not be searched might not have matched: they are not part of the total.

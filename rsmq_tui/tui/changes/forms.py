@@ -23,7 +23,8 @@ from rsmq_tui.monitor.text import printable, read_whole_seconds
 from rsmq_tui.triage import actions
 from rsmq_tui.tui.changes.command_line import copy_command
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.controls import BodyArea, ChoiceInput, Dialog, DialogButton, TickBox
+from rsmq_tui.tui.widgets.body_area import BodyArea
+from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ class Stepped:
 
     def __init__(self, poller: LivePoller, channel: Channel) -> None:
         self.thresholds = poller.thresholds
-        self.aclose = poller.aclose
+        self.aclose, self.peek = poller.aclose, poller.peek
         self._poller = poller
         self._channel = channel
 
