@@ -23,6 +23,8 @@ _CLEAR_LINE = "\r\x1b[2K"
 _EACH = 1_000
 _ROUNDS = 1_000
 _TOLD_WIDTH = 90
+# How often progress is told where there is no terminal; on a terminal, after each round.
+_SAY_S = 60.0
 # What was done, and what cannot be undone, is told of whatever happened.
 _ORDINARY = ("done", "refused: change n ", "refused: nothing to undo")
 _HOW_MAX = 1_000
@@ -94,6 +96,7 @@ def main() -> int:
 def _play_all(options: argparse.Namespace, totals: Totals, started_s: float) -> None:
     with ExitStack() as stack:
         server: ClockedServer | None = None
+        said_s = started_s
         for seed in _seeds(options, started_s):
             cheap, real = _kinds(options.fault, seed)
             if real:
@@ -111,7 +114,12 @@ def _play_all(options: argparse.Namespace, totals: Totals, started_s: float) -> 
                 print(
                     f"{_clear()}seed {seed}: {law}: {how[:_HOW_MAX]}\n  {replay} --trace", file=sys.stderr, flush=True
                 )
-            _say(f"{totals.rounds:,} rounds, {len(totals.violations)} violations; seed {seed}")
+            if sys.stderr.isatty():
+                said_s = 0.0
+            if time.monotonic() - said_s > _SAY_S:
+                said_s = time.monotonic()
+                text = f"{totals.rounds:,} rounds, {len(totals.violations)} violations; seed {seed}"
+                print(f"{_clear()}{text}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
 
 def _seeds(options: argparse.Namespace, started_s: float) -> Iterator[int]:
@@ -162,11 +170,6 @@ def _as_json(totals: Totals, took_s: float) -> dict[str, Any]:
         "faults": found,
         "violations": totals.violations,
     }
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"{_clear()}{text}", end="", file=sys.stderr, flush=True)
 
 
 def _clear() -> str:

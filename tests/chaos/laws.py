@@ -208,7 +208,7 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         found, left = undone.effects.get(("lease", member), (None, None))
         if (left, found) != (old_lease, new_lease):
             yield Violation("undo is the inverse", f"lease {member!r}: {found} -> {left}, {old_lease} -> {new_lease}")
-    allowed = undone.items if ask.unsettled else undone.gone
+    allowed = undone.gone | undone.items if ask.unsettled else undone.gone
     if excess := diff.items_came + undone.back - allowed:
         law = "nothing doubled" if undone.back else "undo is the inverse"
         yield Violation(law, f"items were put back that the change had not taken: {excess}")
