@@ -192,7 +192,13 @@ def come_and_go(url: str, queues: int, stop: threading.Event, rest_s: float) -> 
 def switch_consumers(workload: WorkloadProcess, stop: threading.Event, troubles: Troubles, rest_s: float) -> int:
     """Stop and start consumers in turn, so that verdicts change; return how often."""
     number = 0
-    wanted = [("thumbnails", "consumer-stop"), ("orders", "consumer-fast"), ("webhooks", "producer-fast")]
+    # What piled up while its consumer was stopped must be consumed, or the queue would grow with the hours.
+    wanted = [
+        ("thumbnails", "consumer-stop"),
+        ("thumbnails", "consumer-fast"),
+        ("orders", "consumer-fast"),
+        ("webhooks", "producer-fast"),
+    ]
     for queue, control in itertools.cycle(wanted):
         for on in (True, False):
             try:
