@@ -60,7 +60,9 @@ class Troubles:
 
     def say(self, who: str, what: object) -> None:
         """Note what went wrong."""
-        text = f"{who}: {' '.join(str(what).split())[:400]}"
+        words = " ".join(re.sub(r"[─│╭╮╰╯═║]+", " ", str(what)).split())
+        # The beginning says what was waited for, the end what was on the screen.
+        text = f"{who}: {words if len(words) < 900 else f'{words[:200]} … {words[-700:]}'}"
         if not self.said or not self.said[-1].endswith(text):
             self.said.append(f"{time.strftime('%H:%M:%S')} {text}")
 
