@@ -60,12 +60,15 @@ def verdict_of(times_h: Sequence[float], values: Sequence[float], bound: float) 
 
     It is flat if the upper end of the interval stays within the bound, and levels off if that is so for its second
     half. Otherwise it grows if the lower end is above 0 and the slope itself exceeds the bound; and else nothing is
-    proved.
+    proved. Nothing is proved either if the slope is 0 because most values are equal, but the last fifth is above the
+    first, as after one step: it may be the first of many.
     """
     slope = slope_of(times_h, values)
     bound_per_h = bound / _DAY_H
     half = len(values) // 2
     if half < SAMPLES_MIN:
+        return Verdict.UNPROVED, slope
+    if _hides_step(slope, values):
         return Verdict.UNPROVED, slope
     if slope.high_per_h <= bound_per_h:
         return Verdict.FLAT, slope
@@ -73,6 +76,11 @@ def verdict_of(times_h: Sequence[float], values: Sequence[float], bound: float) 
         return Verdict.LEVELS_OFF, slope
     grows = slope.low_per_h > 0 and slope.per_h > bound_per_h
     return Verdict.GROWS if grows else Verdict.UNPROVED, slope
+
+
+def _hides_step(slope: Slope, values: Sequence[float]) -> bool:
+    fifth = len(values) // 5
+    return slope.low_per_h == slope.high_per_h == 0 and median(values[-fifth:]) > median(values[:fifth])
 
 
 def _variance(values: Sequence[float]) -> float:

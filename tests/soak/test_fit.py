@@ -40,6 +40,11 @@ def test_two_moments_of_more_do_not_count() -> None:
     assert said(values, 1.0) is Verdict.FLAT
 
 
+@pytest.mark.parametrize("last", [35, 40, 45, 50, 52])
+def test_one_late_step_is_not_taken_for_flat(last: int) -> None:
+    assert said([20.0 + (minute > last) for minute in MINUTES], 1.0) is Verdict.UNPROVED
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_noise_does_not_grow(seed: int) -> None:
     assert said([START_KB + each for each in noise(seed, 100)]) is Verdict.FLAT

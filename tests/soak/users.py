@@ -60,7 +60,9 @@ class Troubles:
 
     def say(self, who: str, what: object) -> None:
         """Note what went wrong."""
-        text = f"{who}: {' '.join(str(what).split())[:400]}"
+        words = " ".join(re.sub(r"[─│╭╮╰╯═║]+", " ", str(what)).split())
+        # The beginning says what was waited for, the end what was on the screen.
+        text = f"{who}: {words if len(words) < 900 else f'{words[:200]} … {words[-700:]}'}"
         if not self.said or not self.said[-1].endswith(text):
             self.said.append(f"{time.strftime('%H:%M:%S')} {text}")
 
@@ -192,7 +194,13 @@ def come_and_go(url: str, queues: int, stop: threading.Event, rest_s: float) -> 
 def switch_consumers(workload: WorkloadProcess, stop: threading.Event, troubles: Troubles, rest_s: float) -> int:
     """Stop and start consumers in turn, so that verdicts change; return how often."""
     number = 0
-    wanted = [("thumbnails", "consumer-stop"), ("orders", "consumer-fast"), ("webhooks", "producer-fast")]
+    # What piled up while its consumer was stopped must be consumed, or the queue would grow with the hours.
+    wanted = [
+        ("thumbnails", "consumer-stop"),
+        ("thumbnails", "consumer-fast"),
+        ("orders", "consumer-fast"),
+        ("webhooks", "producer-fast"),
+    ]
     for queue, control in itertools.cycle(wanted):
         for on in (True, False):
             try:

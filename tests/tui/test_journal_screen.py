@@ -16,9 +16,7 @@ from tests.tui.driving import (
     made,
     say_yes,
     says,
-    settled,
     text_of,
-    type_at_once,
     until,
     wait_for_screen,
 )
@@ -174,15 +172,3 @@ async def test_a_queue_that_was_opened_from_the_journal_leads_back_there(orders:
         assert await wait_for_screen(pilot, JournalScreen) is screen
         await pilot.press("q")
         await wait_for_screen(pilot, OverviewScreen)
-
-
-async def test_escape_twice_at_once_does_not_quit(orders: Orders) -> None:
-    """Who goes back from a screen in a hurry, or over a slow line, must not leave the program."""
-    async with orders.dashboard() as pilot:
-        await _journal(pilot, 0)
-        type_at_once(pilot, "\x1b\x1b\x1b")
-        await wait_for_screen(pilot, OverviewScreen)
-        await settled(pilot)
-        assert pilot.app.return_code is None
-        await pilot.press("question_mark")
-        await says(pilot, "Acknowledge the trouble of the queue")

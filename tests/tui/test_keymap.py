@@ -32,6 +32,8 @@ from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
+from tests.tui.changing import Orders
+from tests.tui.driving import app_of, press, says, settled, type_at_once, until, wait_for_screen
 
 OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "app": (RsmqApp,),
@@ -333,3 +335,20 @@ def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tu
     told = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
     faces = set(re.findall(r"`(\S+?)`", text))
     assert [key.id for key in told if not faces & set(key.shown.split())] == []
+
+
+@pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ"])
+async def test_escape_pressed_in_a_hurry_does_not_quit(orders: Orders, keys: str) -> None:
+    """Over a slow line several presses come at once, all for the screen that the first of them closes."""
+    async with orders.dashboard() as pilot:
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is not None, "the queues are shown")
+        for key in keys:
+            type_at_once(pilot, key)
+            await settled(pilot)
+        type_at_once(pilot, "\x1b" * 6)
+        await settled(pilot)
+        await press(pilot, "escape", "escape", "escape")
+        await wait_for_screen(pilot, OverviewScreen)
+        assert pilot.app.return_code is None
+        await pilot.press("question_mark")
+        await says(pilot, "Acknowledge the trouble of the queue")
