@@ -1,4 +1,4 @@
-"""A TCP proxy before a real server that can be told to misbehave: hang, hang up, answer itself, or talk nonsense."""
+"""A TCP proxy before a real server that can be told to misbehave: hang up, be late, answer itself, talk nonsense."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from typing import Any, Self
 
 _COMMAND = re.compile(rb"\*\d+\r\n\$")
 _READ_BYTES = 1 << 16
+_APART_S = 1e-6
 
 # What becomes of a reply's bytes: what is passed on, and whether the connection ends after that.
 Change = Callable[[bytes], tuple[bytes, bool]]
@@ -29,6 +30,7 @@ class Proxy:
         self._answer: bytes | None = None
         self._change: Change | None = None
         self._crumb_bytes = _READ_BYTES
+        self._late_s = 0.0
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._listener: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -72,6 +74,10 @@ class Proxy:
     def crumble(self) -> None:
         """Pass replies on a few bytes at a time."""
         self._crumb_bytes = 7
+
+    def delay(self, seconds: float) -> None:
+        """Pass replies on that much later, each after those before it, as a server that is far away."""
+        self._late_s = seconds
 
     def drop(self) -> None:
         """Close the connections that are open."""
@@ -151,13 +157,26 @@ class Proxy:
                 await client.drain()
 
     async def _bring_back(self, server_reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        due_s = 0.0
         while data := await server_reader.read(self._crumb_bytes):
             if self._answer is not None:
                 continue
             is_over = False
             if self._change is not None:
                 data, is_over = self._change(data)
+            now_s = self._loop.time()
+            # Timers of the same time are called in any order.
+            due_s = max(now_s + self._late_s, due_s + _APART_S)
+            if due_s > now_s:
+                self._loop.call_at(due_s, _send_late, client, data)
+                continue
             client.write(data)
             await client.drain()
             if is_over:
                 return
+
+
+def _send_late(client: asyncio.StreamWriter, data: bytes) -> None:
+    # It may have gone meanwhile.
+    if not client.is_closing():
+        client.write(data)
