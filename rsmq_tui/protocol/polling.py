@@ -32,8 +32,9 @@ from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
-# Each poll also reads this fraction of all queues, so that changes which the server does not report are found.
-FULL_EVERY = 30
+# Each poll also reads this fraction of all queues, so that changes which the server does not report are found; but not
+# more than so many, which cost as much as those of a busy server that did change.
+FULL_EVERY, FULL_AT_MOST = 30, 1_000
 
 QueueKeys = tuple[bytes, ...]
 
@@ -132,7 +133,7 @@ class RowCache:
         if len(due) == len(self.names):
             return due
         start = 0 if self.begins_anew else self._next
-        self._next = start + ceil(len(self.names) / FULL_EVERY)
+        self._next = start + min(ceil(len(self.names) / FULL_EVERY), FULL_AT_MOST)
         return sorted({*due, *range(start, min(self._next, len(self.names)))})
 
     def names_of(self, positions: Iterable[int]) -> list[str]:

@@ -308,6 +308,31 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sun
     return downwards
 
 
+def sort_again(
+    queues: Sequence[QueueState],
+    keys: Sequence[str],
+    before: Sequence[QueueState],
+    after: Sequence[QueueState],
+    sunk: Set[str] = frozenset(),
+) -> tuple[list[QueueState], Sequence[str]] | None:
+    """Return queues sorted by trouble, of which those of ``before`` became those of ``after``, and their ``keys``.
+
+    The keys are the same object if their order is. None if the queues were not sorted.
+    """
+    order = partial(trouble, known=sunk)
+    rows, names = list(queues), list(keys)
+    for queue in before:
+        place = bisect_left(rows, order(queue), key=order)
+        if place == len(rows) or rows[place] is not queue:
+            return None
+        del rows[place], names[place]
+    for queue in after:
+        place = bisect_left(rows, order(queue), key=order)
+        rows.insert(place, queue)
+        names.insert(place, queue.key)
+    return rows, keys if names == list(keys) else names
+
+
 def _mark(row: MessageRow, context: MessageContext) -> Piece:
     if context.all_marked or row.id in context.marked:
         return "●", "strong"

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 _COMMAND = re.compile(rb"\*\d+\r\n\$")
 _READ_BYTES = 1 << 16
+_APART_S = 1e-6
 
 # What becomes of a reply's bytes: what is passed on, and whether the connection ends after that.
 Change = Callable[[bytes], tuple[bytes, bool]]
@@ -23,14 +24,22 @@ class _Wire:
 
     def __init__(self, bytes_s: float, way_s: float) -> None:
         self._bytes_s, self._way_s = bytes_s, way_s
-        self._free_at_s = 0.0
+        self._free_at_s = self._delivered_s = 0.0
 
     async def carry(self, data: bytes, to: asyncio.StreamWriter) -> None:
         """Deliver data when it would have arrived; return when the link takes more."""
         loop = asyncio.get_running_loop()
         self._free_at_s = max(loop.time(), self._free_at_s) + len(data) / self._bytes_s
-        loop.call_at(self._free_at_s + self._way_s, to.write, data)
+        # Timers of the same time are called in any order.
+        self._delivered_s = max(self._free_at_s + self._way_s, self._delivered_s + _APART_S)
+        loop.call_at(self._delivered_s, _write, to, data)
         await asyncio.sleep(max(0.0, self._free_at_s - loop.time() - _BUFFERED_S))
+
+
+def _write(to: asyncio.StreamWriter, data: bytes) -> None:
+    # It may have gone meanwhile.
+    if not to.is_closing():
+        to.write(data)
 
 
 class Proxy:

@@ -1,12 +1,14 @@
 """Sorting the overview: by each column, both ways, by key and by mouse, with the unknown last."""
 
+import random
+
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
-from rsmq_tui.tui.columns import columns_of
+from rsmq_tui.tui.columns import columns_of, sort_again, sort_queues
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import broken_queue, poll_of, queue_of
@@ -130,3 +132,36 @@ async def test_the_mark_is_ascii_where_only_ascii_may_be_drawn(source: ScriptedS
         assert "vREADY" in text_of(app_of(pilot))
         await press(pilot, "S")
         assert "^READY" in text_of(app_of(pilot))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed: int) -> None:
+    rng = random.Random(seed)
+
+    def some(name: str) -> QueueState:
+        since_ms = rng.choice([None, START_MS - 1000 * rng.randrange(5)])
+        return queue_of(name, ready=rng.randrange(3), oldest_ready_ms=since_ms, verdict=rng.choice(list(Verdict)))
+
+    queues = [some(f"q{number}") for number in range(30)]
+    sunk = frozenset(rng.sample([queue.key for queue in queues], 3))
+    rows = list(queues)
+    sort_queues(rows, None, reverse=False, sunk=sunk)
+    keys = [queue.key for queue in rows]
+    for _ in range(10):
+        before = rng.sample(queues, 4)
+        after = [rng.choice([some(queue.name), queue._replace(receives_s=9.0)]) for queue in before]
+        again = sort_again(rows, keys, before, after, sunk)
+        assert again is not None
+        replaced = dict(zip([queue.name for queue in before], after, strict=True))
+        queues = [replaced.get(queue.name, queue) for queue in queues]
+        wanted = list(queues)
+        sort_queues(wanted, None, reverse=False, sunk=sunk)
+        before_keys, (rows, found) = keys, again
+        keys = list(found)
+        assert (rows, keys) == (wanted, [queue.key for queue in wanted])
+        assert (found is before_keys) == (keys == before_keys)
+
+
+def test_queues_that_were_not_sorted_are_not_sorted_again() -> None:
+    one, other = queue_of("one", verdict=Verdict.OK), queue_of("other", verdict=Verdict.STALLED)
+    assert sort_again([one, other], ["one", "other"], [one], [one._replace(ready=1)]) is None

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from operator import is_
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
@@ -24,6 +23,7 @@ from rsmq_tui.tui.columns import (
     chosen_columns,
     columns_of,
     is_sortable,
+    sort_again,
     sort_queues,
     spark_pieces,
     trouble,
@@ -52,16 +52,15 @@ def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
     """Return the keys of the queues whose verdict differs from that of the last poll; new queues are left out."""
     if before is None or before is now or before.ns != now.ns:
         return frozenset()
+    changed = now.changed_since(before.queues)
+    if changed is not None:
+        pairs = zip(*changed, strict=True)
+        return frozenset(new.key for old, new in pairs if old.verdict is not new.verdict and old.key == new.key)
     # Most of 10,000 states are the same objects, which are skipped quickly.
     before_ids, now_ids = set(map(id, before.queues)), set(map(id, now.queues))
     verdicts = {queue.key: queue.verdict for queue in before.queues if id(queue) not in now_ids}
     fresh = (queue for queue in now.queues if id(queue) not in before_ids) if verdicts else ()
     return frozenset(queue.key for queue in fresh if verdicts.get(queue.key, queue.verdict) is not queue.verdict)
-
-
-def _are_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    """Return whether two sequences hold the same objects."""
-    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
@@ -136,6 +135,8 @@ class NowPanel(Painted):
 
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
+# Moving one of so many rows that are sorted is faster than sorting all of them.
+_FEW = 50
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
 
@@ -217,11 +218,10 @@ class OverviewScreen(DashboardScreen):
         self._last = snapshot
         self._favourites = self._favourites_of(snapshot)
         self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
-        rows = self._arranged(snapshot)
+        rows, keys = self._arranged(snapshot)
         context = replace(
             context, favourites=self._favourites, unfolded=frozenset(self._unfolded), members=self._members
         )
-        keys = self.table.keys if rows is self.table.rows else [queue.key for queue in rows]
         self.table.show(rows, keys, context)
         self._sample_shown()
         self._tell_why()
@@ -529,17 +529,24 @@ class OverviewScreen(DashboardScreen):
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)
 
-    def _arranged(self, snapshot: Snapshot) -> Sequence[QueueState]:
-        """Return the rows in order: sorted, or in their current positions if the cursor was moved recently."""
+    def _arranged(self, snapshot: Snapshot) -> tuple[Sequence[QueueState], Sequence[str]]:
+        """Return the rows and their keys in order: sorted, or where they are if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         known = frozenset(self._known())
         separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
         unfolded = frozenset(self._unfolded)
         chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
         wanted = (*chosen, resting, known)
-        if wanted == self._arranged_for and _are_same(snapshot.queues, self._seen):
-            return self.table.rows
+        changed = snapshot.changed_since(self._seen) if wanted == self._arranged_for else None
         self._arranged_for, self._seen = wanted, snapshot.queues
+        if changed is not None and not changed[0]:
+            return self.table.rows, self.table.keys
+        is_by_trouble = resting and self._sort is None and not self._reverse
+        is_whole = not (self._filter.value or separators or self._favourites)
+        if changed is not None and is_by_trouble and is_whole and len(changed[0]) * _FEW <= len(self.table.rows):
+            again = sort_again(self.table.rows, self.table.keys, *changed, known)
+            if again is not None:
+                return again
         found = matching_queues(snapshot.queues, self._filter.value)
         first = [queue for queue in found if queue.key in self._favourites] if self._favourites else []
         others = [queue for queue in found if queue.key not in self._favourites] if first else found
@@ -554,7 +561,7 @@ class OverviewScreen(DashboardScreen):
         else:
             places = {name: place for place, name in enumerate(self.table.keys)}
             rows.sort(key=lambda queue: places.get(queue.key, len(places)))
-        return rows
+        return rows, [queue.key for queue in rows]
 
     def _with_members(self, others: Iterable[QueueState], known: Set[str]) -> list[QueueState]:
         """Put the queues of each unfolded group, in order, below its row."""
