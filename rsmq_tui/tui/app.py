@@ -6,6 +6,7 @@ hyperlink.
 """
 
 import asyncio
+import gc
 import signal
 import sys
 import time
@@ -114,6 +115,8 @@ class _Output:
 _TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
+# The longest time for which a start does without the garbage collector.
+_START_S = 3.0
 # How often the file of the current theme is looked at.
 _THEME_LOOK_S = 1.0
 
@@ -274,6 +277,7 @@ class RsmqApp(App[None]):
         self._alert_problems: Mapping[str, str] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
+        self._is_uncollected = False
         self._wanted_theme = theme
         # The palette and the key for the next theme read the others.
         kept = self.dashboard.preferences.get(THEME)
@@ -282,6 +286,7 @@ class RsmqApp(App[None]):
         self._theme_version: tuple[int, int] | None = None
         for known in self._themes.themes.values():
             self.register_theme(known)
+        self._begin_in(theme or (kept if kept in self._themes.files else DEFAULT_THEME))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the default colours of our tokens, for themes that do not set them."""
@@ -310,10 +315,14 @@ class RsmqApp(App[None]):
         stream = sys.__stderr__
         # Textual writes to this one.
         vars(sys)["__stderr__"] = _Output(stream)
+        # Nothing that is made up to the first numbers is garbage; to look for some takes a thirtieth of the start.
+        gc.disable()
+        self._is_uncollected = True
         try:
             super().run(*arguments, **options)
         finally:
             vars(sys)["__stderr__"] = stream
+            gc.enable()
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""
@@ -349,6 +358,7 @@ class RsmqApp(App[None]):
         self.theme = first_theme(self, self._wanted_theme, kept)
         self._tell_theme_problems(self._themes.problems)
         self.set_interval(_THEME_LOOK_S, self._follow_theme_file)
+        self.set_timer(_START_S, self._collect)
         if self.dashboard.preferences.problem is not None:
             self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         sites, replay = self.dashboard.sites, self.dashboard.replay
@@ -378,6 +388,17 @@ class RsmqApp(App[None]):
         self._theme_version = None
         # After Textual's own handler: until then the tokens have their old colours.
         self.call_next(self._repaint)
+
+    def _begin_in(self, name: str) -> None:
+        """Begin in this theme: one that is chosen later has all CSS parsed again.
+
+        That is for ``on_mount`` to do if also the colours of the terminal are drawn otherwise than now.
+        """
+        before, theme = self.current_theme, self.available_themes.get(name)
+        if theme is not None and (theme.dark, theme.ansi) == (before.dark, before.ansi):
+            self.set_reactive(RsmqApp.theme, name)
+            self.update_classes({f"-theme-{before.name}": False, f"-theme-{name}": True}, update=False)
+            self.stylesheet.set_variables(self.get_css_variables())
 
     def _follow_theme_file(self) -> None:
         """Show what was edited in the file of the current theme; with a mistake in it, the last good one stays."""
@@ -636,6 +657,7 @@ class RsmqApp(App[None]):
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
             if not self._is_watching:
                 self._is_watching = True
+                self.call_after_refresh(self._collect)
                 # Its imports in another thread would delay the first paint.
                 self.call_after_refresh(self._start_watching)
                 self._start_tour()
@@ -644,6 +666,13 @@ class RsmqApp(App[None]):
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
+
+    def _collect(self) -> None:
+        """Start the garbage collector, if it waits for the first numbers."""
+        if self._is_uncollected:
+            self._is_uncollected = False
+            gc.freeze()
+            gc.enable()
 
     def _start_tour(self) -> None:
         if not self._has_tour:

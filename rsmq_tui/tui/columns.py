@@ -317,20 +317,45 @@ def sort_again(
 ) -> tuple[list[QueueState], Sequence[str]] | None:
     """Return queues sorted by trouble, of which those of ``before`` became those of ``after``, and their ``keys``.
 
-    The keys are the same object if their order is. None if the queues were not sorted.
+    The keys are the same object if no queue moves. None if the queues were not sorted.
     """
     order = partial(trouble, known=sunk)
-    rows, names = list(queues), list(keys)
-    for queue in before:
-        place = bisect_left(rows, order(queue), key=order)
-        if place == len(rows) or rows[place] is not queue:
+    rows, gone, coming = list(queues), [], []
+    for old, new in zip(before, after, strict=True):
+        was = order(old)
+        place = bisect_left(rows, was, key=order)
+        if place == len(rows) or rows[place] is not old:
             return None
-        del rows[place], names[place]
-    for queue in after:
-        place = bisect_left(rows, order(queue), key=order)
-        rows.insert(place, queue)
-        names.insert(place, queue.key)
-    return rows, keys if names == list(keys) else names
+        if order(new) == was:
+            rows[place] = new
+        else:
+            gone.append(place)
+            coming.append(new)
+    if not gone:
+        return rows, keys
+    gone.sort()
+    rows, names = _without(rows, gone), _without(keys, gone)
+    coming.sort(key=order)
+    places = [bisect_left(rows, order(queue), key=order) for queue in coming]
+    return _with(rows, places, coming), _with(names, places, [queue.key for queue in coming])
+
+
+def _without(values: Sequence[R], places: Sequence[int]) -> list[R]:
+    """Return the values without those at these places, in ascending order."""
+    kept: list[R] = []
+    for start, end in zip((0, *(place + 1 for place in places)), (*places, len(values)), strict=True):
+        kept += values[start:end]
+    return kept
+
+
+def _with(values: Sequence[R], places: Sequence[int], more: Sequence[R]) -> list[R]:
+    """Return the values with one more before each of these places, in ascending order."""
+    merged: list[R] = []
+    for start, end, value in zip((0, *places), places, more, strict=False):
+        merged += values[start:end]
+        merged.append(value)
+    merged += values[places[-1] :]
+    return merged
 
 
 def _mark(row: MessageRow, context: MessageContext) -> Piece:

@@ -1,14 +1,17 @@
 """What the overview tells before a key is pressed: every column, the sums, the worst first."""
 
+import gc
+
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
-from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of
+from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import broken_queue, one_of_each, poll_of, queue_of
 
@@ -198,3 +201,21 @@ async def test_a_wide_terminal_shows_when_a_limit_is_reached(source: ScriptedSou
         place = head.index("LIMIT")
         assert {row[place:].strip() for row in rows if " orders " in row} == {"depth 12m–20m"}
         assert {row[place:].strip() for row in rows if " quiet " in row} == {""}
+
+
+def test_garbage_is_collected_from_the_first_numbers_on(source: ScriptedSource) -> None:
+    seen = []
+
+    async def look(pilot: Pilot[None]) -> None:
+        await until(pilot, gc.isenabled, "the collector is on")
+        seen.append(app.dashboard.snapshot is source.last)
+        app.exit()
+
+    source.play(poll_of(source, [queue_of("orders", ready=3)]))
+    app = RsmqApp(source, clock=source.clock)
+    try:
+        app.run(headless=True, auto_pilot=look)
+        assert seen == [True]
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()

@@ -136,7 +136,7 @@ class NowPanel(Painted):
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
 # Moving one of so many rows that are sorted is faster than sorting all of them.
-_FEW = 50
+_FEW = 20
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
 
