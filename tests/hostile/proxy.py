@@ -45,8 +45,8 @@ def _write(to: asyncio.StreamWriter, data: bytes) -> None:
 class Proxy:
     """Listens on a port of its own and forwards to ``target`` until it is told otherwise.
 
-    What ``forward``, ``answer``, ``swallow``, ``change`` and ``crumble`` say holds for the connections that are open
-    and for those to come. ``asked`` is everything that clients have sent. It lives in a thread of its own.
+    What ``forward``, ``answer``, ``swallow``, ``change``, ``crumble`` and ``slow`` say holds for the connections that
+    are open and for those to come. ``asked`` is everything that clients have sent. It lives in a thread of its own.
     """
 
     def __init__(self, target: int) -> None:
@@ -82,7 +82,7 @@ class Proxy:
         """Do what a proxy does; connections that missed something are closed."""
         was_honest = self._answer is None and self._change is None
         self._answer = self._change = None
-        self._crumb_bytes = _READ_BYTES
+        self._crumb_bytes, self._wires = _READ_BYTES, None
         if not was_honest:
             self.drop()
 

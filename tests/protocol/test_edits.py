@@ -1,5 +1,7 @@
 """Guarded changes of messages: each changes only if it still is what was seen, and whole or not at all."""
 
+from dataclasses import replace
+
 import pytest
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
@@ -8,7 +10,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, letters_of
 from tests.protocol.edited import applied, applied_without
 from tests.protocol.keyspace import everything
 from tests.triage.keyspace import ODD, lay, markers, message
@@ -99,6 +101,37 @@ async def test_only_what_is_as_it_was_changes(editor: QueueEditor, client: Redis
     assert all(members[found.id] == float(found.score) for found in now[1:])
     fields = client.hgetall("rsmq:a:Q")
     assert all(fields[found.id] == found.body and fields.get(found.id + b":rc") == found.rc for found in now[1:])
+
+
+@pytest.mark.parametrize(
+    ("places", "outcome"),
+    [((0, 1, 2), "ddd"), ((0, 1, 0, 2), "ddgd"), ((0, 3, 1), "ddd"), ((4, 0), "gd"), ((5, 1), "cd"), ((3, 3), "dg")],
+    ids=["all", "one twice", "one called vt", "one gone", "one rescored", "vt twice"],
+)
+@pytest.mark.parametrize("is_any", [False, True], ids=["unchanged", "any"])
+async def test_messages_that_nobody_received_are_removed(
+    editor: QueueEditor, client: Redis, places: tuple[int, ...], outcome: str, is_any: bool
+) -> None:
+    there = [message(b"%d" % number) for number in range(3)]
+    called, gone = message(b"vt", body=None), message(b"gone")
+    rescored = message(b"rescored")
+    lay(client, "a", *there, rescored._replace(score=b"2000"))
+    client.zadd("rsmq:a", {"vt": float(called.score)})
+    before = everything(client)
+    seen = [*there, called, gone, rescored]
+    edits = replace(batch(EditKind.REMOVE, *(seen[place] for place in places)), conditions=() if is_any else None)
+    # Whose score or count may be any goes as it is now.
+    expected = outcome.replace("c", "d") if is_any else outcome
+
+    found = await applied(editor, edits)
+
+    assert letters_of(found) == expected
+    removed = {seen[place].id for place, letter in zip(places, expected, strict=True) if letter == "d"}
+    members = {id for id, _ in before[b"rsmq:a"]}
+    assert {id for id, _ in everything(client)[b"rsmq:a"]} == members - removed
+    assert set(client.hgetall("rsmq:a:Q")) == set(before[b"rsmq:a:Q"]) - (removed - {b"vt"})
+    assert await applied(editor, edits.inverse(found)) == "d" * len(removed)
+    assert everything(client) == before
 
 
 @pytest.mark.parametrize("kind", [EditKind.PUT, EditKind.MOVE])

@@ -46,8 +46,10 @@ _TURN_S = 0.005
 _TURN_MESSAGES = 256
 # Matching that may take longer runs in a thread, so that a search can be cancelled at once.
 _TURN_NS_MAX = 20_000_000
-# A search through bodies reads the other fields of its matches in batches of this size, or after this time.
+# A search through bodies reads the other fields of its matches in batches of this size, or after this time; while one
+# is read, this many more may wait.
 _ASKED_AT_ONCE = 100
+_WAITING_MAX = 500
 _ASKED_EVERY_S = 0.1
 # How many messages are read at once from the front of a queue.
 _FRONT_MESSAGES = 500
@@ -211,7 +213,7 @@ async def _search_bodies(
     limit: int | None,
 ) -> AsyncGenerator[Progress, None]:
     """Search by scanning only bodies; the other fields of matches are read while the scan continues."""
-    scanned = matched = not_searched = 0
+    scanned = matched = not_searched = asked = 0
     ids: list[bytes] = []
     bodies: list[bytes] = []
     asked_s = time.monotonic()
@@ -226,17 +228,22 @@ async def _search_bodies(
                 if chunk.too_long:
                     _, unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
                     not_searched += len(unread)
-                at_ms, found = (chunk.at_ms, []) if asking is None else await asking
-                asking = None
+                at_ms, found = chunk.at_ms, list[RawMessage]()
+                may_be_enough = limit is not None and len(ids) + asked >= limit - matched
+                # Through a slow link an answer takes as long as several chunks, which need not wait for it.
+                is_waiting = chunk.is_last or may_be_enough or len(ids) >= _WAITING_MAX
+                if asking is not None and (asking.done() or is_waiting):
+                    at_ms, found = await asking
+                    asking, asked = None, 0
                 # One request for each match would cost as much as the search.
                 is_due = len(ids) >= _ASKED_AT_ONCE or time.monotonic() - asked_s > _ASKED_EVERY_S
                 is_enough = limit is not None and len(ids) + len(found) >= limit - matched
-                if ids and (chunk.is_last or is_due or is_enough):
-                    asking = asyncio.create_task(reader.bodies.messages(queue, ids, bodies))
+                if asking is None and ids and (chunk.is_last or is_due or is_enough):
+                    asking, asked = asyncio.create_task(reader.bodies.messages(queue, ids, bodies)), len(ids)
                     ids, bodies, asked_s = [], [], time.monotonic()
                 if asking is not None and (chunk.is_last or is_enough):
                     at_ms, last = await asking
-                    found, asking = found + last, None
+                    found, asking, asked = found + last, None, 0
                 if limit is not None:
                     found = found[: limit - matched]
                 matched += len(found)

@@ -491,6 +491,7 @@ local function value(raw) return string.sub(raw, 2) end
 -- A member of the zset may be named as a field of the queue is: that field is the queue's, and no body.
 -- Nor is the body of a message called as another's counter: 'a:rc', beside 'a', is left where it is.
 local outcome, ids, counters, there, present, is_member, scores, found = {}, {}, {}, {}, {}, {}, {}, {}
+local all_alike = false
 if kind ~= 'put' and count > 0 then
   ids = {unpack(ARGV, 7, 6 + count)}
   for n = 1, count do counters[n] = ids[n] .. ':rc' end
@@ -510,12 +511,23 @@ if kind ~= 'put' and count > 0 then
   end
   -- Mostly all are as they were.
   local wanted, rcs_at = scores, 7 + count
-  if not all_there or table.concat(scores, ' ') ~= ARGV[rcs_at] then
+  local are_same = all_there and table.concat(scores, ' ') == ARGV[rcs_at]
+  if not are_same then
     wanted = {}
     for score in string.gmatch(ARGV[rcs_at] .. ' ', '([^ ]*) ') do wanted[#wanted + 1] = score end
   end
   local has_rcs, seen = written_at - rcs_at == count, {}
-  for n = 1, count do
+  -- Mostly none was received either, and all go: what is removed is their ids, if each is there once.
+  if kind == 'remove' and are_same and #present == 0 and not (is_drop or has_rcs or has_conditions) then
+    all_alike = true
+    for n = 1, count do
+      local id = ids[n]
+      if seen[id] or is_queue_field[id] then all_alike = false break end
+      seen[id] = true
+    end
+    if not all_alike then seen = {} end
+  end
+  for n = 1, all_alike and 0 or count do
     local id, score = ids[n], scores[n]
     if seen[id] or not score then
       outcome[n] = 'g'
@@ -585,11 +597,12 @@ local function put(id, score, rc, fr, body)
   places[#places + 1] = id
 end
 
-local told = table.concat(outcome)
+local told = all_alike and string.rep('d', count) or table.concat(outcome)
 local done, members, fields, last = 0, {}, {}, 0
-local all_alike = kind == 'remove' and #present == 0 and told == string.rep('d', count)
-for n = 1, count do all_alike = all_alike and not is_queue_field[ids[n]] end
--- Mostly all of them go, and none was received: what is removed is their ids.
+if not all_alike and kind == 'remove' and #present == 0 and told == string.rep('d', count) then
+  all_alike = true
+  for n = 1, count do all_alike = all_alike and not is_queue_field[ids[n]] end
+end
 if all_alike then done, members, fields, last = count, ids, ids, count end
 for n = done + 1, count do
   if outcome[n] == 'd' then

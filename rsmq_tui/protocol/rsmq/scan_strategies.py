@@ -312,7 +312,7 @@ class BodyScan:
                     looking = await sent(self._runner, self._timed(queue, cursor, step))
                 chunk = _kept(chunk, seen.fresh(chunk.ids, chunk.depth))
                 if wanted is not None and steps <= _TIMED_STEPS:
-                    met.update(map(hash, chunk.ids))
+                    met.update(map(hash, (*chunk.ids, *chunk.too_long)))
                 yield chunk
                 if wanted is None or not is_slow or chunk.is_last:
                     continue
