@@ -227,12 +227,12 @@ class Round:
         self._trace(f"  LATE {_shown(request)}")
         self.executed(wire, request, ask)
 
-    def cut_all(self, error: Exception) -> None:
+    def cut_all(self, error: Callable[[], Exception]) -> None:
         """End the connections of all operators."""
         for operator in self._operators:
             for wire in operator.wires:
                 wire.requests.clear()
-                wire.cut(error)
+                wire.cut(error())
 
     def acts(self) -> None:
         """Let one of the others do something."""
