@@ -177,7 +177,7 @@ def _kill_change(case: _Case) -> None:
     with _served() as (server, client), Proxy(server.port) as proxy:
         before = lay(client, chance)
         process = case.run("-r", proxy.url, *_VERBS[verb], "--all", "--yes")
-        number = chance.randrange(1, 60)
+        number = chance.randrange(1, 48)
         case.say(f"{verb} is killed at reply {number}")
         proxy.change(_At(number, process.kill, passes=chance.random() < 0.5))
         case.ended(process)
