@@ -70,6 +70,8 @@ def _slow(round_: "Round", wire: Wire, request: Request) -> None:
 
 
 def _refused(round_: "Round", wire: Wire, request: Request) -> None:
+    if round_.chance.random() < 0.5:
+        round_.executed(wire, request)
     wire.operator.refusals = round_.chance.choice((1, 2, 5, 30))
     for other in wire.operator.wires:
         other.cut(_reset())
@@ -204,7 +206,7 @@ WORDS = {
     "pushes": "push messages come before a reply",
     "kill-after": "an operator is killed when a command was executed",
     "kill-late": "an operator is killed, and its last commands are executed later",
-    "kill": "an operator is killed before a command, or before work on the journal",
+    "kill": "an operator is killed at a command, or before work on the journal",
     "escape": "an operator cancels a change",
     "interrupt": "an operator's work is cancelled, as by Ctrl+C",
     "script-flush": "the server forgets all scripts",
