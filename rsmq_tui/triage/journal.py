@@ -273,7 +273,7 @@ class Journal:
         """Raise ``JournalError`` if another undo of that change is running: items of lists would be put back twice."""
         running = "SELECT 1 FROM changes WHERE undoes = ? AND state = ?"
         if undone is not None and self.file.db.execute(running, (undone, State.RUNNING)).fetchone() is not None:
-            raise JournalError(f"change {undone} is being undone by another rsmq-tui")
+            raise JournalError(f"change {undone} is being undone by another rsmq-tui: wait for it, and preview again")
 
     def leave(self, change: int) -> None:
         """Release the lock of a change: any process may settle it from now on."""

@@ -4,6 +4,8 @@
 happen at any point, and the command goes on as usual.
 """
 
+import errno
+import os
 import resource
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -30,16 +32,20 @@ _ERRORS = (
     b"-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n",
     b"-NOPERM this user has no permissions to run the command\r\n",
 )
-_RESET = ConnectionResetError(104, "Connection reset by peer")
+
+
+def _reset() -> ConnectionResetError:
+    # A new one each time: an exception keeps the frames that it went through.
+    return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
 
 def _cut_before(round_: "Round", wire: Wire, request: Request) -> None:
-    wire.cut(_RESET)
+    wire.cut(_reset())
 
 
 def _cut_after(round_: "Round", wire: Wire, request: Request) -> None:
     round_.executed(wire, request)
-    wire.cut(_RESET)
+    wire.cut(_reset())
 
 
 def _cut_half(round_: "Round", wire: Wire, request: Request) -> None:
@@ -50,7 +56,7 @@ def _cut_half(round_: "Round", wire: Wire, request: Request) -> None:
 
 def _late(round_: "Round", wire: Wire, request: Request) -> None:
     round_.delay(wire, request)
-    wire.cut(_RESET)
+    wire.cut(_reset())
 
 
 def _hang(round_: "Round", wire: Wire, request: Request) -> None:
@@ -64,9 +70,11 @@ def _slow(round_: "Round", wire: Wire, request: Request) -> None:
 
 
 def _refused(round_: "Round", wire: Wire, request: Request) -> None:
+    if round_.chance.random() < 0.5:
+        round_.executed(wire, request)
     wire.operator.refusals = round_.chance.choice((1, 2, 5, 30))
     for other in wire.operator.wires:
-        other.cut(_RESET)
+        other.cut(_reset())
 
 
 def _garbled(round_: "Round", wire: Wire, request: Request) -> None:
@@ -121,13 +129,13 @@ def _flush(round_: "Round", operator: Operator) -> None:
 def _restart(round_: "Round", operator: Operator) -> None:
     round_.world.flush()
     round_.server.line.ask(("SCRIPT", "FLUSH"), ("CONFIG", "RESETSTAT"))
-    round_.cut_all(_RESET)
+    round_.cut_all(_reset)
 
 
 def _failover(round_: "Round", operator: Operator) -> None:
     round_.world.rewind()
     round_.late.clear()
-    round_.cut_all(_RESET)
+    round_.cut_all(_reset)
 
 
 def _server_clock(round_: "Round", operator: Operator) -> None:
@@ -198,7 +206,7 @@ WORDS = {
     "pushes": "push messages come before a reply",
     "kill-after": "an operator is killed when a command was executed",
     "kill-late": "an operator is killed, and its last commands are executed later",
-    "kill": "an operator is killed before a command, or before work on the journal",
+    "kill": "an operator is killed at a command, or before work on the journal",
     "escape": "an operator cancels a change",
     "interrupt": "an operator's work is cancelled, as by Ctrl+C",
     "script-flush": "the server forgets all scripts",

@@ -7,6 +7,7 @@ else is left to do, so that timeouts cost no time; if there are none either, the
 """
 
 import asyncio
+import errno
 import selectors
 import sys
 from collections import deque
@@ -230,10 +231,10 @@ class Operator:
         if self.is_dead:
             raise KilledError
         if port != self._server.port:
-            raise ConnectionRefusedError(111, f"Connect call failed {host, port}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {host, port}")
         if self.refusals:
             self.refusals -= 1
-            raise ConnectionRefusedError(111, f"Connect call failed {host, port}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed {host, port}")
         reader = asyncio.StreamReader(loop=self.loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
         wire = Wire(self, protocol, self._server.connect())

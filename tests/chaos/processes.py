@@ -9,10 +9,11 @@ import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,7 @@ def _kill_change(case: _Case) -> None:
     with _served() as (server, client), Proxy(server.port) as proxy:
         before = lay(client, chance)
         process = case.run("-r", proxy.url, *_VERBS[verb], "--all", "--yes")
-        number = chance.randrange(1, 60)
+        number = chance.randrange(1, 48)
         case.say(f"{verb} is killed at reply {number}")
         proxy.change(_At(number, process.kill, passes=chance.random() < 0.5))
         case.ended(process)
@@ -318,9 +319,12 @@ async def _change_and_undo(case: _Case, proxy: Proxy, fail: Callable[[], object]
         preview = await service.preview(_ACTIONS[verb])
         failing = _At(number, fail, passes=case.chance.random() < 0.5)
         proxy.change(failing)
-        report = await service.run(preview).to_end()
-        case.say(report.sentence)
-        case.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
+        number_of_change: int | None = None
+        with _told(case):
+            report = await service.run(preview).to_end()
+            number_of_change = report.change
+            case.say(report.sentence)
+            case.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
         if failing.left > 0:
             await asyncio.to_thread(fail)
         await asyncio.to_thread(after)
@@ -329,7 +333,7 @@ async def _change_and_undo(case: _Case, proxy: Proxy, fail: Callable[[], object]
             case.say(f"recovered: {change.done} done, {change.unsure} unsure, {change.state}")
         for unsettled in (False, True):
             with _told(case):
-                undone = await service.run(await service.preview_undo(report.change, unsettled=unsettled)).to_end()
+                undone = await service.run(await service.preview_undo(number_of_change, unsettled=unsettled)).to_end()
                 case.say(undone.sentence)
     finally:
         await service.aclose()
@@ -404,7 +408,9 @@ async def _comes(case: _Case, pilot: Dashboard, name: str, condition: Callable[[
 def _two_dashboards(case: _Case) -> None:
     with _served() as (server, client):
         before = lay(client, case.chance)
-        taken = asyncio.run(_two(case, server, client))
+        # Each app takes the standard output, and would give back that of the other one.
+        with redirect_stdout(sys.stdout), redirect_stderr(sys.stderr):
+            taken = asyncio.run(_two(case, server, client))
         case.undo(server.url, _UNDOS_MAX)
         case.check(before, client, taken)
 

@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,9 @@ import redis.utils
 
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.protocol.lists.edits import EDIT_LISTS
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
+from rsmq_tui.protocol.rsmq.edits import EDIT_FIELDS, EDIT_LOOSE, EDIT_MESSAGES
 from rsmq_tui.triage import actions, execute, journal
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.errors import TriageError
@@ -33,13 +35,14 @@ from tests.chaos import faults, laws
 from tests.chaos.clock import START_US, STEP_US, ClockedServer
 from tests.chaos.laws import Violation
 from tests.chaos.model import LISTS, A, Ask, B, State, World
-from tests.chaos.operators import Operator, Request, StuckError, Wire, in_this_process
+from tests.chaos.operators import KilledError, Operator, Request, StuckError, Wire, in_this_process
 
 # Commands that change nothing in queues; what others do is looked for after all others.
 _READS = frozenset(
     b"TIME INFO GET EXISTS ZRANGE ZCARD ZSCORE ZMSCORE HMGET HGET HGETALL HSCAN HLEN HSTRLEN LLEN LRANGE SMEMBERS "
     b"SISMEMBER TYPE CLIENT HELLO SELECT PING SCAN ZSCAN ZCOUNT COMMAND MEMORY".split()
 )
+_EDITS = (EDIT_MESSAGES, EDIT_FIELDS, EDIT_LOOSE, *EDIT_LISTS.values())
 _OTHER = {"a": "b", "b": "a", A: B, B: A}
 _POINTS_MAX = 4_000
 _TOLD_MAX = 400
@@ -105,7 +108,7 @@ class Round:
         self.late: list[tuple[Wire, Request, Ask | None]] = []
         self.asks: list[Ask] = []
         self._kinds = tuple(kinds) or (*faults.COMMAND, *faults.ANY)
-        self._plan: list[tuple[int, str]] = []
+        self._plan: list[tuple[int, str, bool]] = []
         self._is_calm = False
         self._folder = Path(_fast_folder(), f"rsmq-tui-chaos-{os.getpid()}")
         self._operators: list[Operator] = []
@@ -124,7 +127,10 @@ class Round:
                 self.busy = chance.choice((0.02, 0.1, 0.25))
                 number = chance.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6))
                 times = sorted(chance.randrange(3, 65) for _ in range(number))
-                self._plan = [(at, chance.choice(self._kinds)) for at in times]
+                # Most faults wait for a command that changes something.
+                self._plan = [(at, chance.choice(self._kinds), chance.random() < 0.6) for at in times]
+                if chance.random() < 0.5:
+                    self.server.line.ask(*(("SCRIPT", "LOAD", script.text) for script in _EDITS))
                 count = 2 if chance.random() < 0.35 else 1
                 operators = [self._operator(f"operator {number + 1}") for number in range(count)]
                 for operator in operators:
@@ -147,7 +153,7 @@ class Round:
 
     # Points
 
-    def point(self, operator: Operator, what: str) -> str | None:
+    def point(self, operator: Operator, what: str, *, is_edit: bool = False) -> str | None:
         """Let others do what they do before this point; returns the fault that comes, if one does."""
         result = self.result
         result.points += 1
@@ -166,8 +172,8 @@ class Round:
         if len([each for each in self._operators if not each.is_over]) > 1 and self.chance.random() < 0.3:
             operator.pause()
         if self._plan and result.points >= self._plan[0][0]:
-            name = self._plan[0][1]
-            if what != "disk" or name in faults.ANY:
+            _, name, is_aimed = self._plan[0]
+            if is_edit or (not is_aimed and (what != "disk" or name in faults.ANY)):
                 self._plan.pop(0)
                 if name == "failover" and self.world.saved is None:
                     return None
@@ -178,18 +184,21 @@ class Round:
 
     def command(self, wire: Wire, request: Request) -> None:
         """Serve one command of an operator."""
-        fault = self.point(wire.operator, _shown(request))
+        fault = self.point(wire.operator, _shown(request), is_edit=_is_edit(request))
         if wire.is_hung:
             self.delay(wire, request)
             return
         if fault in faults.COMMAND:
             faults.COMMAND[fault](self, wire, request)
             return
-        if fault is not None:
-            faults.ANY[fault](self, wire.operator)
-            if wire.operator.is_dead or not wire.is_open:
-                return
-        wire.answer(self.executed(wire, request))
+        if fault is None:
+            wire.answer(self.executed(wire, request))
+            return
+        # Before the command, or between the command and its reply.
+        reply = self.executed(wire, request) if self.chance.random() < 0.5 else b""
+        faults.ANY[fault](self, wire.operator)
+        if not wire.operator.is_dead and not wire.is_closing():
+            wire.answer(reply or self.executed(wire, request))
 
     def disk(self, operator: Operator) -> bool:
         """Reach work in a thread; returns whether the operator is still there."""
@@ -227,12 +236,12 @@ class Round:
         self._trace(f"  LATE {_shown(request)}")
         self.executed(wire, request, ask)
 
-    def cut_all(self, error: Exception) -> None:
+    def cut_all(self, error: Callable[[], Exception]) -> None:
         """End the connections of all operators."""
         for operator in self._operators:
             for wire in operator.wires:
                 wire.requests.clear()
-                wire.cut(error)
+                wire.cut(error())
 
     def acts(self) -> None:
         """Let one of the others do something."""
@@ -265,7 +274,9 @@ class Round:
                 await self._does(operator, self.chance.choice(services))
         finally:
             for service in services:
-                await service.aclose()
+                # One that was killed has its connections closed at the end of the round, but not its journal.
+                with suppress(KilledError):
+                    await service.aclose()
 
     def _services(self) -> list[ChangeService]:
         url, names = self.server.url, ListNames()
@@ -538,6 +549,10 @@ def _is_counted(ask: Ask) -> bool:
     counted = (actions.Delete, actions.Pop, actions.Trim, actions.Ack, actions.Move, actions.Redrive, actions.Send,
                actions.Requeue)  # fmt: skip
     return ask.undoes is None and isinstance(ask.action, counted)
+
+
+def _is_edit(request: Request) -> bool:
+    return request[0].upper() in (b"EVAL", b"EVALSHA") and any(b":rsmq-tui:" in key for key in request[3:8])
 
 
 def _is_about_marker(request: Request) -> bool:

