@@ -477,8 +477,6 @@ class Writer:
                 self.problem = explain(error, self.label)
                 self._waiting.append(path)
                 self._retry_at_s = self._clock() + _RETRY_S
-        # Arrow would keep what sorting took, 70 MB for 250,000 rows, until the next time.
-        pa.default_memory_pool().release_unused()
         self._delete_old_days()
 
     def _seal(self, path: Path, recorder: str) -> None:

@@ -89,14 +89,14 @@ def judged(path: Path) -> Judged:
     if len(samples) < 2:
         raise ValueError(f"{path} has fewer than two samples")
     end_s = samples[-1]["at_s"]
-    settled_s = min(_SETTLED_S, end_s / 6)
+    settled_s = min(_SETTLED_S, end_s / 3)
     rows = sorted(_rows([each for each in samples if each["at_s"] >= settled_s]), key=_order)
     return Judged(rows, end_s / 3600, done, troubles)
 
 
 def lines(found: Judged) -> Iterator[str]:
     """Yield the report as text."""
-    yield f"{found.hours:.2f} h, judged after the first ten minutes or the first sixth; per hour with 95 % interval"
+    yield f"{found.hours:.2f} h, judged after the first ten minutes, or the first third if that is shorter; per hour with 95 % interval"
     yield f"{'figure':29} {'start':>10} {'end':>10} {'per hour':>10} {'interval':>21}  {'verdict':11} curve"
     for row in found.rows:
         slope = row.slope

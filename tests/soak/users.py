@@ -20,6 +20,8 @@ from tests.web.serving import Serving, Viewer, viewing
 
 STEADY = "steady"
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# Between two keys of which the second is for what the first leads to.
+_PAUSE_S = 1.0
 _ESC, _SUBMIT = "\x1b", "\x13"
 # What is typed, and what is on the screen after it.
 Steps = tuple[tuple[str, str], ...]
@@ -87,7 +89,7 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
                 terminal.type(keys)
                 if words:
                     terminal.wait_for(words)
-                terminal.read_for(0.5)
+                terminal.read_for(_PAUSE_S)
             made += 1
         except AssertionError as error:
             troubles.say("terminal", f"{steps}: {error}")
@@ -121,7 +123,7 @@ async def use_pages(
                     await other.says(STEADY)
                     for keys, _ in _FOUND:
                         await other.type(keys)
-                        await asyncio.sleep(0.5)
+                        await asyncio.sleep(_PAUSE_S)
                     await other.type("\r")
                     await other.says("◀ steady")
                     number += 1
@@ -143,7 +145,7 @@ async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rest_s:
                 await page.type(keys)
                 if words:
                     await page.says(words)
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(_PAUSE_S)
         except AssertionError as error:
             troubles.say("page", f"{steps}: {error}")
         for _ in range(4):
