@@ -96,8 +96,8 @@ def judged(path: Path) -> Judged:
 
 def lines(found: Judged) -> Iterator[str]:
     """Yield the report as text."""
-    judged = "judged after the first ten minutes, or the first third if that is shorter"
-    yield f"{found.hours:.2f} h, {judged}; per hour with 95 % interval"
+    yield f"{found.hours:.2f} h, judged after the first ten minutes, or the first third if that is shorter"
+    yield "per hour: Theil and Sen's slope, with its interval of 95 %"
     yield f"{'figure':29} {'start':>10} {'end':>10} {'per hour':>10} {'interval':>21}  {'verdict':11} curve"
     for row in found.rows:
         slope = row.slope
