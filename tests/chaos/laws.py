@@ -12,6 +12,8 @@ told is done             The report, or after recovery the journal, counts what 
 only told errors         An error is told in one printable line; no other exception comes out.
 nobody stuck             Whatever is cut or lost, an operator gets an answer or an error.
 recovered                After recovery no change is running or without an outcome.
+every screen tells its age
+                         While a server is silent or gone, a screen says how old its numbers are, or that there are none.
 nothing left behind      What calls left in the server is gone a day after recovery, except what expires by itself.
 """
 
