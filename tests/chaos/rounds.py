@@ -496,6 +496,9 @@ class Round:
 
     def _check_taken(self) -> None:
         again = self.world.taken & self.world.state.messages.keys()
+        # A copy has the id of its message, and may be moved to where that was.
+        put = {thing for ask in self.asks if ask.undoes is None for thing, (_, left) in ask.effects.items() if left}
+        again = {place for place in again if ("message", place) not in put}
         if again and not any(ask.unsettled for ask in self.asks):
             self.violate("taken stays taken", f"{again} came back")
 
