@@ -20,6 +20,7 @@ from rsmq_tui.embedded import EmbeddedServer
 Word = str | int | float | bytes | memoryview
 START_US = 1_800_000_000_000_000
 STEP_US = 1_000
+_NEAR_US = 1_000_000
 _READ_BYTES = 1 << 16
 _NOT_YET = object()
 
@@ -153,7 +154,8 @@ class ClockedServer:
         self._write()
         if abs(us) > STEP_US:
             # The server looks at its clock once in a turn of its loop; after a small step it may be a little behind.
-            self.line.ask(("PING",))
+            while abs(self._time_us() - self._us) > _NEAR_US:
+                pass
 
     def reset(self) -> None:
         """Remove all data and scripts, and set the clock back to the start."""

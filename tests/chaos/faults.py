@@ -124,16 +124,19 @@ def _script_flush(round_: "Round", operator: Operator) -> None:
 
 def _flush(round_: "Round", operator: Operator) -> None:
     round_.world.flush()
+    round_.lose_accounts()
 
 
 def _restart(round_: "Round", operator: Operator) -> None:
     round_.world.flush()
+    round_.lose_accounts()
     round_.server.line.ask(("SCRIPT", "FLUSH"), ("CONFIG", "RESETSTAT"))
     round_.cut_all(_reset)
 
 
 def _failover(round_: "Round", operator: Operator) -> None:
     round_.world.rewind()
+    round_.lose_accounts()
     round_.late.clear()
     round_.cut_all(_reset)
 

@@ -13,7 +13,7 @@ only told errors         An error is told in one printable line; no other except
 nobody stuck             Whatever is cut or lost, an operator gets an answer or an error.
 recovered                After recovery no change is running or without an outcome.
 every screen tells its age
-                         While a server is silent or gone, a screen says how old its numbers are, or that there are none.
+                         While a server is silent or gone, it says how old its numbers are, or that it has none.
 nothing left behind      What calls left in the server is gone a day after recovery, except what expires by itself.
 """
 

@@ -120,6 +120,8 @@ class Round:
         """Play it."""
         chance = self.chance
         self.server.reset()
+        # An interrupted process of the same number may have left it.
+        shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
         with in_this_process(), self._small_and_certain():
             try:
@@ -242,6 +244,12 @@ class Round:
             for wire in operator.wires:
                 wire.requests.clear()
                 wire.cut(error())
+
+    def lose_accounts(self) -> None:
+        """The server has lost data: what undos had put back or removed may be lost too, and may be done again."""
+        for ask in self.asks:
+            ask.back.clear()
+            ask.removed.clear()
 
     def acts(self) -> None:
         """Let one of the others do something."""
@@ -488,6 +496,9 @@ class Round:
 
     def _check_taken(self) -> None:
         again = self.world.taken & self.world.state.messages.keys()
+        # A copy has the id of its message, and may be moved to where that was.
+        put = {thing for ask in self.asks if ask.undoes is None for thing, (_, left) in ask.effects.items() if left}
+        again = {place for place in again if ("message", place) not in put}
         if again and not any(ask.unsettled for ask in self.asks):
             self.violate("taken stays taken", f"{again} came back")
 
