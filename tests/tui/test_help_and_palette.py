@@ -160,6 +160,11 @@ async def test_palette_offers_every_action_of_the_place(
     keys, where = PLACES[place]
     async with opened(source, triage=triage, read_only=not changes) as pilot:
         await _go(pilot, source, keys)
+        # It reads the themes that nobody needed before.
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PaletteScreen), "the palette opens")
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, PaletteScreen), "the palette closes")
         offered = {command.name for command in commands_of(pilot.app.screen)}
         # Moving about in rows and lines is not something that one looks up a command for.
         wanted = {

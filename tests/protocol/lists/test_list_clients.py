@@ -33,8 +33,8 @@ def test_they_are_loaded_when_they_are_asked_for() -> None:
     assert (ListQueue, AsyncListQueue) == (Synchronous, Asynchronous)
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=100, check=True)
     loaded = set(ran.stdout.split())
-    assert "rsmq_tui.protocol.rsmq.client" in loaded
-    assert not {"rsmq_tui.protocol.lists.client"} & loaded
+    assert "rsmq_tui.protocol.rsmq.reader" in loaded
+    assert not {"rsmq_tui.protocol.lists.client", "rsmq_tui.protocol.rsmq.client"} & loaded
 
 
 @each_once
