@@ -39,7 +39,7 @@ SERVER_CONTROLS = (
     ),
     Control(
         "server-cut", "3", "server", "cut off",
-        "Every connection ends, and new ones are refused: the dashboard and the clients retry, after 1, 2, 4 … 30 s.",
+        "Every connection ends, and new ones are refused: the dashboard and the clients retry, after 1, 2, 4 … 10 s.",
     ),
     Control(
         "server-down", "4", "server", "shut down",

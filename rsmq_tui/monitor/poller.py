@@ -69,7 +69,7 @@ class Polling(ABC):
     """Polls while its snapshots are iterated over.
 
     The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
-    last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 30 seconds. A defect of this
+    last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 10 seconds. A defect of this
     program is handled like a failure.
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an

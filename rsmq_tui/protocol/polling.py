@@ -32,8 +32,8 @@ from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
-# Each poll also reads this fraction of all queues, so that changes which the server does not report are found; but not
-# more than so many, which cost as much as those of a busy server that did change.
+# Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but at
+# most so many, so that the cost of a poll of 100,000 queues stays bounded.
 FULL_EVERY, FULL_AT_MOST = 30, 1_000
 
 QueueKeys = tuple[bytes, ...]
