@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 from redis._parsers import hiredis as parsers
+from textual.drivers.linux_driver import LinuxDriver
 
 import rsmq_tui
 
@@ -42,7 +43,11 @@ def _attributes(base: type) -> frozenset[str]:
 
 # By package: what makes an object that has the names, and the names.
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
-    "textual": [(_app, {"_driver", "_fatal_error"}), (lambda: importlib.import_module("textual"), {"_styles_cache"})],
+    "textual": [
+        (_app, {"_driver", "_fatal_error"}),
+        (lambda: importlib.import_module("textual"), {"_styles_cache"}),
+        (lambda: _attributes(LinuxDriver), {"_file"}),
+    ],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
         (lambda: parsers, {"_HiredisParser", "_AsyncHiredisParser"}),

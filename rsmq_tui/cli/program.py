@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import StringIO
-from typing import Any
+from typing import Any, TextIO
 
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
@@ -30,6 +30,11 @@ def run_program(name: str, module: str, completion: str, arguments: Sequence[str
     # The first that is registered is the last that is called.
     atexit.register(_end_beside_threads, statuses)
     statuses.append(_run(name, module, completion, sys.argv[1:], exit_unwritable))
+    try:
+        sys.stderr.flush()
+    except OSError:
+        # The terminal was closed: to try once more would make this status 120.
+        _silence(sys.stderr)
     return statuses[0]
 
 
@@ -57,7 +62,7 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
         return status
     except BrokenPipeError:
         # Whoever read our output has seen enough.
-        _silence()
+        _silence(sys.stdout)
         return EXIT_PIPE_CLOSED
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
@@ -65,7 +70,7 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        _silence()
+        _silence(sys.stdout)
         print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
         return exit_unwritable
     except KeyboardInterrupt:
@@ -118,9 +123,9 @@ def error_words(text: str) -> str:
     return "\n".join(map(printable, without_urls.expandtabs(2).splitlines()))
 
 
-def _silence() -> None:
+def _silence(stream: TextIO) -> None:
     # Python would try once more to write the rest when it ends.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report_defect(program: str, error: Exception) -> int:

@@ -14,6 +14,7 @@ preferences  what the user chose and finds again at the next start: one file, sh
 queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change
+terminal     Textual's driver for a terminal that may be closed, stopped and continued
 theme        themes, and the signs, words and colours of verdicts and states
 web          the dashboard in a browser, and links to what it shows
 widgets      widgets that send only the cells that changed

@@ -28,6 +28,7 @@ from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.color import Color
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
@@ -84,31 +85,6 @@ def end_on_signals(end: Callable[[int], None]) -> None:
         if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
-
-
-class _Output:
-    """A stream that drops what cannot be written.
-
-    If the terminal is gone, an error would end Textual's thread that writes, and the program would wait for ever for it
-    to take the rest.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the text."""
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush the stream."""
-        with suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 # How often the step of a tour is checked.
@@ -311,18 +287,24 @@ class RsmqApp(App[None]):
         return super().deliver_screenshot(filename, folder, time_format)
 
     def run(self, *arguments: Any, **options: Any) -> None:
-        """Run the app, whose output goes on if the terminal is gone."""
-        stream = sys.__stderr__
-        # Textual writes to this one.
-        vars(sys)["__stderr__"] = _Output(stream)
+        """Run the app, without the garbage collector until the first numbers."""
         # Nothing that is made up to the first numbers is garbage; to look for some takes a thirtieth of the start.
         gc.disable()
         self._is_uncollected = True
         try:
             super().run(*arguments, **options)
         finally:
-            vars(sys)["__stderr__"] = stream
             gc.enable()
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return Textual's driver, on a terminal one of our own."""
+        found = super().get_driver_class()
+        if found.__name__ != "LinuxDriver":
+            return found
+        # It cannot be imported on Windows.
+        from rsmq_tui.tui.terminal import TerminalDriver  # noqa: PLC0415 - as above
+
+        return TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""

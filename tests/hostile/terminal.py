@@ -95,6 +95,10 @@ class Terminal:
         wanted = len(self.output) + number
         self._read_until(lambda: len(self.output) >= wanted, "output")
 
+    def wait_for_sequence(self, sequence: bytes) -> None:
+        """Read until the program has written this."""
+        self._read_until(lambda: sequence in self.output, sequence)
+
     def read_for(self, seconds: float) -> None:
         """Read what comes for so long, as a terminal does while nobody types."""
         deadline_s = time.monotonic() + seconds

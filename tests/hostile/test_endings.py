@@ -84,7 +84,40 @@ def test_it_ends_when_its_terminal_is_closed(
     with Terminal("-r", redis_url, settings=tmp_path, command=command) as terminal:
         terminal.wait_for("● live", "orders", "? help")
         terminal.hang_up()
-        terminal.process.wait(60)
+
+        assert terminal.process.wait(60) == 128 + signal.SIGHUP
+
+
+def test_it_ends_when_its_terminal_is_closed_while_it_ends(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.send(signal.SIGTERM)
+        # The terminal is given back, and the connections are not closed yet.
+        terminal.wait_for_sequence(b"\x1b[?1049l")
+        # A terminal that is closed sends this one too.
+        terminal.send(signal.SIGCONT)
+        terminal.hang_up()
+
+        assert terminal.process.wait(60) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+
+
+def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, "--interval", "1h", settings=tmp_path) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.send(signal.SIGSTOP)
+        terminal.screen.write("\x1b[2J")
+        terminal.send(signal.SIGCONT)
+        terminal.wait_for("● live", "orders", "? help")
+        for _ in range(20):
+            terminal.type("?")
+            terminal.wait_for("Show only queues")
+            terminal.type("\x1b")
+            terminal.wait_until_gone("Show only queues")
+        terminal.type("q")
+
+        assert terminal.wait_for_end() == 0
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
 
 
 def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
