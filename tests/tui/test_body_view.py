@@ -16,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rsmq_tui.decoding import decode
+from rsmq_tui.monitor.messages.decoding import decode
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new

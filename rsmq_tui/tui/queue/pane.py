@@ -13,8 +13,8 @@ from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueStat
 from rsmq_tui.monitor.text import clock, count, plural, printable
 from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes, Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.pane import Pane
