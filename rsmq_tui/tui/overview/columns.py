@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rsmq_tui.charts import fold_latest, spark_runs
+from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import compact, count, duration, net, rate, short_clock
 from rsmq_tui.monitor.tracking.forecast import limit_words

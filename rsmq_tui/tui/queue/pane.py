@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rsmq_tui.charts import Series
+from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueState, Snapshot
 from rsmq_tui.monitor.text import clock, count, plural, printable
 from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes, Trend
