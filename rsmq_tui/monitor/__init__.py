@@ -19,11 +19,12 @@ tracking      from poll rows to the states of queues: recent history, rates, ver
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason
+from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter

@@ -15,7 +15,6 @@ from rsmq_tui.monitor.messages.peek import (
     MessageRow,
     MessageView,
     Page,
-    PageRequest,
     RowsAgain,
     in_words,
     row_alone,
@@ -27,7 +26,15 @@ from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
+from rsmq_tui.protocol import (
+    PREVIEW_BYTES,
+    SERVER_ERRORS,
+    Namespaces,
+    PageRequest,
+    PeekedMessage,
+    WholeMessage,
+    failure_of,
+)
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -177,15 +184,7 @@ class ListPoller(ReaderPolling[ListReader]):
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's items; raises ``PeekError``."""
         with in_words():
-            raw = await self.reader.pages.page(
-                request.queue,
-                part=request.part,
-                where=request.where,
-                anchor=request.anchor,
-                offset=request.offset,
-                count=request.count,
-                whole_bytes=0 if self._age is None else AGE_BYTES,
-            )
+            raw = await self.reader.pages.page(request, 0 if self._age is None else AGE_BYTES)
         rows = tuple(_row(message, raw.at_ms, self._age) for message in raw.messages)
         return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 

@@ -14,7 +14,6 @@ from rsmq_tui.monitor.messages.peek import (
     MessageRow,
     MessageView,
     Page,
-    PageRequest,
     RowsAgain,
     in_words,
     read_message,
@@ -27,7 +26,17 @@ from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
+from rsmq_tui.protocol import (
+    SERVER_ERRORS,
+    Namespaces,
+    PageRequest,
+    PeekedMessage,
+    QueueReader,
+    Row,
+    Traffic,
+    defect_of,
+    failure_of,
+)
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress

@@ -56,7 +56,16 @@ from rsmq_tui.protocol.keys import make_id, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
 from rsmq_tui.protocol.polling import Index
 from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
-from rsmq_tui.protocol.rsmq.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.rsmq.pages import (
+    PREVIEW_BYTES,
+    Anchor,
+    PageRequest,
+    Part,
+    PeekedMessage,
+    RawPage,
+    Where,
+    WholeMessage,
+)
 from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
@@ -93,6 +102,7 @@ __all__ = [
     "Namespaces",
     "Node",
     "PageLook",
+    "PageRequest",
     "Part",
     "Password",
     "PeekedMessage",

@@ -18,10 +18,10 @@ from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
 from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_none, refused, shown
 from rsmq_tui.cli.servers import reader_of
-from rsmq_tui.monitor.messages.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageView, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
 from rsmq_tui.monitor.text import count as count_words
-from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, Rsmq, RsmqError
+from rsmq_tui.protocol import SERVER_ERRORS, Message, PageRequest, Part, QueueReader, Rsmq, RsmqError
 
 _PAGE = 100
 # Up to here every whole number is a float of its own.

@@ -27,19 +27,18 @@ from rsmq_tui.protocol import (
     Flight,
     MessagePage,
     PageLook,
+    PageRequest,
     Part,
     PeekedMessage,
     QueueReader,
     Row,
     RsmqError,
-    Where,
     WholeMessage,
     failure_of,
     leading_int,
     name_of,
 )
 from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
-from rsmq_tui.protocol.rsmq.pages import PAGE_BODY_BYTES
 
 
 class MessageState(StrEnum):
@@ -105,7 +104,6 @@ def _hidden_state(rc: bytes | None) -> MessageState:
     return MessageState.IN_FLIGHT if rc is not None and rc.strip(b"+-0 ") else MessageState.DELAYED
 
 
-PAGE_MESSAGES = 100
 DUE_BOUNDS = (("now", 0), ("< 10 s", 10_000), ("< 1 min", 60_000), ("< 10 min", 600_000), ("< 1 h", 3_600_000))
 
 PEEK_ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
@@ -125,23 +123,6 @@ def in_words() -> Iterator[None]:
     except SERVER_ERRORS as error:
         failure = failure_of(error)
         raise PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """Which page to read, relative to ``anchor``: the place of a message, which may be gone.
-
-    It is moved by ``offset`` messages; beyond the end of the part it is the last page. Longer bodies than
-    ``longest_bytes`` have no preview; for lists they always have one.
-    """
-
-    queue: str
-    part: Part = "all"
-    where: Where = "first"
-    anchor: Anchor | None = None
-    count: int = PAGE_MESSAGES
-    offset: int = 0
-    longest_bytes: int = PAGE_BODY_BYTES // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +213,7 @@ class RowsAgain:
 async def read_page(reader: QueueReader, request: PageRequest) -> Page:
     """Read a page; raises ``PeekError``."""
     with in_words():
-        raw = await reader.pages.page(
-            request.queue,
-            part=request.part,
-            where=request.where,
-            anchor=request.anchor,
-            offset=request.offset,
-            count=request.count,
-            longest_bytes=request.longest_bytes,
-        )
+        raw = await reader.pages.page(request)
     rows = tuple(row_of(message, raw.at_ms) for message in raw.messages)
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
