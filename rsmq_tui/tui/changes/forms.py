@@ -94,11 +94,8 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
             return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
         case "send":
-            fields = (
-                Field("body", "body", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file to send as one message"),
-                Field("delay", "delay", hint="30, 10m; default: the queue's delay"),
-            )
+            delay = Field("delay", "delay", hint="30, 10m; default: the queue's delay")
+            fields = (*_content("body", body), delay)
             return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
         case "create":
             wanted = (Field("name", "name", hint="letters, digits, - and _"), *_attributes("30", "0", "65536"))
@@ -126,6 +123,11 @@ def save_form(name: str) -> Form[Path]:
     safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in Path(name).stem)
     file = Field("file", "file", f"{safe[:_NAME_MAX]}{Path(name).suffix}", hint="path of a file to write")
     return Form("Save the body", (file,), _new_path)
+
+
+def _content(label: str, body: bytes | None) -> tuple[Field, ...]:
+    file = Field("file", "or a file", hint="path of a file to send as one message")
+    return Field("body", label, kind="body", body=body or b""), file
 
 
 def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
@@ -458,11 +460,8 @@ def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes |
     shown = printable(queue, _NAME_MAX)
     match name:
         case "send":
-            fields = (
-                Field("body", "item", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file to send as one message"),
-                Field("first", "at the front (next to be taken)", kind="switch"),
-            )
+            first = Field("first", "at the front (next to be taken)", kind="switch")
+            fields = (*_content("item", body), first)
             return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
         case "extend":
             seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
