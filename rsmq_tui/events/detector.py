@@ -40,9 +40,6 @@ _SEVERITIES = {
 }
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
-# Makes an event from its time, kind, severity and text.
-_Make = Callable[..., Event]
-
 
 class Hysteresis:
     """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.

@@ -63,7 +63,6 @@ from rsmq_tui.protocol.rsmq.pages import (
     Part,
     PeekedMessage,
     RawPage,
-    Where,
     WholeMessage,
 )
 from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
@@ -122,7 +121,6 @@ __all__ = [
     "StoredMessage",
     "Tls",
     "Traffic",
-    "Where",
     "WholeMessage",
     "check_url",
     "connect",

@@ -20,6 +20,7 @@ from rsmq_tui.cli.demo.scenarios import (
     RETRY_S,
     Arrivals,
     Backlog,
+    Body,
     Consumer,
     Hands,
     ListScenario,
@@ -98,11 +99,7 @@ class WorkloadContext:
 
 def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[StoredMessage]:
     """Make the scenario's backlog as of ``now_ms``, the server's time in ms since the epoch, oldest first."""
-    backlog = scenario.backlog
-    if backlog is None:
-        return
-    body = backlog.body or scenario.body
-    for index in range(backlog.count):
+    for backlog, body, index in _planned(scenario):
         if scenario.delay_s is None:
             sent_us = now_ms * 1000 - int(1e6 * age_s(backlog, index / backlog.count))
             due_ms = sent_us // 1000
@@ -115,6 +112,12 @@ def messages_of(scenario: Scenario, rng: Random, *, now_ms: int) -> Iterator[Sto
         due_ms += rc * scenario.vt_s * 1000
         first_ms = sent_us // 1000 + 400 if rc else None
         yield StoredMessage(make_id(sent_us), body(rng), due_ms, rc, first_ms)
+
+
+def _planned(scenario: Scenario | ListScenario) -> Iterator[tuple[Backlog, Body, int]]:
+    """Yield the backlog, if there is one, once for each of its messages, with what makes their bodies and the index."""
+    if (backlog := scenario.backlog) is not None:
+        yield from ((backlog, backlog.body or scenario.body, index) for index in range(backlog.count))
 
 
 def age_s(backlog: Backlog, share: float) -> float:
@@ -136,11 +139,7 @@ _LEASE_S = 30.0
 
 def items_of(scenario: ListScenario, rng: Random, *, now_ms: int) -> Iterator[bytes]:
     """Make the scenario's backlog as of ``now_ms``, the server's time in ms since the epoch, oldest first."""
-    backlog = scenario.backlog
-    if backlog is None:
-        return
-    body = backlog.body or scenario.body
-    for index in range(backlog.count):
+    for backlog, body, index in _planned(scenario):
         yield created(body(rng), now_ms - int(1000 * age_s(backlog, index / backlog.count)))
 
 
