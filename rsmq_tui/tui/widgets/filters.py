@@ -106,9 +106,16 @@ class WordFilter(FilterInput):
         event.stop()
         self._apply()
 
+    async def action_submit(self) -> None:
+        """Keep the filter at once: what is typed next must reach the table."""
+        self._keep()
+
     @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
+    def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
+        self._keep()
+
+    def _keep(self) -> None:
         if self.value:
             self.screen.set_focus(self._target())
         else:
