@@ -17,7 +17,7 @@ import redis.asyncio
 from hypothesis import HealthCheck, settings
 from redis.utils import get_lib_version
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 
 pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 

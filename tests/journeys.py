@@ -20,7 +20,7 @@ from typing import Any
 import redis
 
 import rsmq_tui
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from tests.tui.changing import changing, in_queue
 from tests.tui.driving import app_of, asked, lines_of, made, say_yes, settled, table_of, until

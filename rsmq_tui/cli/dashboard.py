@@ -17,10 +17,10 @@ from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
-    from rsmq_tui.alerts.runner import AlertRunner
+    from rsmq_tui.events.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor import LivePoller
@@ -146,8 +146,8 @@ def _alerts(
     options: Options, write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]
 ) -> "AlertRunner | None":
     """Start the alerts of the configuration file, if it has any."""
-    from rsmq_tui.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
-    from rsmq_tui.alerts.store import AlertStore  # noqa: PLC0415
+    from rsmq_tui.events.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
+    from rsmq_tui.events.alerts.store import AlertStore  # noqa: PLC0415
 
     config = config_of(options)
     if config is None or not (config.alerts.rules or config.alerts.problems):

@@ -11,7 +11,7 @@ import click
 from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
 
 if TYPE_CHECKING:
-    from rsmq_tui.tui.web.links import Link
+    from rsmq_tui.tui.links import Link
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
 NO_ALERTS_VARIABLE = "RSMQ_TUI_NO_ALERTS"
@@ -80,7 +80,7 @@ def zone_for(options: Options, zones: Iterable[str | None]) -> tzinfo | None:
 
 
 def _link(text: str) -> "Link":
-    from rsmq_tui.tui.web.links import read_link  # noqa: PLC0415 - few give one
+    from rsmq_tui.tui.links import read_link  # noqa: PLC0415 - few give one
 
     return read_link(text)
 

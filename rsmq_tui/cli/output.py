@@ -16,7 +16,7 @@ from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor import QueueState
-    from rsmq_tui.monitor.peek import MessageRow
+    from rsmq_tui.monitor.messages.peek import MessageRow
     from rsmq_tui.monitor.tracking.forecast import Limit
 
 _PROGRESS_AFTER_S = 1.0

@@ -127,7 +127,7 @@ class Place(ABC):
 
     async def queues(self) -> Sequence["QueueState"]:
         """Return its queues, as of one poll; raises ``PeekError``."""
-        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+        from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         snapshot = await self.source.poll()
         if (failure := snapshot.link.failure) is not None:
@@ -196,7 +196,7 @@ class _RsmqPlace(Place):
             return RsmqBackend(self.profile.address, self.ns, self.profile.list_names)
 
     async def refuse_missing(self, queue: str) -> None:
-        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+        from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         try:
             index = await self.source.reader.rows.index()

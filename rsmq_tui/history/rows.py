@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from rsmq_tui.history.names import Place, stored_name, stored_text
 from rsmq_tui.history.schema import DOWN, MESSAGES, OF_MEMORY, OF_SERVER, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import TIMES_KEPT_MS
-from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms

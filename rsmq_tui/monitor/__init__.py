@@ -7,10 +7,9 @@ filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
 incidents     troubles that belong together, and how long what changes must last
 list_poller   polls the list queues of one server, and reads their items
+messages      pages of messages, their fields and states, and decoded bodies
 model         Snapshot, QueueState and Verdict: one poll as immutable values
-peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries
-reading       tolerant reading of scores, ids and fields that other clients wrote
 server        what a server's status means: findings for its screen and for doctor
 slo           service level objectives: what a profile promises of its server and its queues
 text          numbers, times and untrusted text in words
@@ -20,8 +19,8 @@ tracking      from poll rows to the states of queues: recent history, rates, ver
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
 from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason

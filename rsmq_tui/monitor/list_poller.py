@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, JsonPath, read_age
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search_chunks
-from rsmq_tui.monitor.model import Snapshot
-from rsmq_tui.monitor.peek import (
+from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     MessageRow,
     MessageView,
@@ -22,6 +21,7 @@ from rsmq_tui.monitor.peek import (
     row_alone,
     row_of,
 )
+from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers

@@ -8,8 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
-from rsmq_tui.monitor.peek import (
+from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     QUICK_SPAN,
     MessageRow,
@@ -23,6 +22,7 @@ from rsmq_tui.monitor.peek import (
     row_alone,
     row_of,
 )
+from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.sampler import Sampler

@@ -41,7 +41,8 @@ from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_i
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import (
@@ -55,14 +56,13 @@ from rsmq_tui.tui.theme import (
     read_theme,
     version_of,
 )
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
-    from rsmq_tui.alerts.runner import AlertRunner
+    from rsmq_tui.events.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
@@ -302,7 +302,7 @@ class RsmqApp(App[None]):
         if found.__name__ != "LinuxDriver":
             return found
         # It cannot be imported on Windows.
-        from rsmq_tui.tui.terminal import TerminalDriver  # noqa: PLC0415 - as above
+        from rsmq_tui.tui.drivers import TerminalDriver  # noqa: PLC0415 - as above
 
         return TerminalDriver
 

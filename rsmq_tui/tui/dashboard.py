@@ -16,9 +16,9 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
-from rsmq_tui.tui.web.links import Link
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -39,11 +39,11 @@ _SCREENS = {
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
     "life": "queue.life:LifeScreen",
-    "audit": "place.audit:AuditScreen",
-    "events": "place.events:EventsScreen",
+    "audit": "overview.audit:AuditScreen",
+    "events": "overview.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",
-    "search": "place.search:SearchScreen",
-    "server": "place.server:ServerScreen",
+    "search": "overview.search:SearchScreen",
+    "server": "overview.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",

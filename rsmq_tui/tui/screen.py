@@ -17,9 +17,9 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
@@ -257,7 +257,7 @@ class DashboardScreen(Screen[None]):
         part = self.dashboard.part(place)
         if part is None:
             return
-        from rsmq_tui.tui.place.known import ask_known  # noqa: PLC0415 - not before the first paint
+        from rsmq_tui.tui.overview.known import ask_known  # noqa: PLC0415 - not before the first paint
 
         form = ask_known(self.dashboard, part, queue)
         if isinstance(form, str):

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-_DRIVER = "rsmq_tui.tui.web.driver:BrowserDriver"
+_DRIVER = "rsmq_tui.tui.drivers:BrowserDriver"
 # The line of Textual's driver before the first packet; what is printed before it is not for the page.
 _READY = b"__GANGLION__\n"
 _LINES_BEFORE_MAX = 100

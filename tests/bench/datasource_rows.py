@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.bench.measure import Sample, interleave
 from tests.bench.peek_rows import _QUEUE, _fill
 from tests.bench.queues import NS

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import redis
 
-from rsmq_tui.alerts.rules import AlertRules
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.places import OwnChanges
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.events.alerts.rules import AlertRules
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.tracking.memory import Memory

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import Memory

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog, filled, poller_on

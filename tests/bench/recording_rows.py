@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.rows import SampleRows

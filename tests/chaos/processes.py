@@ -20,7 +20,7 @@ from typing import Any
 
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage import actions

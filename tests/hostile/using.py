@@ -9,9 +9,8 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until

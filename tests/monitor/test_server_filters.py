@@ -7,7 +7,7 @@ import redis
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.monitor.filters import literals
 from rsmq_tui.monitor.filters.json_paths import quoted

@@ -10,7 +10,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
 from rsmq_tui.protocol.polling import FULL_EVERY

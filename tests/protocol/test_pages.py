@@ -9,7 +9,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Anchor, QueueReader, RawPage, Rsmq, RsmqError
 from tests.protocol.keyspace import plant
 

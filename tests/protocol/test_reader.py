@@ -6,9 +6,9 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Namespaces, QueueReader, Rsmq
-from tests.embedded.processes import eventually
+from tests.cli.demo.processes import eventually
 
 
 @pytest.fixture

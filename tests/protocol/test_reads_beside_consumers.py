@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter, search
 from rsmq_tui.protocol import QueueReader, Rsmq, leading_int
 from rsmq_tui.protocol.connections import script_runner

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Anchor, QueueReader, Row, RsmqError
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys

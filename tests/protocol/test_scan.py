@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id
 from rsmq_tui.protocol.rsmq import scan
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, WINDOW_IDS, Seen

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded.server import find_server, let_go, spawn_guarded, tell_gone
+from rsmq_tui.cli.demo.server import find_server, let_go, spawn_guarded, tell_gone
 
 HOST = "127.0.0.1"
 DEADLINE_S = 100.0

@@ -13,7 +13,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as LostError
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import QueueEditor

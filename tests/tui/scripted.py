@@ -19,7 +19,7 @@ from rsmq_tui.monitor import (
     Thresholds,
 )
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
-from rsmq_tui.monitor.peek import RowsAgain
+from rsmq_tui.monitor.messages.peek import RowsAgain
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 from rsmq_tui.protocol.rsmq.pages import start_of_page

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.changes.controller import ChangeTold
-from rsmq_tui.tui.place.audit import AuditScreen
+from rsmq_tui.tui.overview.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept

@@ -16,13 +16,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rsmq_tui.decoding import decode
-from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.monitor.messages.decoding import decode
+from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import body_view
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.driving import (

@@ -9,9 +9,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
-from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
+from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.controls import TickBox
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource

@@ -17,8 +17,8 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import LivePoller, Verdict
 from rsmq_tui.protocol import Failure, QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.events import EventsScreen, LastEvents
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
 from tests.events.made import event

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from rsmq_tui.events.known import Known, KnownStore, read_until
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.text import show_in_zone
+from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, play, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource

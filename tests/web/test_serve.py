@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.web.links import Link
+from rsmq_tui.tui.links import Link
 from tests.cli.running import call
 from tests.history.replayed import Tape, said
 from tests.web.serving import Serving, alive, kill, serving, until, viewing

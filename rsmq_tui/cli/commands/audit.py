@@ -18,7 +18,7 @@ from rsmq_tui.cli.places import Place, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
-from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.messages.peek import PeekError
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_of

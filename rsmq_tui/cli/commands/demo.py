@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
+from rsmq_tui.cli.demo import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
+from rsmq_tui.cli.demo.control import DemoControls
+from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import namespace, read_only, screen
 from rsmq_tui.cli.output import print_table
 from rsmq_tui.cli.parsing import Command, Options, at_least, option
-from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
-from rsmq_tui.embedded.control import DemoControls
-from rsmq_tui.embedded.scenarios import DEMO_SCENARIOS
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile

@@ -51,11 +51,11 @@ from rsmq_tui.cli.parsing import (
 )
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.decoding import Decoded, decode
 from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
-from rsmq_tui.monitor.peek import MessageRow, MessageView
+from rsmq_tui.monitor.messages.decoding import Decoded, decode
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.protocol import RawMessage, name_bytes

@@ -18,7 +18,7 @@ from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
 from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_none, refused, shown
 from rsmq_tui.cli.servers import reader_of
-from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
 from rsmq_tui.monitor.text import count as count_words
 from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, Rsmq, RsmqError

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import count as counting
 
-from rsmq_tui.charts import Series
-from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
+from rsmq_tui.charts.series import Run, Series, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import HeatMap, Point, TimeRange
 
 WIDE, CARD = 960, 470

@@ -14,7 +14,7 @@ from math import inf
 from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
-from rsmq_tui.monitor.peek import PEEK_ERRORS, in_words
+from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, in_words
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import RsmqError, failure_of, name_bytes, name_of
 from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember

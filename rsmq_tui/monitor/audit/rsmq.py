@@ -19,8 +19,8 @@ from functools import partial
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, in_words
-from rsmq_tui.monitor.reading import ScoreUnit, score_units
+from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, PeekError, in_words
+from rsmq_tui.monitor.messages.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import (
     SERVER_ERRORS,

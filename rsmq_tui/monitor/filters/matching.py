@@ -17,8 +17,8 @@ from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 from rsmq_tui.monitor.filters.json_paths import Absent, JsonPath, load, value_at, value_text
-from rsmq_tui.monitor.peek import MessageState, item_state, place_of
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import MessageState, item_state, place_of
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
 # Returns the indexes of the bodies that match.

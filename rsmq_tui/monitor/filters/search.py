@@ -22,7 +22,7 @@ from rsmq_tui.monitor.filters.json_paths import (
 )
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Matches, SentAt
-from rsmq_tui.monitor.peek import MessageRow, in_words, row_of
+from rsmq_tui.monitor.messages.peek import MessageRow, in_words, row_of
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,

@@ -5,8 +5,8 @@ from hashlib import sha256
 from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.sampler import NewTracker

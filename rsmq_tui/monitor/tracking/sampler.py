@@ -8,8 +8,8 @@ from math import fsum, inf
 from operator import itemgetter
 from typing import cast
 
+from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
-from rsmq_tui.monitor.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
 from rsmq_tui.monitor.tracking.series import NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend

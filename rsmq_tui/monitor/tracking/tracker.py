@@ -5,8 +5,8 @@ from array import array
 from math import ceil
 from typing import Any, ClassVar
 
+from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import QueueState, Verdict
-from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, Progress
 from rsmq_tui.monitor.list_poller import search_lists
-from rsmq_tui.monitor.peek import MessageState
+from rsmq_tui.monitor.messages.peek import MessageState
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address, RawMessage, RsmqError
 from rsmq_tui.protocol.editing import EditExecutor

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
-from rsmq_tui.monitor.reading import score_like, score_units
+from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields

@@ -15,7 +15,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.filters import WordFilter

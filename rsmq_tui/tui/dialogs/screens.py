@@ -15,9 +15,9 @@ from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
-from rsmq_tui.tui.columns import chosen_columns
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.overview.columns import chosen_columns
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, ScrolledText, copy_text

@@ -14,7 +14,8 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts import Series, sparklines
+from rsmq_tui.charts.drawing import sparklines
+from rsmq_tui.charts.series import Series
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,

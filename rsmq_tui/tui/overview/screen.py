@@ -17,7 +17,9 @@ from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
 from rsmq_tui.monitor.tracking.series import TREND_MS
-from rsmq_tui.tui.columns import (
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.columns import (
     SPARK_MS,
     QueueContext,
     chosen_columns,
@@ -28,16 +30,14 @@ from rsmq_tui.tui.columns import (
     spark_pieces,
     trouble,
 )
-from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.overview.events import LastEvents
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, judged
-from rsmq_tui.tui.place.events import LastEvents
-from rsmq_tui.tui.place.known import known_pieces, known_verdict
-from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.overview.known import known_pieces, known_verdict
+from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty

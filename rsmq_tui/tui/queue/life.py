@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
-from rsmq_tui.monitor.peek import place_of
+from rsmq_tui.monitor.messages.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, short_clock
 from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES

@@ -11,7 +11,7 @@ from rsmq_tui.protocol import name_bytes
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text
 

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
-from rsmq_tui.monitor.peek import place_of
+from rsmq_tui.monitor.messages.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES

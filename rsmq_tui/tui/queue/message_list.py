@@ -25,8 +25,8 @@ from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
-from rsmq_tui.tui.columns import MessageContext, message_columns
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
 from rsmq_tui.tui.queue.positions import Found, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (

@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
-from rsmq_tui.decoding import LAYERS, encode
+from rsmq_tui.monitor.messages.decoding import LAYERS, encode
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.tui.changes.forms import FormScreen, lost_json, save_form

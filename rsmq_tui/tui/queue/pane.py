@@ -8,13 +8,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rsmq_tui.charts import Series
+from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueState, Snapshot
 from rsmq_tui.monitor.text import clock, count, plural, printable
 from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes, Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.pane import Pane

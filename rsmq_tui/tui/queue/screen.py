@@ -49,7 +49,8 @@ from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.place.known import known_pieces
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
@@ -59,7 +60,6 @@ from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
 from rsmq_tui.tui.widgets.filter_line import FilterLine

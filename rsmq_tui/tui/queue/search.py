@@ -17,8 +17,8 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.matching import sent_by_id
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
-from rsmq_tui.monitor.peek import RowsAgain
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import RowsAgain
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
 from rsmq_tui.protocol.kinds import Kind, Tab, kind_named

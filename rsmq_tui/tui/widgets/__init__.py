@@ -1,6 +1,5 @@
 """The dashboard's widgets. Each paints lines, and only the cells that changed are sent again.
 
-body_area    the text area in which a body is edited
 body_lines   bodies as lines of JSON, text or hex; the search in a body
 body_view    a body of any size: decoded, folded, searched
 charts       panels of charts, bars and sparklines

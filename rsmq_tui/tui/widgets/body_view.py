@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rsmq_tui.decoding import Decoded, decoding
+from rsmq_tui.monitor.messages.decoding import Decoded, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
 from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece

@@ -6,7 +6,8 @@ from itertools import islice
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
+from rsmq_tui.charts.drawing import bar_rows, line_chart, sparklines
+from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted

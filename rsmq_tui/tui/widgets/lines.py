@@ -18,7 +18,7 @@ from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
-from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 

@@ -19,7 +19,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rsmq_tui.charts import Palette
+from rsmq_tui.charts.series import Palette
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theme import chart_colour
 

@@ -16,6 +16,8 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 R = TypeVar("R")
 C = TypeVar("C")
+# Of a time with its date.
+CLOCK_WIDTH = 11
 
 
 @dataclass(frozen=True, slots=True)

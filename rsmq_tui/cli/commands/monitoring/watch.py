@@ -9,10 +9,6 @@ from pathlib import Path
 
 import click
 
-from rsmq_tui.alerts.channels import ChannelError, Write, sender
-from rsmq_tui.alerts.message import Message, State
-from rsmq_tui.alerts.runner import AlertRunner
-from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import json_option, reading
@@ -20,6 +16,10 @@ from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
+from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
+from rsmq_tui.events.alerts.message import Message, State
+from rsmq_tui.events.alerts.runner import AlertRunner
+from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder

@@ -1,0 +1,130 @@
+"""Textual's drivers: for a terminal that may go away, and for a page, whose process must not outlive its server."""
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+from textual.drivers.web_driver import WebDriver
+
+# The address of the page, which its server knows.
+ADDRESS_VARIABLE = "RSMQ_TUI_ADDRESS"
+# A change that runs is stopped after its batch; what hangs longer is killed.
+_END_S = 15.0
+
+
+class _LossyStream:
+    """A stream that drops what cannot be written.
+
+    If the terminal is gone, an error would end Textual's thread that writes, and the program would wait for ever for it
+    to take the rest.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class TerminalDriver(LinuxDriver):
+    """Drops what a terminal that is gone does not take, and resumes only what was suspended.
+
+    Textual starts its input thread at every SIGCONT. That signal comes also after a SIGSTOP, and with the SIGHUP of a
+    terminal that is closed: a second thread would take half of the keys, and one that is started while the program ends
+    keeps it running for ever.
+    """
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._is_running = False
+        self._is_suspended = False
+        self._repaint = partial(app.refresh, layout=True)
+        self._file: Any = _LossyStream(self._file)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal."""
+        self._call_in_loop = asyncio.get_running_loop().call_soon_threadsafe
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._is_running = True
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back."""
+        self._is_running = False
+        super().stop_application_mode()
+
+    def suspend_application_mode(self) -> None:
+        """Give the terminal back for a while."""
+        super().suspend_application_mode()
+        self._is_suspended = True
+
+    def resume_application_mode(self) -> None:
+        """Take the terminal again if it was given back; else paint it again, as a shell may have written to it."""
+        if self._is_suspended:
+            self._is_suspended = False
+            super().resume_application_mode()
+        elif self._is_running:
+            # A signal's handler runs in the middle of anything.
+            self._call_in_loop(self._repaint)
+
+
+class BrowserDriver(WebDriver):
+    """Runs the app on pipes to `rsmq-tui serve`; ends the program when they are closed, however the server ended."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+
+    def write(self, data: str) -> None:
+        """Write to the terminal of the page."""
+        self._send(b"D", data.encode("utf-8", "replace"))
+
+    def write_meta(self, data: dict[str, object]) -> None:
+        """Tell the server something."""
+        self._send(b"M", json.dumps(data).encode())
+
+    @property
+    def address(self) -> str:
+        """The address of the page, without a fragment."""
+        return os.environ.get(ADDRESS_VARIABLE, "")
+
+    def run_input_thread(self) -> None:
+        """Read the input until the app ends, or end the app when the input does."""
+        super().run_input_thread()
+        if self.exit_event.is_set():
+            return
+        guard = threading.Timer(_END_S, _kill_all)
+        guard.daemon = True
+        guard.start()
+        # As a terminal that is closed: the app waits for a running change.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _send(self, kind: bytes, content: bytes) -> None:
+        data = kind + len(content).to_bytes(4, "big") + content
+        # A page that is gone takes no more; its server ends this process.
+        with suppress(OSError):
+            while data:
+                data = data[os.write(self.fileno, data) :]
+
+
+def _kill_all() -> None:
+    """Kill this process with all that it has started, if it leads a group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
