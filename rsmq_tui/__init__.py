@@ -11,8 +11,8 @@ embedded         a private Valkey server and the demo's workload
 events           a log of events: what happened to queues and servers between two polls
 exporter         Prometheus metrics over HTTP
 files            small files read with a limit, files written as a whole, file locks, the user's folders
-history          what polls said, recorded as Parquet files, and replayed
-listserver       a server for queues on lists, in memory; its time and faults are in the hand of a test
+history          polls recorded as Parquet files, and replayed
+listserver       a server for queues on lists, in memory; tests control its clock and inject faults
 monitor          polls, verdicts, searches and audits; only reads
 pipeline         Spark: the data source `rsmq`, and the tables that are computed from a history
 profiles         the configuration file and the servers that it names
