@@ -43,32 +43,32 @@ SERVER_CONTROLS = (
     ),
     Control(
         "server-down", "4", "server", "shut down",
-        "The server saves its data and ends. The same key starts it again: the log (L) has a restart, nothing is lost.",
+        "The server saves its data and ends. The same key starts it again: the log (L) shows it, and nothing is lost.",
     ),
     Control(
         "server-full", "5", "server", "memory full",
-        "Its memory limit is reached: it refuses sends and receives, but no deletes. Queues stand still; i says why.",
+        "Its memory limit is reached: it refuses sends and receives, but not deletes. Queues stop; i shows why.",
     ),
 )  # fmt: skip
 CLIENT_CONTROLS = (
     Control(
         "consumer-stop", "s", "consumer", "stopped",
-        "Nobody receives: ready messages grow by the rate of arrivals, and after 8 s the verdict is stalled.",
+        "Nobody receives: ready messages grow at the rate of arrivals, and after 8 s the verdict is stalled.",
     ),
     Control(
         "consumer-slow", "w", "consumer", "slow",
-        "It works at a fifth of its speed: more comes in than goes out, and after 20 s the verdict is growing.",
+        "It works at a fifth of its speed: arrivals exceed deletes, and after 20 s the verdict is growing.",
     ),
     Control("consumer-fast", "f", "consumer", "fast", "It works at five times its speed: a backlog drains sooner."),
     Control(
         "consumer-crash", "c", "consumer", "crashing",
-        "It dies before it has deleted what it took: that stays in flight until its timeout ends, and returns.",
+        "It dies before it deletes its messages: they stay in flight until their timeout ends, and come back.",
     ),
     Control("producer-stop", "S", "producer", "stopped", "Nothing is sent: in/s falls to 0, and the queue drains."),
-    Control("producer-slow", "W", "producer", "slow", "It sends a fifth: in/s falls, and a backlog drains sooner."),
+    Control("producer-slow", "W", "producer", "slow", "It sends at a fifth of its rate: a backlog drains sooner."),
     Control(
         "producer-fast", "F", "producer", "fast",
-        "It sends five times as much: if the consumer cannot follow, the verdict is growing after 20 s.",
+        "It sends five times as much: if the consumer cannot keep up, the verdict is growing after 20 s.",
     ),
     Control(
         "burst", "b", "messages", "burst of 1,000",
@@ -76,7 +76,7 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "poison", "p", "messages", "poison",
-        "A message is sent that fails each time: it returns after 2 s, and is poison from its fifth receive on.",
+        "A message is sent that fails each time: it comes back after 2 s, and is poison from its fifth receive on.",
     ),
     Control(
         "delays", "d", "messages", "delayed",
@@ -88,7 +88,7 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "odd-dates", "o", "messages", "odd dates",
-        "A client writes seconds, as rsmq_async 7: clients such as Node's receive its messages and cannot delete them.",
+        "A client writes seconds, as rsmq_async 7 does: other clients can receive its messages but not delete them.",
     ),
 )  # fmt: skip
 _BY_NAME = {control.name: control for control in (*SERVER_CONTROLS, *CLIENT_CONTROLS)}

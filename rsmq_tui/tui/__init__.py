@@ -9,8 +9,8 @@ dialogs      dialogs that any screen can open: help, pages for users, choices, t
 history      the history screen: the tables of an analysis
 keys         every key: bindings, hints, help and commands come from this table
 overview     the overview: all queues, and groups of them
-place        what is about a server: audit, events, known troubles, its status
-preferences  what the user chose and finds again at the next start: one file, shared by versions
+place        the screens of a server: audit, events, known troubles, its status
+preferences  the user's choices, kept for the next start in one file, which versions share
 queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change

@@ -1,4 +1,4 @@
-"""Textual's driver for a terminal, for one that may go away."""
+"""Textual's driver for a terminal that may disappear."""
 
 import asyncio
 from contextlib import suppress
@@ -12,8 +12,7 @@ from textual.drivers.linux_driver import LinuxDriver
 class _LossyStream:
     """A stream that drops what cannot be written.
 
-    If the terminal is gone, an error would end Textual's thread that writes, and the program would wait for ever for it
-    to take the rest.
+    If the terminal is gone, an error would end Textual's writer thread, and the program would wait forever for it.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -35,11 +34,11 @@ class _LossyStream:
 
 
 class TerminalDriver(LinuxDriver):
-    """Drops what a terminal that is gone does not take, and resumes only what was suspended.
+    """Drops output for a terminal that is gone, and resumes only after it was suspended.
 
     Textual starts its input thread at every SIGCONT. That signal comes also after a SIGSTOP, and with the SIGHUP of a
-    terminal that is closed: a second thread would take half of the keys, and one that is started while the program ends
-    keeps it running for ever.
+    terminal that is closed: a second thread would take half of the keys, and a thread that starts while the program
+    ends keeps it running forever.
     """
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -56,12 +55,12 @@ class TerminalDriver(LinuxDriver):
         self._is_running = True
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._is_running = False
         super().stop_application_mode()
 
     def suspend_application_mode(self) -> None:
-        """Give the terminal back for a while."""
+        """Restore the terminal for some time."""
         super().suspend_application_mode()
         self._is_suspended = True
 
@@ -71,5 +70,5 @@ class TerminalDriver(LinuxDriver):
             self._is_suspended = False
             super().resume_application_mode()
         elif self._is_running:
-            # A signal's handler runs in the middle of anything.
+            # A signal handler may run at any point of the program.
             self._call_in_loop(self._repaint)

@@ -1,6 +1,6 @@
 """The dashboard in a browser: a server, and a process of this program for each page.
 
-access    who may open the page: a secret in the address, or a user and a password
+access    access control: a secret in the address, or a user and a password
 hub       polls each place once for all sessions
 page      the page: HTML, style and script
 server    HTTP: the page, its files, and a WebSocket for each session

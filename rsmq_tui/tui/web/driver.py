@@ -1,4 +1,4 @@
-"""Textual's driver for the web, for a process that must not outlive its server."""
+"""Textual's driver for the web, in a process that must not outlive its server."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from typing import Any
 
 from textual.drivers.web_driver import WebDriver
 
-# The address of the page, which its server knows.
+# The environment variable with the address of the page, which the server sets.
 ADDRESS_VARIABLE = "RSMQ_TUI_ADDRESS"
-# A change that runs is stopped after its batch; what hangs longer is killed.
+# A running change is stopped after its batch; a process that hangs longer is killed.
 _END_S = 15.0
 
 
@@ -26,7 +26,7 @@ class BrowserDriver(WebDriver):
         self._send(b"D", data.encode("utf-8", "replace"))
 
     def write_meta(self, data: dict[str, object]) -> None:
-        """Tell the server something."""
+        """Send a message to the server."""
         self._send(b"M", json.dumps(data).encode())
 
     @property
@@ -42,19 +42,19 @@ class BrowserDriver(WebDriver):
         guard = threading.Timer(_END_S, _kill_all)
         guard.daemon = True
         guard.start()
-        # As a terminal that is closed: the app waits for a running change.
+        # As for a terminal that is closed: the app waits for a running change.
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _send(self, kind: bytes, content: bytes) -> None:
         data = kind + len(content).to_bytes(4, "big") + content
-        # A page that is gone takes no more; its server ends this process.
+        # A page that is gone accepts no output; the server ends this process.
         with suppress(OSError):
             while data:
                 data = data[os.write(self.fileno, data) :]
 
 
 def _kill_all() -> None:
-    """Kill this process with all that it has started, if it leads a group."""
+    """Kill this process and all that it has started, if it leads a process group."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

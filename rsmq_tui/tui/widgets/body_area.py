@@ -15,7 +15,7 @@ class BodyArea(TextArea):
         self._original = body
         text = _editable(body)
         super().__init__(text or "", id=id, compact=True, tab_behavior="focus")
-        # A text area may change line ends: only a body that survives a round trip can be edited.
+        # A text area may change line ends: only a body that a round trip leaves unchanged can be edited.
         self._is_kept = text is None or self.text != text
         if self._is_kept:
             self.load_text("")
