@@ -18,7 +18,7 @@ from rsmq_tui.triage.journal_db import SqliteFile
 
 LIMIT = 100_000
 # Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls. They try a
-# lost server again after up to 30 s, read INFO every 10 s, and report evictions once a minute.
+# lost server again after up to 10 s (earlier versions: 30 s), read INFO every 10 s, and report evictions once a minute.
 _SAME_MS = 5_000
 _SAME_OF_KIND_MS = {
     EventKind.BACK: 35_000,

@@ -258,7 +258,7 @@ class OverviewScreen(DashboardScreen):
         }
 
     def _count_on(self) -> None:
-        """Update the ages of servers that do not answer: the next poll may be half a minute away."""
+        """Update the ages of servers that do not answer: the next poll may be ten seconds away."""
         if self.snapshot is None or not self.is_current:
             return
         stale = self._stale(self.snapshot)

@@ -137,7 +137,7 @@ class EventsScreen(DashboardScreen):
             self._events, self._problem = events.recent, events.problem
             self._show()
         else:
-            # The next poll may be half a minute away.
+            # The next poll may be ten seconds away.
             self.table.context = self._ages
             self.table.repaint()
 
