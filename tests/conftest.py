@@ -21,18 +21,18 @@ from rsmq_tui.cli.demo import EmbeddedServer
 
 pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 
-# How long an example takes tells of the machine: with others at work on it, a test would fail for that.
+# The time of an example depends on the load of the machine, and must not fail a test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
+# The objects of the collection live until the end, so the garbage collector would search them in vain.
 gc.disable()
 
 
-# Of a module, and dear: a workload, servers that form a cluster, processes that have imported everything.
+# Expensive fixtures of a module: a workload, a cluster of servers, processes that have imported everything.
 SHARED_FIXTURES = {"demo", "cluster", "watched", "secure", "forking"}
 
-# What a shell starts in the background ignores SIGINT, under nohup SIGHUP, and so would the processes of tests.
+# Background processes of a shell ignore SIGINT, and under nohup SIGHUP; the processes of tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -42,7 +42,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 def pytest_configure(config: pytest.Config) -> None:
     """Let each Python find what another has compiled: all workers do, and hundreds of tests start one of their own."""
     if sys.dont_write_bytecode and sys.pycache_prefix is None:
-        # Whoever wants no compiled files in the tree has them beside pytest's own.
+        # If the user wants no compiled files in the tree, they go beside pytest's own.
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
@@ -63,14 +63,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # Looking through all that lives whenever there are 700 new objects takes a quarter of a run: an app has thousands.
+    # A collection of all live objects after every 700 new ones takes a quarter of a run: an app has thousands.
     gc.set_threshold(10_000)
     gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_configuration() -> Iterator[None]:
-    """Nobody's own configuration file decides what a test finds."""
+    """The user's own configuration file must not affect tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RSMQ_TUI_CONFIG", os.devnull)
         yield
@@ -103,7 +103,7 @@ def _known_not_to_be_there() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_given_back() -> Iterator[None]:
-    """What a module of tests took is free after it, for others too: glibc and Arrow would keep it for this process."""
+    """Free the memory of a module of tests after it, for other processes too: glibc and Arrow would keep it."""
     yield
     if styles := sys.modules.get("textual._styles_cache"):
         # It keeps what the last 1,024 widgets painted, of apps that have ended.

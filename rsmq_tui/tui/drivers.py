@@ -1,4 +1,4 @@
-"""Textual's drivers: for a terminal that may go away, and for a page, whose process must not outlive its server."""
+"""Textual's drivers: for a terminal that may disappear, and for a page, whose process must not outlive its server."""
 
 import asyncio
 import json
@@ -13,17 +13,16 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.drivers.web_driver import WebDriver
 
-# The address of the page, which its server knows.
+# The environment variable with the address of the page, which the server sets.
 ADDRESS_VARIABLE = "RSMQ_TUI_ADDRESS"
-# A change that runs is stopped after its batch; what hangs longer is killed.
+# A running change is stopped after its batch; a process that hangs longer is killed.
 _END_S = 15.0
 
 
 class _LossyStream:
     """A stream that drops what cannot be written.
 
-    If the terminal is gone, an error would end Textual's thread that writes, and the program would wait for ever for it
-    to take the rest.
+    If the terminal is gone, an error would end Textual's writer thread, and the program would wait forever for it.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -45,11 +44,11 @@ class _LossyStream:
 
 
 class TerminalDriver(LinuxDriver):
-    """Drops what a terminal that is gone does not take, and resumes only what was suspended.
+    """Drops output for a terminal that is gone, and resumes only after it was suspended.
 
     Textual starts its input thread at every SIGCONT. That signal comes also after a SIGSTOP, and with the SIGHUP of a
-    terminal that is closed: a second thread would take half of the keys, and one that is started while the program ends
-    keeps it running for ever.
+    terminal that is closed: a second thread would take half of the keys, and a thread that starts while the program
+    ends keeps it running forever.
     """
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -66,12 +65,12 @@ class TerminalDriver(LinuxDriver):
         self._is_running = True
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._is_running = False
         super().stop_application_mode()
 
     def suspend_application_mode(self) -> None:
-        """Give the terminal back for a while."""
+        """Restore the terminal for some time."""
         super().suspend_application_mode()
         self._is_suspended = True
 
@@ -81,7 +80,7 @@ class TerminalDriver(LinuxDriver):
             self._is_suspended = False
             super().resume_application_mode()
         elif self._is_running:
-            # A signal's handler runs in the middle of anything.
+            # A signal handler may run at any point of the program.
             self._call_in_loop(self._repaint)
 
 
@@ -96,7 +95,7 @@ class BrowserDriver(WebDriver):
         self._send(b"D", data.encode("utf-8", "replace"))
 
     def write_meta(self, data: dict[str, object]) -> None:
-        """Tell the server something."""
+        """Send a message to the server."""
         self._send(b"M", json.dumps(data).encode())
 
     @property
@@ -112,19 +111,19 @@ class BrowserDriver(WebDriver):
         guard = threading.Timer(_END_S, _kill_all)
         guard.daemon = True
         guard.start()
-        # As a terminal that is closed: the app waits for a running change.
+        # As for a terminal that is closed: the app waits for a running change.
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _send(self, kind: bytes, content: bytes) -> None:
         data = kind + len(content).to_bytes(4, "big") + content
-        # A page that is gone takes no more; its server ends this process.
+        # A page that is gone accepts no output; the server ends this process.
         with suppress(OSError):
             while data:
                 data = data[os.write(self.fileno, data) :]
 
 
 def _kill_all() -> None:
-    """Kill this process with all that it has started, if it leads a group."""
+    """Kill this process and all that it has started, if it leads a process group."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Polls each place once for all sessions, and streams its snapshots to them over a Unix socket.
 
-The socket is in a folder that only its user can enter. What the server sends is pickled; what sessions ask for is JSON.
-A message is its length in four bytes, then its content.
+The socket is in a folder that only its user can enter. Messages of the server are pickled; requests of sessions are
+JSON. A message is its length in four bytes, then its content.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.web.sharing import SnapshotReceiver, SnapshotSender
 
-# A session that reads nothing is left behind: it connects again, and begins anew.
+# A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000
 _ASKED_BYTES_MAX = 4_000_000
 _SNAPSHOT_BYTES_MAX = 2_000_000_000
@@ -35,13 +35,13 @@ class _Channel:
         self._task = asyncio.create_task(self._poll())
 
     def join(self, session: asyncio.StreamWriter) -> None:
-        """Send the last snapshot to a session, and all that follow."""
+        """Send the last snapshot to a session, and all later ones."""
         self.sessions[session] = []
         if (full := self._sender.full()) is not None:
             _send(session, full)
 
     def sample_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
-        """Sample first what is on the screen of any session, beginning with this one."""
+        """Sample the queues on the screens of all sessions first, beginning with this one."""
         self.sessions.pop(session, None)
         shown = dict.fromkeys([*queues, *(name for names in self.sessions.values() for name in names)])
         self.sessions[session] = queues
@@ -63,9 +63,9 @@ class _Channel:
 
 
 class Hub:
-    """Polls the places, which have ``sources`` by name, from the start on; ``path`` is that of the socket.
+    """Polls the places of ``sources``, by name, from the start on; ``path`` is that of the socket.
 
-    A source is made for each namespace that a session switches to, and closed when no session is there any more.
+    A source is created for each namespace that a session switches to, and closed when no session uses it any more.
     """
 
     def __init__(self, path: Path, sources: Mapping[str, Callable[[], Source]]) -> None:
@@ -76,13 +76,13 @@ class Hub:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Begin to poll and to listen."""
+        """Start to poll and to listen."""
         for place in self._sources:
             self._channel(place, None)
         self._server = await asyncio.start_unix_server(self._serve, os.fspath(self.path), limit=_ASKED_BYTES_MAX)
 
     async def aclose(self) -> None:
-        """End all polls, and leave the sessions."""
+        """End all polls, and disconnect the sessions."""
         if self._server is not None:
             self._server.close()
         for channel in self._channels.values():
@@ -100,7 +100,7 @@ class Hub:
         return channel
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one session about one place, until it leaves."""
+        """Serve one session for one place, until it disconnects."""
         at: tuple[str, str | None] | None = None
         try:
             while True:
@@ -114,7 +114,7 @@ class Hub:
                 elif at is not None:
                     self._channels[at].source.wake()
         except (OSError, EOFError, ValueError, LookupError):
-            # It has ended, or was left behind.
+            # It has ended, or was disconnected.
             pass
         finally:
             self._leave(at, writer)
@@ -133,12 +133,12 @@ class Hub:
 
 
 class HubFeed:
-    """The snapshots of a place from the hub at ``path``, in place of polls (see ``Feed`` of `monitor/poller.py`)."""
+    """The snapshots of a place from the hub at ``path``, instead of polls (see ``Feed`` of `monitor/poller.py`)."""
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path
         self._place = place
-        # The namespace of the place, and the one that it was switched to.
+        # The namespace of the place, and the one to which it was switched.
         self._own_ns: str | None = None
         self._ns: str | None = None
         self._receiver = SnapshotReceiver()
@@ -146,7 +146,7 @@ class HubFeed:
         self._is_switching = False
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
-        """Yield each snapshot that the hub has, until the hub has ended."""
+        """Yield each snapshot of the hub, until the hub has ended."""
         while True:
             try:
                 reader, self._writer = await asyncio.open_unix_connection(os.fspath(self._path))
@@ -161,7 +161,7 @@ class HubFeed:
                     self._own_ns = snapshot.ns if self._own_ns is None else self._own_ns
                     yield snapshot
             except (OSError, EOFError):
-                # The hub left this session behind, or has ended.
+                # The hub has disconnected this session, or has ended.
                 if not self._is_switching:
                     await asyncio.sleep(_AGAIN_S)
             finally:

@@ -1,7 +1,7 @@
-"""Snapshots of one process for others: once in full, then what a poll changed.
+"""Snapshots of one process for others: first in full, then the changes of each poll.
 
-A snapshot refers to an hour of every queue, of which a poll adds one bucket every few seconds: sending that as it is
-would cost more than polling. Both ends are processes of one program, so the messages are pickled.
+A snapshot refers to an hour of every queue, to which polls add one bucket every few seconds: sending all of it would
+cost more than polling. Both ends are processes of one program, so the messages are pickled.
 """
 
 import pickle
@@ -20,7 +20,7 @@ _NO_TREND = Trend()
 
 
 class _TrendNews(NamedTuple):
-    """What a poll added to a ``Trend``.
+    """The additions of a poll to a ``Trend``.
 
     ``removed`` and ``added`` are queues, the latter with their kind of series. ``bucket`` is the time of a new bucket,
     and depth, ready, totalsent and totalrecv of each queue in it, in the order of the series. ``changes`` and
@@ -37,7 +37,7 @@ class _TrendNews(NamedTuple):
 
 
 class _News(NamedTuple):
-    """A snapshot without its queues and its trend, and what changed in these.
+    """A snapshot without its queues and its trend, and the changes in these.
 
     ``states`` are those of ``indexes``, or of all queues if that is None.
     """
@@ -63,7 +63,7 @@ class SnapshotSender:
         return None if self._last is None else pickle.dumps(replace(self._last, changes=None), pickle.HIGHEST_PROTOCOL)
 
     def take(self, snapshot: Snapshot) -> bytes:
-        """Take the next snapshot, and return the message for those who have the one before."""
+        """Take the next snapshot, and return the message for receivers of the previous one."""
         last, self._last = self._last, snapshot
         news = None if last is None or last.trend is not snapshot.trend else self._news(last, snapshot)
         self._note(snapshot.trend)
@@ -78,7 +78,7 @@ class SnapshotSender:
         self._gaps_ms = trend.gaps_ms
 
     def _news(self, last: Snapshot, snapshot: Snapshot) -> _News | None:
-        """Return what changed, None if it does not follow from what was sent before."""
+        """Return the changes; None if they do not follow from what was sent before."""
         trend = self._trend_news(snapshot.trend)
         if trend is None:
             return None
@@ -96,7 +96,7 @@ class SnapshotSender:
         newest_ms = times_ms[-1] if times_ms else None
         has_bucket = newest_ms != self._bucket_ms
         if has_bucket and self._bucket_ms != (times_ms[-2] if len(times_ms) > 1 else None):
-            # An earlier run was restored.
+            # The memory of an earlier run was restored.
             return None
         names = list(series)
         removed = [] if names == self._names else [name for name in self._names if name not in series]
@@ -123,7 +123,7 @@ class SnapshotSender:
 
 
 class SnapshotReceiver:
-    """Makes snapshots of the messages of a ``SnapshotSender``."""
+    """Converts the messages of a ``SnapshotSender`` to snapshots."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
@@ -140,7 +140,7 @@ class SnapshotReceiver:
         return self._last
 
     def follow(self, names: Sequence[str]) -> None:
-        """Keep a day of these queues, rather than of those that were named longest ago."""
+        """Keep a day of these queues, rather than of those that were followed longest ago."""
         if self._last is not None:
             self._last.trend.follow(names)
 
@@ -159,7 +159,7 @@ def _applied(last: Snapshot, news: _News) -> Snapshot:
 
 
 def _apply(trend: Trend, news: _TrendNews) -> None:
-    """Do what the sampler did to its own trend, in the same order."""
+    """Apply the sampler's steps to this trend, in the same order."""
     trend.gaps_ms = news.gaps_ms or trend.gaps_ms
     for name, kind in news.added:
         trend.add_queue(name, kind)
