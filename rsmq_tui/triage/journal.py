@@ -95,7 +95,7 @@ LIMIT_BYTES = 1_000_000_000
 _UNDOABLE = f"{ENDED} AND {TOUCHED}"
 
 _DAY_MS = 86_400_000
-# How long a void call may still be under way; until then its marker must stay.
+# How long the marker of a void call has no expiry, and so is not evicted; then the server keeps it for a day.
 _VOID_MS = _DAY_MS
 
 
@@ -351,7 +351,7 @@ class Journal:
         return [(ns, token) for ns, token in rows]
 
     def drop_markers(self, tokens: Sequence[str]) -> None:
-        """Record that these markers are no longer on the server."""
+        """Record that these markers are no longer on the server, or expire there."""
         with self.file.told(), self.file.transaction():
             self.file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
 
