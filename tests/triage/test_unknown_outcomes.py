@@ -17,6 +17,7 @@ from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch, VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
 from rsmq_tui.triage.change import Report, State
@@ -78,6 +79,18 @@ class Losing:
         self._patch.setattr(QueueEditor, "apply", losing)
         if link:
             self._patch.setattr(QueueEditor, "settle", refusing)
+
+    def lose_all_at(self, kind: type[Batch]) -> None:
+        """The server loses all data before it executes a batch of that kind."""
+        apply = QueueEditor.apply
+
+        async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+            if isinstance(batch, kind):
+                self._client.flushall()
+                raise LostError("lost")
+            return await apply(editor, batch, token)
+
+        self._patch.setattr(QueueEditor, "apply", losing)
 
     def find(self) -> None:
         """No more."""
@@ -376,6 +389,26 @@ async def test_a_call_that_arrives_after_the_local_clock_has_jumped_is_refused(
         with pytest.raises(VoidedError):
             await triage._editor.apply(batch, token)
     assert sent
+    assert kept(client) == before
+
+
+async def test_a_server_that_loses_its_data_at_the_last_step_of_a_deletion_gets_the_queue_back(
+    triage: ChangeService, client: Redis, losing: Losing
+) -> None:
+    client.delete("rsmq:b", "rsmq:b:Q", "rsmq:empty", "rsmq:empty:Q")
+    client.srem("rsmq:QUEUES", "b", "empty")
+    before = everything(client)
+    preview = await triage.preview(DeleteQueue(queue="a"))
+    losing.lose_all_at(FieldBatch)
+    report = await triage.run(preview).to_end()
+    losing.find()
+    assert (report.tally.done, report.tally.unsure, client.zcard("rsmq:a")) == (MESSAGES + 1, 1, 0)
+
+    preview = await triage.preview_undo(report.change)
+    back = await triage.run(preview).to_end()
+
+    assert "It is not certain that 1 of 21 were deleted: another client may have done it." in preview.notes
+    assert (back.stopped, back.tally.done) == (None, MESSAGES + 1)
     assert kept(client) == before
 
 
