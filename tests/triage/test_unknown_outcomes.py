@@ -54,16 +54,14 @@ class Losing:
         self._client, self._patch = client, monkeypatch
         self.markers_too = True
         self.written: bytes | None = None
+        self.sent: list[tuple[Batch, str]] = []
 
-    def lose(
-        self, *, carried_out: bool = True, link: bool = False, sent: list[tuple[Batch, str]] | None = None
-    ) -> None:
-        """From now on; ``link`` loses the questions afterwards as well. The calls are added to ``sent``."""
+    def lose(self, *, carried_out: bool = True, link: bool = False) -> None:
+        """From now on; ``link`` loses the questions afterwards as well."""
         apply = QueueEditor.apply
 
         async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
-            if sent is not None:
-                sent.append((batch, token))
+            self.sent.append((batch, token))
             if carried_out:
                 await apply(editor, batch, token)
             marker = f"{editor.ns}:rsmq-tui:{token}"
@@ -373,22 +371,17 @@ async def test_markers_that_are_not_needed_expire_from_another_day_on(
 async def test_a_call_that_arrives_after_the_local_clock_has_jumped_is_refused(
     triage: ChangeService, client: Redis, losing: Losing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[Batch, str]] = []
-    preview = await triage.preview(ACTIONS["send"])
     losing.markers_too = False
-    losing.lose(carried_out=False, sent=sent)
-    report = await triage.run(preview).to_end()
-    losing.find()
+    report = await lost(triage, ACTIONS["send"], losing, carried_out=False)
     assert (report.tally.done, report.tally.unknown) == (0, 0)
     before = kept(client)
 
     later(monkeypatch, 30 * DAY_MS)
     await triage.recover()
 
-    for batch, token in sent:
-        with pytest.raises(VoidedError):
-            await triage._editor.apply(batch, token)
-    assert sent
+    ((batch, token),) = losing.sent
+    with pytest.raises(VoidedError):
+        await triage._editor.apply(batch, token)
     assert kept(client) == before
 
 
