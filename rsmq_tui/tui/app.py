@@ -87,6 +87,8 @@ def end_on_signals(end: Callable[[int], None]) -> None:
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
 
 
+# The exit status of a program whose terminal was closed, as a shell sees it.
+_HUNG_UP = 129
 # How often the step of a tour is checked.
 _TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
@@ -608,6 +610,9 @@ class RsmqApp(App[None]):
             site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
+        if self._quitting is not None and return_code == _HUNG_UP:
+            # A terminal that is closed says so more than once, and not because somebody is impatient.
+            return
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import select
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -43,12 +45,27 @@ class _LossyStream:
         return getattr(self._stream, name)
 
 
+class _InputEnd(threading.Event):
+    """Is set also if ``is_over`` is true, which only the input thread asks for."""
+
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_over = is_over
+
+    def is_set(self) -> bool:
+        """Return whether the input thread ends."""
+        return super().is_set() or (threading.current_thread() is not threading.main_thread() and self._is_over())
+
+
 class TerminalDriver(LinuxDriver):
     """Drops output for a terminal that is gone, and resumes only after it was suspended.
 
     Textual starts its input thread at every SIGCONT. That signal comes also after a SIGSTOP, and with the SIGHUP of a
     terminal that is closed: a second thread would take half of the keys, and a thread that starts while the program
     ends keeps it running forever.
+
+    The input thread ends with the main thread, and when the terminal is gone: reading that is an endless loop. Then the
+    program gets a SIGHUP, as it does from a terminal that controls it.
     """
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -56,6 +73,10 @@ class TerminalDriver(LinuxDriver):
         self._is_running = False
         self._is_suspended = False
         self._repaint = partial(app.refresh, layout=True)
+        # After all messages: the handler of SIGHUP is installed by one of the first.
+        self._hang_up = partial(app.call_later, signal.raise_signal, signal.SIGHUP)
+        self.exit_event = _InputEnd(self._is_input_over)
+        signal.signal(signal.SIGTSTP, partial(self._stop, signal.getsignal(signal.SIGTSTP)))
         self._file: Any = _LossyStream(self._file)
 
     def start_application_mode(self) -> None:
@@ -70,9 +91,10 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def suspend_application_mode(self) -> None:
-        """Restore the terminal for some time."""
-        super().suspend_application_mode()
-        self._is_suspended = True
+        """Restore the terminal for some time, unless the program begins or ends."""
+        if self._is_running:
+            super().suspend_application_mode()
+            self._is_suspended = True
 
     def resume_application_mode(self) -> None:
         """Take the terminal again if it was given back; else paint it again, as a shell may have written to it."""
@@ -82,6 +104,27 @@ class TerminalDriver(LinuxDriver):
         elif self._is_running:
             # A signal handler may run at any point of the program.
             self._call_in_loop(self._repaint)
+
+    def _stop(self, stop: Any, *arguments: Any) -> None:
+        """Call Textual's handler of SIGTSTP, unless nobody is left to continue the program."""
+        if not _is_hung_up(self.fileno):
+            stop(*arguments)
+
+    def _is_input_over(self) -> bool:
+        if not threading.main_thread().is_alive():
+            return True
+        if not self.input_tty or not _is_hung_up(self.fileno):
+            return False
+        self._call_in_loop(self._hang_up)
+        return True
+
+
+def _is_hung_up(fileno: int) -> bool:
+    """Return whether the other end of a terminal is closed."""
+    terminal = select.poll()
+    # A hang-up is reported whatever is asked for.
+    terminal.register(fileno, 0)
+    return any(event & select.POLLHUP for _, event in terminal.poll(0))
 
 
 class BrowserDriver(WebDriver):
