@@ -9,8 +9,12 @@ import signal
 import sys
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 _TYPES = 60
+# The fields of what glibc tells of its heaps.
+_HEAP = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+_mallinfo: Any = None
 
 
 def _answer(number: int, _frame: FrameType | None) -> None:
@@ -26,6 +30,9 @@ def _count(number: int) -> None:
     from pathlib import Path
 
     counts: dict[str, object] = {"blocks": sys.getallocatedblocks()}
+    # Only glibc tells of its heaps.
+    with suppress(AttributeError):
+        counts |= _heap()
     # Of all loops: all_tasks() knows those of one. asyncio may be half imported, or have another name for them.
     tasks = sys.modules.get("asyncio.tasks")
     counts["tasks"] = sum(not task.done() for task in list(getattr(tasks, "_all_tasks", ())))
@@ -36,6 +43,19 @@ def _count(number: int) -> None:
     part = Path(os.environ["RSMQ_TUI_SOAK"], f"{os.getpid()}.{number}")
     part.write_text(json.dumps(counts))
     part.replace(part.with_suffix(".json"))
+
+
+def _heap() -> dict[str, object]:
+    """Return what glibc has allocated, and what it has free of its heaps."""
+    import ctypes
+
+    global _mallinfo  # noqa: PLW0603 - the structure is made once
+    if _mallinfo is None:
+        fields = [(name, ctypes.c_size_t) for name in _HEAP]
+        _mallinfo = ctypes.CDLL(None).mallinfo2
+        _mallinfo.restype = type("Heap", (ctypes.Structure,), {"_fields_": fields})
+    found = _mallinfo()
+    return {"heap_kb": (found.uordblks + found.hblkhd) >> 10, "heap_free_kb": found.fordblks >> 10}
 
 
 if "RSMQ_TUI_SOAK" in os.environ:
