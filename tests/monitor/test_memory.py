@@ -737,7 +737,7 @@ def run(path: Path, statement: str, *values: bytes) -> None:
         db.execute(statement, values)
 
 
-_TOO_LARGE = zlib.compress(json.dumps({"q1": [[0, 1, 1 << 63, 1, 1, 1]]}).encode())
+_TOO_LARGE: bytes = zlib.compress(json.dumps({"q1": [[0, 1, 1 << 63, 1, 1, 1]]}).encode())
 
 
 class TestPollers:
