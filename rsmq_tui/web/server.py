@@ -1,6 +1,7 @@
 """The HTTP server: the page, its scripts and fonts, and one WebSocket for each session."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -42,6 +43,8 @@ _STATUS_USAGE = 2
 # The maximum of a WebSocket's close frame.
 _REASON_BYTES_MAX = 120
 _CLOSE_S = 2.0
+# After the end of a session, when nothing refers to it any more.
+_COLLECT_S = 1.0
 # Our own close codes; the page shows the reason.
 CLOSE_FULL, CLOSE_IDLE, CLOSE_ENDED, CLOSE_FAILED = 4001, 4002, 4003, 4004
 
@@ -189,6 +192,8 @@ class WebServer:
             self._places.release()
             if not self._pages:
                 self._all_ended.set()
+            # A session leaves garbage in circles. Little else here makes any, so it would wait for half an hour.
+            asyncio.get_running_loop().call_later(_COLLECT_S, gc.collect)
         return page
 
     async def _run_session(self, page: web.WebSocketResponse, link: str, size: Size, address: str) -> None:

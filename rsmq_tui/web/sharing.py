@@ -113,7 +113,7 @@ class SnapshotSender:
                 if each.changed_ms and each.changed_ms[-1] > since_ms
             }
             flights = {
-                name: [times for times in each.flights if times.at_ms > since_ms]
+                name: each.flights.since(since_ms + 1)
                 for name, each in series.items()
                 if each.flights and each.flights[-1].at_ms > since_ms
             }

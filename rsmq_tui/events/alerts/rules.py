@@ -31,8 +31,6 @@ GROUP_MS, EVERY_MS = 5_000, 60_000
 _OLDEST, _RECEIVES = "oldest", "receive count"
 # Conditions on receive counts, of which each poll samples a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
-# The maximum of names for which the result of a rule's patterns is cached.
-_NAMES_MAX = 200_000
 _FOREVER = 1 << 62
 _due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
 
@@ -438,7 +436,8 @@ class AlertRules:
         if not rule.queues:
             return queues
         wanted = self._wanted.setdefault(rule.name, {})
-        if len(wanted) > _NAMES_MAX:
+        if len(wanted) > 2 * sum(map(len, self._last.values())):
+            # Most of these queues are gone.
             wanted.clear()
         found = []
         for queue in queues:

@@ -33,6 +33,7 @@ from rsmq_tui.monitor.tracking.series import (
     DAY_VALUES,
     MARK_MS,
     MARKS,
+    UNKNOWN,
     DayBucket,
     FlightTimes,
     Moment,
@@ -345,9 +346,10 @@ def _day(rows: Iterable[tuple[int, str, bytes]], named: Mapping[str, bytes], unt
 
 def _flight_times(kept: list[Any]) -> FlightTimes:
     at_ms, sampled, *times_ms = kept
-    if not isinstance(at_ms, int) or not all(value is None or isinstance(value, int) for value in times_ms):
+    known = (at_ms, sampled, *(value for value in times_ms if value is not None))
+    if not all(isinstance(value, int) and abs(value) < -UNKNOWN for value in known):
         raise ValueError("not a sample of messages in flight")
-    return FlightTimes(at_ms, int(sampled), *times_ms)
+    return FlightTimes(at_ms, sampled, *times_ms)
 
 
 def _names(packed: bytes) -> list[str]:

@@ -311,7 +311,7 @@ class Sampler:
         # A moment within a poll is before the samples of that poll.
         from_ms, self._remembered_ms = self._remembered_ms, self._at_ms
         flights = {
-            name: [times for times in series.flights if times.at_ms >= from_ms]
+            name: series.flights.since(from_ms)
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
