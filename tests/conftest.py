@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import redis
@@ -27,10 +27,7 @@ settings.load_profile("any machine")
 
 # The objects of the collection live until the end, so the garbage collector would search them in vain.
 gc.disable()
-
-
-# Expensive fixtures of a module: a workload, a cluster of servers, processes that have imported everything.
-SHARED_FIXTURES = {"demo", "cluster", "watched", "secure", "forking"}
+_freeze = gc.freeze
 
 # Background processes of a shell ignore SIGINT, and under nohup SIGHUP; the processes of tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,12 +45,24 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are dealt out to several processes, one of them takes those of a module that share such a fixture."""
-    for item in items:
-        for name in sorted(SHARED_FIXTURES.intersection(getattr(item, "fixturenames", ()))):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {name}"))
+    """Where tests are dealt out to several processes, the slow ones come first: none is alone at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return what deals out tests by module, so that one process makes what a module's tests share."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    scheduler = LoadGroupScheduling(config, log)
+    # The group of a test, or its whole name.
+    group_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: group_of(nodeid).partition("::")[0]
+    return scheduler
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -109,6 +118,8 @@ def _memory_given_back() -> Iterator[None]:
         # It keeps what the last 1,024 widgets painted, of apps that have ended.
         styles.StylesCache.get_inner_outer.cache_clear()
     gc.collect()
+    # What is left stays for good, most of it modules: the next collections have only to look at what is new.
+    _freeze()
     if arrow := sys.modules.get("pyarrow"):
         arrow.default_memory_pool().release_unused()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
