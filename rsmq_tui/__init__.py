@@ -7,8 +7,8 @@ cli              the commands `rsmq-tui` and `rsmqctl`; the demo's server and wo
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 events           a log of events: what happened to queues and servers between two polls; alerts and their channels
 files            small files read with a limit, files written as a whole, file locks, the user's folders
-history          what polls said, recorded as Parquet files, and replayed
-listserver       a server for queues on lists, in memory; its time and faults are in the hand of a test
+history          polls recorded as Parquet files, and replayed
+listserver       a server for queues on lists, in memory; tests control its clock and inject faults
 monitor          polls, verdicts, messages and their bodies, searches and audits; only reads
 pipeline         Spark: the data source `rsmq`, and the tables that are computed from a history
 profiles         the configuration file and the servers that it names

@@ -71,7 +71,7 @@ async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
 
 
 async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
-    """Delete the message under the cursor, and wait until what came of it is told."""
+    """Delete the message under the cursor, and wait until its outcome is shown."""
     with redis.Redis.from_url(url) as client:
         client.flushall()
         rsmq = Rsmq(client)

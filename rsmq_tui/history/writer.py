@@ -13,6 +13,7 @@ Inventories repeat each other. They are sorted by message, so that what is the s
 next to each other, and is stored about once.
 """
 
+import ctypes
 import json
 import os
 import secrets
@@ -325,6 +326,14 @@ def _gate(root: Path) -> Iterator[None]:
             gate.release()
 
 
+def _give_back_memory() -> None:
+    """Return to the system what sealing took: the allocators would keep most of it, a little more each time."""
+    pa.default_memory_pool().release_unused()
+    # Arrow sorts and encodes outside of its pool, too. Only glibc has this function.
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
@@ -421,7 +430,7 @@ class Writer:
 
     def tend(self) -> None:
         """Seal due segments, recover those of dead recorders, delete old days; failures are retried later."""
-        now_s = self._clock()
+        now_s, sealed = self._clock(), self.sealed_files
         for (table, day), segment in list(self._open.items()):
             if self._is_due(segment, now_s):
                 self._end(table, day)
@@ -430,6 +439,8 @@ class Writer:
         if now_s >= self._recover_at_s:
             self._recover_at_s = now_s + self._settings.seal_every_s
             self._recover()
+        if self.sealed_files != sealed:
+            _give_back_memory()
 
     def close(self) -> None:
         """Seal everything; segments that cannot be sealed stay for the next recorder."""

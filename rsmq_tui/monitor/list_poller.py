@@ -205,7 +205,7 @@ class ListPoller(ReaderPolling[ListReader]):
         return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
 
     async def read_long(self, queue: str, known: MessageView, arrived: Callable[[int], None]) -> MessageView:
-        """Read a known item of any length; if it is not found, what has become of it. Raises ``PeekError``."""
+        """Read a known item of any length; if it is not found, its current state. Raises ``PeekError``."""
         with in_words():
             body = await self.reader.pages.long_body(queue, known.id, arrived)
         return await self.read_again(queue, known) if body is None else replace(known, body=body)

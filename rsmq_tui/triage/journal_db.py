@@ -200,7 +200,7 @@ class SqliteFile:
 
     It may be used by several threads and processes at once. A subclass has its form: ``columns`` are those of each
     table of ``schema``, ``brought`` those that each version added, ``migrations`` the statements that lead to it.
-    ``what`` names the file in sentences. ``synchronous`` is SQLite's setting.
+    ``what`` names the file in sentences. ``synchronous`` is SQLite's setting, ``cache_kb`` the size of its page cache.
     """
 
     what: ClassVar[str]
@@ -212,6 +212,7 @@ class SqliteFile:
     migrations: ClassVar[Mapping[int, Sequence[str]]] = {}
     brought: ClassVar[Mapping[int, Set[tuple[str, str]]]] = {}
     synchronous: ClassVar[str] = "FULL"
+    cache_kb: ClassVar[int] = 2_000
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -327,6 +328,7 @@ class SqliteFile:
         self.db.execute("PRAGMA foreign_keys = ON")
         self._prepare_file()
         self.db.execute(f"PRAGMA synchronous = {self.synchronous}")
+        self.db.execute(f"PRAGMA cache_size = -{self.cache_kb}")
         if self._version() < self.version:
             with self.transaction():
                 self._migrate(self._version())

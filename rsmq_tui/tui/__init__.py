@@ -8,9 +8,9 @@ dialogs      dialogs that any screen can open: help, pages for users, choices, t
 drivers      Textual's drivers, for a terminal that may be closed, stopped and continued, and for a page
 history      the history screen: the tables of an analysis
 keys         every key: bindings, hints, help and commands come from this table
-links        addresses of what the dashboard shows: a queue, a filter, a moment of a replay
+links        links to what the dashboard shows: a queue, a filter, a moment of a replay
 overview     the overview: all queues; the screens of a server: audit, events, known troubles, search, status
-preferences  what the user chose and finds again at the next start: one file, shared by versions
+preferences  the user's choices, kept for the next start in one file, which versions share
 queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change

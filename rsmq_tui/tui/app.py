@@ -77,23 +77,25 @@ if TYPE_CHECKING:
 def end_on_signals(end: Callable[[int], None]) -> None:
     """Restore the terminal before a signal ends the program.
 
-    ``end`` is given the exit status.
+    ``end`` gets the exit status.
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # Also if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
+        # Even if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
         if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
 
 
+# The exit status of a program whose terminal was closed, as a shell sees it.
+_HUNG_UP = 129
 # How often the step of a tour is checked.
 _TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
-# The longest time for which a start does without the garbage collector.
+# The longest time during the start without the garbage collector.
 _START_S = 3.0
-# How often the file of the current theme is looked at.
+# How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
 
 
@@ -115,7 +117,7 @@ _SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x258
 class AsciiFilter(LineFilter):
     """Draws signs, boxes and bars with ASCII characters of the same width; letters in names and bodies stay.
 
-    ``printable`` has escaped what the terminal's ``encoding`` lacks; where a program forgets to, it becomes dots.
+    ``printable`` has escaped what the terminal's ``encoding`` lacks; what was not escaped becomes dots.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -184,12 +186,12 @@ class RsmqApp(App[None]):
     standard output. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, or
     through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``, nothing
     can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
-    after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
-    what returns the queues of a snapshot whose trouble is known. ``past`` names an
-    analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo, which may be shown
-    by a ``tour``. A ``link`` is what to show first.
+    after the first numbers are shown; so does ``alerts``, which gets a function that writes to the terminal, and one
+    that returns the queues of a snapshot whose trouble is acknowledged. ``past`` names an analysis to open; without a
+    site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not
+    polled. ``choices`` is the file in which the user's choices are kept. ``zone`` is the user's time zone, None for
+    that of the system. ``controls`` are those of a demo, which may be shown by a ``tour``. A ``link`` is what to show
+    first.
     """
 
     TITLE = "rsmq-tui"
@@ -258,7 +260,7 @@ class RsmqApp(App[None]):
         # The palette and the key for the next theme read the others.
         kept = self.dashboard.preferences.get(THEME)
         self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, theme or kept))
-        # Of the current theme's file, if that was found to be edited.
+        # Set if the file of the current theme was edited.
         self._theme_version: tuple[int, int] | None = None
         for known in self._themes.themes.values():
             self.register_theme(known)
@@ -269,7 +271,7 @@ class RsmqApp(App[None]):
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Filter all output by the output guard, and draw with ASCII characters if only those may be drawn."""
+        """Filter all output by the output guard, and draw with ASCII characters if only those are allowed."""
         filters = [_GUARD, *super().get_line_filters()]
         return [*filters, self._ascii] if self.ascii_only else filters
 
@@ -288,7 +290,7 @@ class RsmqApp(App[None]):
 
     def run(self, *arguments: Any, **options: Any) -> None:
         """Run the app, without the garbage collector until the first numbers."""
-        # Nothing that is made up to the first numbers is garbage; to look for some takes a thirtieth of the start.
+        # Nothing that is created before the first numbers is garbage; collections take a thirtieth of the start.
         gc.disable()
         self._is_uncollected = True
         try:
@@ -297,7 +299,7 @@ class RsmqApp(App[None]):
             gc.enable()
 
     def get_driver_class(self) -> type[Driver]:
-        """Return Textual's driver, on a terminal one of our own."""
+        """Return Textual's driver, or on a terminal our own."""
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
@@ -368,13 +370,13 @@ class RsmqApp(App[None]):
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
         self._theme_version = None
-        # After Textual's own handler: until then the tokens have their old colours.
+        # After Textual's own handler: before that, the tokens have their old colours.
         self.call_next(self._repaint)
 
     def _begin_in(self, name: str) -> None:
-        """Begin in this theme: one that is chosen later has all CSS parsed again.
+        """Start with this theme: a theme that is chosen later requires all CSS to be parsed again.
 
-        That is for ``on_mount`` to do if also the colours of the terminal are drawn otherwise than now.
+        ``on_mount`` does that if also the colours of the terminal are drawn differently.
         """
         before, theme = self.current_theme, self.available_themes.get(name)
         if theme is not None and (theme.dark, theme.ansi) == (before.dark, before.ansi):
@@ -383,7 +385,7 @@ class RsmqApp(App[None]):
             self.stylesheet.set_variables(self.get_css_variables())
 
     def _follow_theme_file(self) -> None:
-        """Show what was edited in the file of the current theme; with a mistake in it, the last good one stays."""
+        """Apply edits of the current theme's file; if it has a mistake, the last valid theme stays."""
         file = self._themes.files.get(self.theme)
         version = None if file is None else version_of(file.path)
         if file is None or version in (None, self._theme_version or file.version):
@@ -405,7 +407,7 @@ class RsmqApp(App[None]):
         self.register_theme(file.theme)
 
     def _read_themes(self) -> None:
-        """Read all themes, which the first paint does not wait for; the user's may be new."""
+        """Read all themes, including new ones of the user, after the first paint."""
         self._themes = load_themes().keeping(self._themes, self.theme)
         for name, theme in self._themes.themes.items():
             if name != self.theme:
@@ -445,7 +447,8 @@ class RsmqApp(App[None]):
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front, with all that its widgets have painted."""
-        # Its key has the object whose method it is, and so it keeps what the last 1,024 widgets painted: 50 MB.
+        # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
+        # MB.
         StylesCache.get_inner_outer.cache_clear()
         return super().pop_screen()
 
@@ -507,7 +510,7 @@ class RsmqApp(App[None]):
             return
         site = self.dashboard.site(place)
         if not site.kind.has_namespaces:
-            # The namespaces of the same server are meant.
+            # Use the site of the same server with namespaces.
             others = (other for other in self.dashboard.sites if other.name == site.name)
             beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
@@ -515,7 +518,7 @@ class RsmqApp(App[None]):
                 self.notify(words, severity="warning", markup=False)
                 return
             (site,) = beside
-        # Not by ``open``: this screen returns the chosen namespace.
+        # Without ``open``, because this screen returns the chosen namespace.
         self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
 
     def action_server(self) -> None:
@@ -607,6 +610,9 @@ class RsmqApp(App[None]):
             site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
+        if self._quitting is not None and return_code == _HUNG_UP:
+            # A terminal that is closed says so more than once, and not because somebody is impatient.
+            return
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
@@ -617,7 +623,7 @@ class RsmqApp(App[None]):
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
             told = self.dashboard.changes.told
-            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` takes it back"
+            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` reverts it"
             words = f"the running change was stopped{'' if told is None else f', {told.words}'}{undo}"
         self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
@@ -650,7 +656,7 @@ class RsmqApp(App[None]):
                 self.dashboard.changes.recover(site, snapshot.server)
 
     def _collect(self) -> None:
-        """Start the garbage collector, if it waits for the first numbers."""
+        """Enable the garbage collector, if that waits for the first numbers."""
         if self._is_uncollected:
             self._is_uncollected = False
             gc.freeze()
@@ -676,7 +682,8 @@ class RsmqApp(App[None]):
             loop, driver = asyncio.get_running_loop(), self._driver
 
             def write(text: str) -> None:
-                # From the thread of a channel; sequences must not be written into one of the screen's.
+                # Called from the thread of a channel; a sequence must not be written into the middle of one of the
+                # screen's.
                 if driver is not None:
                     loop.call_soon_threadsafe(driver.write, text)
 
@@ -693,7 +700,7 @@ class RsmqApp(App[None]):
             self._event_problems = self._tell_problems(events.problems, self._event_problems)
 
     def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
-        """Show the problems that were not there before, each with what it is about, and return them all."""
+        """Show new problems, each with its subject, and return all problems."""
         for name, problem in problems.items():
             if before.get(name) != problem:
                 self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)

@@ -1,6 +1,6 @@
 """Addresses of what the dashboard shows: ``queue/orders?filter=rc>=5``, ``at/2031-05-17T21:50:00Z``.
 
-A link comes from anybody: its parts are names to look up and a filter to parse, and nothing else.
+Links are untrusted: their parts are only names to look up and a filter to parse.
 """
 
 from dataclasses import dataclass, replace
@@ -11,22 +11,22 @@ from rsmq_tui.monitor.text import printable
 
 _CHARACTERS_MAX = 4_000
 _PARTS_MAX = 10
-# Surrogates stand for bytes that are not UTF-8, as in names of queues.
+# Surrogates represent bytes that are not UTF-8, as in names of queues.
 _ERRORS = "surrogateescape"
 _FORMS = "queue/NAME?filter=…&server=… or at/2031-05-17T21:50:00Z"
 _SHOWN = 60
 
 
 class LinkError(ValueError):
-    """A text is no link; it says why."""
+    """A text is not a link; the error says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The screen of a queue or, without one, the overview; ``filter`` is what is typed there.
+    """The screen of a queue or, without one, the overview; ``filter`` is the filter of the screen.
 
-    ``server`` is the place of the queue, needed only if several have one of that name. ``at_ms`` is the moment of a
-    replay.
+    ``server`` is the place of the queue, needed only if several servers have a queue of that name. ``at_ms`` is the
+    moment of a replay.
     """
 
     queue: str = ""
@@ -44,7 +44,7 @@ class Link:
 
 
 def read_link(text: str) -> Link:
-    """Return what a link names, of a whole address too; raises ``LinkError``."""
+    """Parse a link, or the link in a whole address; raises ``LinkError``."""
     if len(text) > _CHARACTERS_MAX:
         raise LinkError(f"a link has at most {_CHARACTERS_MAX:,} characters")
     path, _, query = text.rpartition("#")[2].strip("/").partition("?")

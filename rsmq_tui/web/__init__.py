@@ -1,6 +1,6 @@
 """What is served over HTTP: the dashboard in a browser, with a process for each page, and metrics.
 
-access    who may open the page: a secret in the address, or a user and a password
+access    access control: a secret in the address, or a user and a password
 exporter  metrics of queues for Prometheus, by `rsmq-tui exporter`; nothing else here is used for them
 hub       polls each place once for all sessions, which get each poll as a difference from the last
 page      the page: HTML, style and script

@@ -31,7 +31,7 @@ _LOOPBACK = "127.0.0.1"
 
 @contextmanager
 def _spark() -> "Iterator[SparkSession]":
-    # Late: who measures other rows need not have it.
+    # Imported late: other rows do not need it.
     from pyspark.sql import SparkSession
 
     from rsmq_tui.pipeline.datasource import register

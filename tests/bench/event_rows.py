@@ -1,4 +1,4 @@
-"""What finding events, applying alert rules, and all that goes on beside adds to a poll of 10,000 queues."""
+"""The cost of finding events, applying alert rules and other work beside a poll of 10,000 queues."""
 
 import asyncio
 import tempfile
@@ -23,7 +23,7 @@ from tests.bench.row import Measured, Row, Run, Sense
 
 # As in ``poll_rows``: between two polls of either side all of the busy tenth changes.
 _CHANGED_SHARE = 0.10
-# Of the row with everything: of many queues most rest for some seconds.
+# For the row with everything: most of many queues are idle for some seconds.
 _SOME_SHARE = 0.01
 
 

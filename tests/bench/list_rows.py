@@ -1,4 +1,4 @@
-"""List queues against the bare commands that they are made of."""
+"""List queues against the bare commands that they send."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What it costs that the dashboard continues where it ended: a restart, and the polls in between."""
+"""The cost of the memory across restarts: a restart, and the polls in between."""
 
 import asyncio
 import tempfile

@@ -199,12 +199,13 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
             yield Violation("undo is the inverse", f"{place}: {found} -> {left}, undone {old} -> {new}")
     for place, (old_field, new_field) in diff.attributes.items():
         found, left = undone.effects.get(("field", place), (None, None))
-        if (left, found) != (old_field, new_field):
+        if (left, found) != (old_field, new_field) and not _is_of_lost_queue(undone, place, old_field, new_field):
             yield Violation(
                 "undo is the inverse", f"field {place}: {found!r} -> {left!r}, {old_field!r} -> {new_field!r}"
             )
     for queue in diff.listed | diff.unlisted:
-        if ("index", queue) not in undone.effects:
+        is_back = queue in diff.listed and undone.is_lost and isinstance(undone.action, actions.DeleteQueue)
+        if ("index", queue) not in undone.effects and not is_back:
             yield Violation("undo is the inverse", f"the index was not changed for {queue!r}")
     for member, (old_lease, new_lease) in diff.leases.items():
         found, left = undone.effects.get(("lease", member), (None, None))
@@ -216,6 +217,12 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         yield Violation(law, f"items were put back that the change had not taken: {excess}")
     if excess := diff.items_gone + undone.removed - undone.came:
         yield Violation("undo is the inverse", f"items were removed that the change had not put there: {excess}")
+
+
+def _is_of_lost_queue(undone: Ask, place: Place, old: bytes | None, new: bytes | None) -> bool:
+    """Return whether an undo restores a field of a deleted queue, of which the server has lost who removed it."""
+    is_deleted = isinstance(undone.action, actions.DeleteQueue) and undone.is_lost
+    return is_deleted and old is None and new in undone.fields.get(place, ())
 
 
 def _note(ask: Ask, diff: Diff) -> None:

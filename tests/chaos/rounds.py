@@ -250,6 +250,7 @@ class Round:
         for ask in self.asks:
             ask.back.clear()
             ask.removed.clear()
+            ask.is_lost = True
 
     def acts(self) -> None:
         """Let one of the others do something."""

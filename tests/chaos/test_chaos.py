@@ -1,5 +1,6 @@
 """Cheap rounds of fixed seeds, and that a defect of the program is found by them."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -85,3 +86,14 @@ def test_the_command_says_how_to_replay_a_violation(
     shown = capsys.readouterr()
     assert "nothing lost: python -m tests.chaos --seed 4 --rounds 1 --fault cut-after\n" in shown.out
     assert "seed 4: nothing lost: a message" in shown.err
+
+
+def test_several_jobs_play_the_same_rounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for jobs in ("1", "3"):
+        monkeypatch.setattr("sys.argv", ["chaos", "--seed", "40", "--rounds", "7", "--jobs", jobs, "--json"])
+        assert main() == 0
+        shown.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+
+    assert shown[0] == shown[1]
+    assert shown[0]["rounds"] == 7

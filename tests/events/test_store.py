@@ -56,6 +56,11 @@ def test_what_is_written_is_read(store: EventStore, path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_page_cache_does_not_grow_with_the_log(store: EventStore) -> None:
+    # In KB if it is negative; 2,000 is what SQLite takes otherwise.
+    assert store.db.execute("PRAGMA cache_size").fetchone()[0] == -256
+
+
 def test_times_that_fit_in_no_column_are_cut(store: EventStore) -> None:
     store.write([event(at_ms=10**30)])
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+import tracemalloc
 from contextlib import aclosing
 
 import pytest
@@ -9,7 +10,7 @@ import redis
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, flight_times
-from rsmq_tui.monitor.tracking.series import MARK_MS, FlightTimes, QueueSeries, Sample, Sums, Trend
+from rsmq_tui.monitor.tracking.series import MARK_MS, FlightLog, FlightTimes, QueueSeries, Sample, Sums, Trend
 from rsmq_tui.protocol import Flight, QueueReader, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.scripts import FLIGHTS_MAX
 from tests.protocol.keyspace import plant
@@ -196,3 +197,27 @@ def test_the_chart_keeps_an_hour_and_its_peaks() -> None:
     assert 120 + 49 <= len(series.flights) <= 120 + 51
     assert [times.wait_p95_ms for times in series.flights].count(9_000) == 1
     assert {times.work_p50_ms for times in series.flights} == {None}
+
+
+def test_an_hour_of_the_chart_takes_a_few_kb() -> None:
+    series = Trend().add_queue("q")
+    tracemalloc.start()
+    try:
+        for second in range(3_600):
+            series.add_flights(FlightTimes(NOW_MS + second * 1000, 50, 1_000 + second, 2_000 + second, None, 7_000))
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # As tuples they are 40 KB.
+    assert used < 12_000
+
+
+def test_samples_since_a_moment() -> None:
+    log = FlightLog()
+    assert log.since(0) == []
+    samples = [FlightTimes(at_ms, 2, None, 5, at_ms, None) for at_ms in (10, 20, 30)]
+    for times in samples:
+        log.append(times)
+    assert list(log) == samples
+    assert [log.since(from_ms) for from_ms in (0, 10, 11, 30, 31)] == [samples, samples, samples[1:], samples[2:], []]
+    assert list(log.copy()) == log[:] == samples

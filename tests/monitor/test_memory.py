@@ -678,6 +678,11 @@ print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
                 "it was damaged, and replaced",
                 True,
             ),
+            (
+                lambda path: run(path, "INSERT INTO flights VALUES (0, ?)", _TOO_LARGE),
+                "it was damaged, and replaced",
+                True,
+            ),
             (lambda path: (path.unlink(), path.mkdir()), "unable to open database file", False),
         ],
     )
@@ -727,9 +732,12 @@ def spoil(path: Path) -> None:
     path.write_text("\x1b[2J" * 1000)
 
 
-def run(path: Path, statement: str) -> None:
+def run(path: Path, statement: str, *values: bytes) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute(statement)
+        db.execute(statement, values)
+
+
+_TOO_LARGE: bytes = zlib.compress(json.dumps({"q1": [[0, 1, 1 << 63, 1, 1, 1]]}).encode())
 
 
 class TestPollers:

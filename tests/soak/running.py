@@ -23,7 +23,8 @@ from tests.web.serving import serving
 
 SAMPLES = "samples.jsonl"
 LISTS = ("queue:*",)
-_LOOKS = 6
+# In a minute: what is open for a moment, a file or a connection, is missing in one of them.
+_LOOKS = 20
 _PATIENCE_S = 120.0
 
 

@@ -26,6 +26,23 @@ async def main():
 asyncio.run(main())
 """
 
+_GARBAGE = """
+import gc, sys
+
+class Circle:
+    def __init__(self):
+        self.own = [self]
+
+gc.collect()
+gc.disable()
+before = len(gc.get_objects())
+for _ in range(5_000):
+    Circle()
+assert len(gc.get_objects()) >= before + 10_000
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
 
 @contextmanager
 def running(script: str, folder: Path | None) -> Iterator[int]:
@@ -48,6 +65,13 @@ def test_a_process_counts_what_is_inside(tmp_path: Path) -> None:
             assert ("types" in found) is whole
         assert found["types"]["_asyncio.Task"] == 301
         assert sorted(path.name for path in tmp_path.iterdir()) == [f"{pid}.json"]
+
+
+def test_garbage_that_waits_to_be_collected_is_no_growth(tmp_path: Path) -> None:
+    with running(_GARBAGE, tmp_path) as pid:
+        found = looking.of_inside({"it": pid}, tmp_path, whole=True)["it"]
+        assert found["types"]["__main__.Circle"] == 5_000
+        assert found["objects"] < sum(found["types"].values()) - 5_000
 
 
 def test_a_process_that_was_not_prepared_is_not_asked(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ _PAST_OF_UNDO = {
 
 
 def past_of_undo(told: str) -> str:
-    """Return how the outcome of the undo begins of a change with that outcome."""
+    """Return how the outcome of an undo begins, from the outcome of its change."""
     return _PAST_OF_UNDO.get(told.split(maxsplit=1)[0], "put back ")
 
 

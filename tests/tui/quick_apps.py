@@ -1,4 +1,4 @@
-"""What Textual does for each app of a test, and does for no one: parsing the same rules, painting for no terminal."""
+"""Avoids useless work of Textual in tests: parsing the same rules for each app, and painting without a terminal."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ def strips_of(app: App[Any]) -> list[Strip]:
 
 @pytest.fixture(scope="session", autouse=True)
 def parsed_styles() -> Iterator[None]:
-    """Share what was parsed between apps that have the same colours.
+    """Share parsed rules between apps with the same colours.
 
     Each new app would parse the same rules again, twice. They are the same ones that Textual keeps for an app.
     """

@@ -86,7 +86,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
             assert f"alpha in line {line} " in text_of(app_of(pilot)), key
         await press(pilot, "slash", "ctrl+u")
         type_at_once(pilot, "Beta\r")
-        await until(pilot, lambda: "Beta is not here" in text_of(app_of(pilot)), "it is told")
+        await until(pilot, lambda: "Beta not found" in text_of(app_of(pilot)), "it is told")
         await press(pilot, "escape", "f")
         assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
         await press(pilot, "g", "j", "j", "space")

@@ -116,7 +116,11 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
         await polled(pilot, source, 70, stalled("orders", 9))
 
         def notes() -> list[str]:
-            return [note.message for note in app._notifications if note.title == "What is known of orders was not kept"]
+            return [
+                note.message
+                for note in app._notifications
+                if note.title == "The acknowledgement of orders was not saved"
+            ]
 
         assert {"events", "known troubles"} <= {note.title for note in app._notifications}
         await pilot.press("N")

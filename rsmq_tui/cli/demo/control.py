@@ -43,32 +43,32 @@ SERVER_CONTROLS = (
     ),
     Control(
         "server-down", "4", "server", "shut down",
-        "The server saves its data and ends. The same key starts it again: the log (L) has a restart, nothing is lost.",
+        "The server saves its data and ends. The same key starts it again: the log (L) shows it, and nothing is lost.",
     ),
     Control(
         "server-full", "5", "server", "memory full",
-        "Its memory limit is reached: it refuses sends and receives, but no deletes. Queues stand still; i says why.",
+        "Its memory limit is reached: it refuses sends and receives, but not deletes. Queues stop; i shows why.",
     ),
 )  # fmt: skip
 CLIENT_CONTROLS = (
     Control(
         "consumer-stop", "s", "consumer", "stopped",
-        "Nobody receives: ready messages grow by the rate of arrivals, and after 8 s the verdict is stalled.",
+        "Nobody receives: ready messages grow at the rate of arrivals, and after 8 s the verdict is stalled.",
     ),
     Control(
         "consumer-slow", "w", "consumer", "slow",
-        "It works at a fifth of its speed: more comes in than goes out, and after 20 s the verdict is growing.",
+        "It works at a fifth of its speed: arrivals exceed deletes, and after 20 s the verdict is growing.",
     ),
     Control("consumer-fast", "f", "consumer", "fast", "It works at five times its speed: a backlog drains sooner."),
     Control(
         "consumer-crash", "c", "consumer", "crashing",
-        "It dies before it has deleted what it took: that stays in flight until its timeout ends, and returns.",
+        "It dies before it deletes its messages: they stay in flight until their timeout ends, and come back.",
     ),
     Control("producer-stop", "S", "producer", "stopped", "Nothing is sent: in/s falls to 0, and the queue drains."),
-    Control("producer-slow", "W", "producer", "slow", "It sends a fifth: in/s falls, and a backlog drains sooner."),
+    Control("producer-slow", "W", "producer", "slow", "It sends at a fifth of its rate: a backlog drains sooner."),
     Control(
         "producer-fast", "F", "producer", "fast",
-        "It sends five times as much: if the consumer cannot follow, the verdict is growing after 20 s.",
+        "It sends five times as much: if the consumer cannot keep up, the verdict is growing after 20 s.",
     ),
     Control(
         "burst", "b", "messages", "burst of 1,000",
@@ -76,7 +76,7 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "poison", "p", "messages", "poison",
-        "A message is sent that fails each time: it returns after 2 s, and is poison from its fifth receive on.",
+        "A message is sent that fails each time: it comes back after 2 s, and is poison from its fifth receive on.",
     ),
     Control(
         "delays", "d", "messages", "delayed",
@@ -88,15 +88,15 @@ CLIENT_CONTROLS = (
     ),
     Control(
         "odd-dates", "o", "messages", "odd dates",
-        "A client writes seconds, as rsmq_async 7: clients such as Node's receive its messages and cannot delete them.",
+        "A client writes seconds, as rsmq_async 7 does: other clients can receive its messages but not delete them.",
     ),
 )  # fmt: skip
 _BY_NAME = {control.name: control for control in (*SERVER_CONTROLS, *CLIENT_CONTROLS)}
 _OF_RSMQ_ONLY = {"poison", "delays", "odd-dates"}
 
-# How long a slow server stops, and works in between.
+# How long a slow server stops, and how long it works in between.
 _STOPPED_S, _WORKING_S = 0.1, 0.1
-# The limit is this share of what is used, so that it stays reached although what is in work is deleted.
+# The limit is this share of the used memory, so that it stays exceeded while messages in flight are deleted.
 _LIMIT_SHARE = 0.9
 _TIMEOUT_S = 3.0
 
@@ -145,7 +145,7 @@ class DemoControls:
         return name in self._on.get(queue, ())
 
     def switch(self, name: str, queue: str) -> str:
-        """Turn a control on, or off if it is on, and say what else was done; raises ``RuntimeError`` if it cannot."""
+        """Turn a control on, or off if it is on, and return what else was done; raises ``RuntimeError`` on failure."""
         with self._lock:
             on = not self.is_on(name, queue)
             if not name.startswith("server-"):
@@ -155,10 +155,10 @@ class DemoControls:
             return ""
 
     def begin(self, *, server_after_s: float = 3.0) -> None:
-        """Turn on what the scenario begins with, that of the server a little later; raises ``RuntimeError``."""
+        """Turn on the controls of the scenario, those of the server a little later; raises ``RuntimeError``."""
         for name, queue in self._at_start:
             if name.startswith("server-"):
-                # Once the first numbers were seen.
+                # After the first numbers have been seen.
                 self._timer = threading.Timer(server_after_s, self.switch, (name, queue))
                 self._timer.daemon = True
                 self._timer.start()
@@ -179,7 +179,7 @@ def _consumer_of(scenario: Scenario | ListScenario) -> object:
 
 
 def _applies(control: Control, scenario: Scenario | ListScenario) -> bool:
-    """Return whether a queue has the control: a popped item is gone anyway, if its worker crashes or not."""
+    """Return whether a queue has the control: a popped item is gone anyway, whether its worker crashes or not."""
     if not isinstance(scenario, ListScenario):
         return True
     is_leased = scenario.worker is not None and scenario.worker.lease_ms is not None
@@ -187,7 +187,7 @@ def _applies(control: Control, scenario: Scenario | ListScenario) -> bool:
 
 
 class _ServerControls:
-    """What can be done to the server: by signals, by its unix socket, or by ending it."""
+    """Controls of the server, by signals, by its Unix socket, or by ending it."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.on: set[str] = set()
@@ -207,7 +207,7 @@ class _ServerControls:
 
     @property
     def available(self) -> Sequence[Control]:
-        """Those that this system has."""
+        """The controls that this system supports."""
         return tuple(control for control in SERVER_CONTROLS if control.name in self._actions)
 
     def switch(self, name: str, on: bool) -> None:
@@ -215,11 +215,11 @@ class _ServerControls:
         if "server-down" in self.on and name != "server-down":
             raise EmbeddedError("The server is shut down: start it again first.")
         self._actions[name](on)
-        # What was shut down has none of the others when it starts again.
+        # After a restart of the server, none of the other controls is on.
         self.on = {name} if on and name == "server-down" else (self.on | {name} if on else self.on - {name})
 
     def close(self) -> None:
-        """Let the server go on, so that it can be ended."""
+        """Resume the server, so that it can be ended."""
         self._slow(False)
         if "server-pause" in self.on:
             self._pause(False)
@@ -265,7 +265,7 @@ class _ServerControls:
             self._server.start_again()
             return
         if "server-pause" in self.on:
-            raise EmbeddedError("The server is paused: let it go on first.")
+            raise EmbeddedError("The server is paused: resume it first.")
         self._slow(False)
         self._server.shut_down()
 
@@ -276,4 +276,4 @@ class _ServerControls:
             with closing(connect(url, timeout_s=_TIMEOUT_S)) as client:
                 yield client
         except SERVER_ERRORS as error:
-            raise EmbeddedError(f"The server cannot be asked: {failure_of(error).sentence}.") from error
+            raise EmbeddedError(f"The server does not answer: {failure_of(error).sentence}.") from error

@@ -506,11 +506,13 @@ _TOUR = (
 
 DEMO_SCENARIOS = {
     "mixed": MIXED,
-    "healthy": DemoScenario("four queues that keep up with their work", _CALM),
+    "healthy": DemoScenario("four queues whose consumers keep up", _CALM),
     "stalled-consumer": DemoScenario("nobody receives from emails", _CALM, (("consumer-stop", "emails"),)),
-    "slow-consumer": DemoScenario("orders come faster than they are done", _CALM, (("consumer-slow", "orders"),)),
+    "slow-consumer": DemoScenario(
+        "orders arrive faster than they are processed", _CALM, (("consumer-slow", "orders"),)
+    ),
     "crash-loop": DemoScenario(
-        "the consumer of orders dies on each message, which comes back", _CALM, (("consumer-crash", "orders"),)
+        "the consumer of orders dies on each message, so each comes back", _CALM, (("consumer-crash", "orders"),)
     ),
     "poison": DemoScenario("emails has a message that no consumer can read", _CALM, (("poison", "emails"),)),
     "backlog": DemoScenario("orders has some 40,000 messages, hours old", (*_CALM[:-1], GROWING)),
@@ -524,7 +526,7 @@ DEMO_SCENARIOS = {
     ),
     "leases": DemoScenario("workers of lists that die, with and without a reaper", (CRASHING, ABANDONED, *_CALM[1:])),
     "dead-letters": DemoScenario("40 dead letters wait in orders-dlq", (*_CALM, _DEAD_LETTERS)),
-    "tour": DemoScenario("a queue that works, one that does not, and dead letters", _TOUR),
+    "tour": DemoScenario("a healthy queue, one without a consumer, and dead letters", _TOUR),
     "slow-server": DemoScenario("the server answers slowly", _CALM, (("server-slow", ""),)),
     "paused-server": DemoScenario("the server hangs: it accepts and does not answer", _CALM, (("server-pause", ""),)),
     "lost-connection": DemoScenario("the server refuses every connection", _CALM, (("server-cut", ""),)),

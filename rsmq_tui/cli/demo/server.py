@@ -568,7 +568,7 @@ class WorkloadProcess(Lifetime[_Workload]):
     ) -> None:
         super().__init__()
         self._numbers = count(1)
-        # Of its own: who waits for an answer must not keep the process from being stopped.
+        # A separate lock: waiting for an answer must not prevent the process from being stopped.
         self._asking = threading.Lock()
         self._command = [
             # -P: a json.py in the user's folder must not be imported in place of the standard library's.
@@ -618,7 +618,7 @@ class WorkloadProcess(Lifetime[_Workload]):
     def _answer(self, running: _Workload, number: int, deadline_s: float) -> dict[str, Any] | None:
         with suppress(queue.Empty):
             while answer := running.output.answers.get(timeout=max(0.0, deadline_s - time.monotonic())):
-                # An earlier one may have come too late.
+                # An earlier answer may have arrived too late.
                 if answer["id"] == number:
                     return answer
         return None

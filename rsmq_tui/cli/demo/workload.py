@@ -278,7 +278,7 @@ class ListWorker:
         return f"sent {len(items):,} items"
 
     async def take_back(self, control: str) -> str:
-        """Remove what a control has sent from the queue, and say how many it were."""
+        """Remove what a control has sent from the queue, and say how many items that were."""
         items = self._switches.sent.get(control, [])
         left = sum([await self._queue.remove(item) for item in items])
         self._switches.sent.pop(control, None)
@@ -328,7 +328,7 @@ class Requests:
     waiting: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
 
     async def obey(self, site: WorkloadContext, workers: "dict[str, ListWorker | _Worker]") -> None:
-        """Do what is asked until cancelled."""
+        """Carry out requests until cancelled."""
         while not site.is_closed:
             request = await self.waiting.get()
             done, said = True, ""
@@ -538,7 +538,7 @@ class _Worker:
         return said
 
     async def take_back(self, control: str) -> str:
-        """Delete what a control has sent and is still in the queue, and say how many it were."""
+        """Delete what a control has sent and is still in the queue, and say how many messages that were."""
         ids = self._switches.sent.get(control, [])
         left = sum(await self._queues.delete_messages(self._queue, ids))
         self._switches.sent.pop(control, None)

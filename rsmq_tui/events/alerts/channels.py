@@ -32,10 +32,10 @@ _BELL, _ESCAPE, _END = "\a", "\x1b", "\x1b\\"
 _NOTIFICATION_MAX = 200
 _STDERR_BYTES = 4_096
 _TOKEN_MIN = 8
-# Signs by which services address groups of people, or mark up texts, and what takes their place.
+# Characters by which services mention groups of people or mark up text, and their replacements.
 _SERVICE_SIGNS = str.maketrans("@<>[]`", "＠‹›［］ˋ")
-# By the environment, the first that fits: variable, beginning of its value, sequence. Of OSC 9 and 777 the latter has a
-# title.
+# The first entry that matches the environment: variable, beginning of its value, sequence. OSC 777 has a title, OSC 9
+# has none.
 _TERMINALS = (
     ("KITTY_WINDOW_ID", "", "osc99"),
     ("TERM", "xterm-kitty", "osc99"),
@@ -54,7 +54,7 @@ class ChannelError(Exception):
 
 
 def sender(channel: Channel, write: Write, environment: Mapping[str, str] = os.environ) -> Send:
-    """Return what sends a message by a channel, within its time limit; it raises ``ChannelError``."""
+    """Return a function that sends a message by a channel within its time limit; it raises ``ChannelError``."""
     if channel.kind == "command":
         return lambda message: _run(channel, message)
     if channel.kind == "apprise":
@@ -69,10 +69,10 @@ def sender(channel: Channel, write: Write, environment: Mapping[str, str] = os.e
 
 
 def notification(channel: Channel, message: Message, environment: Mapping[str, str]) -> str:
-    """Return the escape sequence of a notification, or a bell where the terminal is not known to have any."""
+    """Return the escape sequence of a notification, or a bell if the terminal is not known to support any."""
     in_tmux = bool(environment.get("TMUX"))
     sequence = channel.sequence or _known_sequence(environment)
-    # GNU Screen has no such way through, and tmux only where its user allows it.
+    # GNU Screen cannot pass it on, and tmux does so only if its user allows it.
     if not sequence or (in_tmux and not channel.tmux) or (environment.get("STY") and not in_tmux):
         return _BELL
     title = printable(message.title, _NOTIFICATION_MAX)
@@ -83,7 +83,7 @@ def notification(channel: Channel, message: Message, environment: Mapping[str, s
         # The title ends at a semicolon.
         written = f"{_ESCAPE}]777;notify;{title.replace(';', ',')};{text}{_END}"
     else:
-        # The title and the text belong together by their id; one of an earlier id would be replaced.
+        # The id joins the title and the text; a notification with an earlier id would be replaced.
         id = f"rsmq-tui-{secrets.token_hex(8)}"
         written = f"{_ESCAPE}]99;i={id}:d=0;{title}{_END}{_ESCAPE}]99;i={id}:p=body;{text}{_END}"
     if in_tmux:
@@ -100,7 +100,7 @@ def _known_sequence(environment: Mapping[str, str]) -> str:
 
 def _run(channel: Channel, message: Message) -> None:
     """Run the command with the message as JSON on its standard input, without a terminal."""
-    # Files: a process that a command leaves behind may keep a pipe open.
+    # Files and no pipes: a process that a command leaves behind may keep a pipe open.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as told:
         given.write(json.dumps(message.as_json()).encode() + b"\n")
         given.seek(0)
@@ -122,7 +122,7 @@ def _run(channel: Channel, message: Message) -> None:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a command, and what it has started."""
+    """Kill a command and the processes that it has started."""
     with suppress(OSError, AttributeError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
@@ -193,7 +193,7 @@ class _Apprise:
 
 
 def _without_urls(words: str, urls: Sequence[str]) -> str:
-    """Mask the parts of URLs in what a library says: any of them but the host may be a token."""
+    """Mask the parts of URLs in a library's message: all but the host may be tokens."""
     for url in urls:
         host = urlsplit(url).hostname
         for part in re.split(r"[/:@?&=]+", url):
@@ -202,6 +202,6 @@ def _without_urls(words: str, urls: Sequence[str]) -> str:
     return without_secrets(words)
 
 
-# The types of apprise, by which services choose colours and signs.
+# The notification types of apprise, from which services choose colours and icons.
 _TYPES = {State.FIRING: "failure", State.REPEATED: "failure", State.RESOLVED: "success", State.SUMMARY: "warning",
           State.TEST: "info"}  # fmt: skip

@@ -9,7 +9,7 @@ from rsmq_tui.monitor.text import count, duration, plural, printable
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _SCHEMA = 1
-# Names in the sentence, and queues in the JSON, of many.
+# The maximum of names in the sentence, and of queues in the JSON.
 _NAMED = 5
 LISTED = 100
 _NAME_MAX, _TEXT_MAX, _PART_MAX = 80, 500, 200
@@ -50,8 +50,8 @@ class Message:
     """A message about the queues of one rule in one namespace of a server, or about the server if it has none.
 
     ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
-    long the condition has held, or did; the longest of them. ``reason`` is a sentence about the server. A summary has
-    ``parts`` instead, the oldest first.
+    long the condition has held, or held; the longest of all queues. ``reason`` is a sentence about the server. A
+    summary has ``parts`` instead, the oldest first.
     """
 
     rule: str
@@ -69,7 +69,7 @@ class Message:
 
     @classmethod
     def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
-        """Return one message in place of several, which could not be sent before."""
+        """Return one message in place of several that could not be sent before."""
         return cls("summary", State.SUMMARY, "", at_ms, parts=tuple(parts))
 
     @property
@@ -82,7 +82,7 @@ class Message:
     def text(self) -> str:
         """A sentence for people, which is printable."""
         if self.parts:
-            # The last ones say what is true now.
+            # The last ones describe the current state.
             last = [f"{part.title.removeprefix(_PREFIX)}: {part.text}" for part in self.parts[-_NAMED:]]
             before = f"{count(len(self.parts) - _NAMED)} before; " if len(self.parts) > _NAMED else ""
             return before + "; ".join(printable(each, _PART_MAX) for each in last)

@@ -1,10 +1,11 @@
 """Decides when rules alert, from the snapshots of each place in the order of time.
 
-A condition is told when it has lasted as long as its rule says, and its end when that has lasted for ``HOLD_MS``. What
-flaps is told once (``events.detector.Hysteresis``). Queues of one rule and place that are due at nearly the same time
-are one message. What was told is kept in ``alerts.store``, so that the next start goes on with it.
+A condition is reported when it has lasted as long as its rule requires, and its end when that has lasted for
+``HOLD_MS``. A condition that flaps is reported once (``events.detector.Hysteresis``). Queues of one rule and place that
+are due at nearly the same time are one message. Reported alerts are stored in ``alerts.store``, so that the next start
+continues from there.
 
-Only the states that changed since the last poll are looked at. A condition that begins as time passes is also looked at
+Only the states that changed since the last poll are checked. A condition that begins as time passes is also checked
 when the first queue is due.
 """
 
@@ -28,43 +29,41 @@ from rsmq_tui.protocol.kinds import kind_named
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000
 _OLDEST, _RECEIVES = "oldest", "receive count"
-# Conditions on receive counts, which polls sample bit by bit.
+# Conditions on receive counts, of which each poll samples a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
-# Names for which it is kept whether a rule's patterns match.
-_NAMES_MAX = 200_000
 _FOREVER = 1 << 62
 _due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
 
 
 class _Check:
-    """Whether a condition holds for queues: it holds if their verdict is one of some."""
+    """A condition on the verdict: it holds if the verdict of a queue is one of a set."""
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
         wanted = [verdict for verdict in Verdict if condition.what in (verdict.value, TROUBLE) and verdict.is_trouble]
         self._worst_rank = min((verdict.rank for verdict in wanted), default=0)
-        # Most queues are ok, which is the first of these.
+        # Most queues are ok, which is the first verdict.
         self._others = tuple(verdict for verdict in reversed(Verdict) if verdict not in wanted)
 
     def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
-        """Return those of the queues for which it holds."""
+        """Return the queues for which it holds."""
         others = self._others
         return [queue for queue in queues if queue.verdict not in others]
 
     def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
         """Return whether it is certain that it does not hold for a queue that is not among ``holding``.
 
-        ``is_forecast`` tells whether a queue without a limit is known to approach none.
+        ``is_forecast`` is whether forecasts are possible: a queue without a limit then approaches none.
         """
-        # A queue has only its worst verdict, behind which this one may still be.
+        # A queue has only its worst verdict, which may hide this one.
         return queue.verdict is not Verdict.WATCHING and queue.verdict.rank > self._worst_rank
 
     def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
-        """Return when it begins to hold for the first of these queues if they do not change."""
+        """Return when it begins to hold for the first of these queues, provided that they do not change."""
         return _FOREVER
 
     def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-        """Return a sentence about a queue for which it holds, or did."""
+        """Return a sentence about a queue for which it holds or held."""
         return f"{queue.verdict}: {reason(queue, at_ms, thresholds)}"
 
 
@@ -97,7 +96,7 @@ class _Above(_Check):
 
 
 class _Passing(_Check):
-    """Begins to hold as time passes: the first message is older than the bound, or a limit is nearer than that."""
+    """Begins to hold as time passes: when the first message is older than the bound, or a limit nearer."""
 
     def __init__(self, condition: Condition) -> None:
         super().__init__(condition)
@@ -139,7 +138,7 @@ def _check_of(condition: Condition) -> _Check:
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """The moment of a poll: ``ms`` by the monotonic clock, ``wall_s`` by that of people, ``at_ms`` by the server's."""
+    """The moment of a poll: ``ms`` by the monotonic clock, ``wall_s`` by the local clock, ``at_ms`` by the server's."""
 
     ms: int
     wall_s: float
@@ -151,7 +150,7 @@ class _Now:
 
 
 class _Due(NamedTuple):
-    """What is to be told now: ``news`` are the names that no other program has told, ``lasts_ms`` the longest time."""
+    """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time."""
 
     state: State
     names: Sequence[str]
@@ -162,7 +161,7 @@ class _Due(NamedTuple):
 class _Followed:
     """One rule on the queues of one place, or on one server: its name is then the only one, "".
 
-    ``restored`` are the names of which only an earlier run knows that the condition held.
+    ``restored`` are the names for which only an earlier run found that the condition held.
     """
 
     def __init__(self, rule: Rule, topic: Topic, store: AlertStore | None, now: _Now, *, is_patient: bool) -> None:
@@ -176,7 +175,7 @@ class _Followed:
         self._conditions: dict[str, Hysteresis] = {}
         # Those that changed, and are not settled.
         self._pending: dict[str, Hysteresis] = {}
-        # When something became due that is not told yet, and when the last message was made.
+        # When something became due that is not reported yet, and when the last message was made.
         self._due_ms: int | None = None
         self._told_ms: int | None = None
         self._firing_told_ms = 0
@@ -194,11 +193,11 @@ class _Followed:
 
     @property
     def names(self) -> Set[str]:
-        """The names whose condition holds, or held."""
+        """The names for which the condition holds or held."""
         return self._conditions.keys()
 
     def take(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
-        """Note whether the condition holds for each name."""
+        """Record whether the condition holds for each name."""
         for name, holds in values:
             known = self._conditions.get(name)
             if known is None:
@@ -240,7 +239,7 @@ class _Followed:
         return found
 
     def _settled(self, now_ms: int, muted: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the names whose beginning, and those whose end, is to be told; others are forgotten."""
+        """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
         firing, over = [], []
         for name, known in list(self._pending.items()):
             hold_ms = self._rule.for_ms if known.value else HOLD_MS
@@ -267,7 +266,7 @@ class _Followed:
         lasts_ms, since_ms = 0, {}
         for name in names:
             known = self._conditions[name]
-            # What is over lasted since it was told, or rather since it began.
+            # How long it lasted: counted from its beginning, or else from when it was reported.
             begin_ms = known.changed_ms if known.value or known.told_ms is None else known.told_ms
             lasts_ms = max(lasts_ms, (now.ms if known.value else known.changed_ms) - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
@@ -279,14 +278,14 @@ class _Followed:
         return _Due(state, names, note(self._topic, since_ms, now.wall_ms), lasts_ms)
 
     def _settle(self, name: str, known: Hysteresis) -> None:
-        """Wait for the next change of a condition; one that does not hold is followed no longer."""
+        """Wait for the next change of a condition; one that does not hold is no longer tracked."""
         del self._pending[name]
         if not known.value:
             del self._conditions[name]
 
 
 class Telling(NamedTuple):
-    """A message, and the same one without the queues that another program has told, None if it has told all."""
+    """A message, and the same one without the queues that another program has reported; None if it has reported all."""
 
     message: Message
     news: Message | None
@@ -295,7 +294,7 @@ class Telling(NamedTuple):
 class AlertRules:
     """Applies rules to the snapshots of any number of places; not safe for threads.
 
-    ``store`` keeps what was told. Without ``is_patient``, ``for`` and the wait for more queues do not apply: each
+    ``store`` keeps the reported alerts. Without ``is_patient``, ``for`` and the wait for more queues do not apply: each
     snapshot is the only one of its place.
     """
 
@@ -321,7 +320,7 @@ class AlertRules:
         wall_s: float,
         muted: Collection[str] = (),
     ) -> list[Telling]:
-        """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is known."""
+        """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
         now = _Now(now_ms, wall_s, snapshot.at_ms)
         found: list[Telling] = []
         # A failed poll says nothing about queues.
@@ -337,7 +336,7 @@ class AlertRules:
         return found
 
     def _changed(self, place: tuple[str, ...], snapshot: Snapshot) -> Sequence[QueueState] | None:
-        """Return the queues that changed since the last poll of a place, None if some came or went."""
+        """Return the queues that changed since the last poll of a place; None if some appeared or disappeared."""
         last, self._last[place] = self._last.get(place, ()), snapshot.queues
         changed = snapshot.changed_since(last)
         return None if changed is None else changed[1]
@@ -367,7 +366,7 @@ class AlertRules:
             for queue in looked:
                 if queue.name not in names or queue.name in hold:
                     continue
-                # An age that has reached its limit is no forecast, and not over.
+                # An age that has reached its limit has no forecast, and is not over.
                 is_aged = (queue.waiting_ms(at_ms) or 0) >= thresholds.aged_ms
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
                 if is_over and not (queue.name in unlooked and _may_be_unlooked(queue)):
@@ -395,7 +394,7 @@ class AlertRules:
         return [Telling(message(each, each.names), message(each, each.news) if each.news else None) for each in due]
 
     def _take_server(self, rule: Rule, snapshot: Snapshot, profile: str, now: _Now, *, answered: bool) -> list[Telling]:
-        """Apply a rule to a server, by what is known of each of its places."""
+        """Apply a rule to a server, from the states of its places."""
         places = self._of_servers.setdefault((rule.name, snapshot.server), {})
         place = snapshot.place, snapshot.ns
         if rule.when.what == SERVER_GONE:
@@ -429,15 +428,16 @@ class AlertRules:
         return self._followed[topic]
 
     def topic_of(self, message: Message) -> Topic:
-        """Return what a message of one of the rules is about."""
+        """Return the topic of a rule's message."""
         return Topic(self._contents[message.rule], message.when, message.profile, message.server, message.ns)
 
     def _of_rule(self, rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
-        """Return the queues that a rule names; what its patterns say of each name is kept."""
+        """Return the queues that a rule names; the result of its patterns is cached for each name."""
         if not rule.queues:
             return queues
         wanted = self._wanted.setdefault(rule.name, {})
-        if len(wanted) > _NAMES_MAX:
+        if len(wanted) > 2 * sum(map(len, self._last.values())):
+            # Most of these queues are gone.
             wanted.clear()
         found = []
         for queue in queues:
@@ -465,13 +465,13 @@ def _contents_of(rules: Iterable[Rule]) -> dict[str, str]:
 
 
 def names_queue(patterns: Sequence[str], queue: QueueState) -> bool:
-    """Return whether names and patterns name a queue: by its name, or with its kind, as ``list:mail``."""
+    """Return whether names or patterns match a queue: by its name, or with its kind, such as ``list:mail``."""
     names = (queue.name, f"{kind_named(queue.kind).prefix}{queue.name}")
     return any(is_named(name, patterns) for name in names)
 
 
 def _is_forecast(snapshot: Snapshot) -> bool:
-    """Return whether polls have lasted long enough for forecasts: then what has no limit approaches none."""
+    """Return whether polls have lasted long enough for forecasts: then a queue without a limit approaches none."""
     begins_ms = [*snapshot.trend.times_ms[:1], *snapshot.trend.gaps_ms[-1:]]
     return bool(begins_ms) and snapshot.at_ms - max(begins_ms) >= KNOWN_MS + 2 * FORECAST_EVERY_MS
 
@@ -485,5 +485,5 @@ def _is_near(condition: Condition, snapshot: Snapshot) -> bool | None:
 
 
 def _may_be_unlooked(queue: QueueState) -> bool:
-    """Return whether there may be receive counts that polls have not looked at since the start."""
+    """Return whether there may be receive counts that polls have not read since the start."""
     return bool(queue.depth and queue.totalrecv) and queue.looked_all_ms is None

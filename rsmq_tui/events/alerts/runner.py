@@ -1,7 +1,7 @@
-"""Applies the rules of a dashboard or of `rsmq-tui watch`, and sends their messages, in threads: nobody waits for it.
+"""Applies the rules of a dashboard or of `rsmq-tui watch`, and sends their messages, in threads of its own.
 
 Each channel has a queue and a thread of its own, so that one that hangs delays no other. A message that cannot be sent
-is tried again, with growing waits, until it is ``GIVE_UP_S`` old; those that wait together are sent as one.
+is retried, with growing waits, until it is ``GIVE_UP_S`` old; waiting messages are sent as one.
 """
 
 import threading
@@ -21,10 +21,10 @@ from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts
 
 UNSENT_MAX = 100
 RETRY_FIRST_S, RETRY_MAX_S, GIVE_UP_S = 5.0, 60.0, 3_600.0
-# What is refused so often while newer messages are sent is lost.
+# A message that is refused this often while newer ones are sent is dropped.
 REFUSED_MAX = 3
 _WAITING_MAX = 256
-# Names for which it is kept whether their trouble is expected.
+# The maximum of names for which it is cached whether their trouble is expected.
 _NAMES_MAX = 200_000
 _END_S = 5.0
 
@@ -35,11 +35,11 @@ class _Unsent(NamedTuple):
 
 
 class Outbox:
-    """The messages of one channel that are not sent yet; the oldest are lost beyond ``UNSENT_MAX``.
+    """The messages of one channel that are not sent yet; beyond ``UNSENT_MAX``, the oldest are dropped.
 
-    After a failure the next attempt waits, and sends all that has come until then as one message. If that fails too,
-    the newest one is tried alone: a message that is refused for itself does not hold back the others. ``problem`` is
-    why the last attempt failed, None after one that succeeded. ``wall_s`` is the clock of people.
+    After a failure the next attempt waits, and sends all messages that have arrived until then as one. If that fails
+    too, the newest one is tried alone: a message that the service refuses does not block the others. ``problem`` is why
+    the last attempt failed, None after one that succeeded. ``wall_s`` is the local clock.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Outbox:
         self._lose(lambda waiting: waiting[:-UNSENT_MAX])
 
     def turn(self) -> float | None:
-        """Send what is due, and return the seconds until the next attempt, None if nothing is left."""
+        """Send what is due, and return the seconds until the next attempt; None if nothing is left."""
         while True:
             with self._lock:
                 waiting = list(self._unsent)
@@ -96,7 +96,7 @@ class Outbox:
         self._lose(lambda left: [each for each in left if self._next_s - each.since_s > GIVE_UP_S])
 
     def _try(self, group: Sequence[_Unsent]) -> str | None:
-        """Send one message, or several as one, and return why that failed, None if it did not."""
+        """Send one message, or several as one, and return why that failed; None if it did not."""
         messages = [each.message for each in group]
         one = messages[0] if len(messages) == 1 else Message.summing_up(messages, round(self._wall_s() * 1000))
         try:
@@ -113,7 +113,7 @@ class Outbox:
         self.lost += self._remove(gone)
 
     def _remove(self, gone: Sequence[_Unsent]) -> int:
-        """Remove some messages, and return how many of them were there: some may be lost while they are sent."""
+        """Remove some messages, and return how many of them were there: some may be dropped while they are sent."""
         ids = set(map(id, gone))
         with self._lock:
             before = len(self._unsent)
@@ -129,7 +129,7 @@ class _Delivery:
         self._news = threading.Condition()
         self._has_news = False
         self._closing = False
-        # A daemon: a service that hangs does not keep the program.
+        # A daemon: a service that hangs does not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name=f"channel {name}", daemon=True)
         self._thread.start()
 
@@ -141,7 +141,7 @@ class _Delivery:
             self._news.notify()
 
     def close(self, give_up_s: float) -> None:
-        """Send what is due, and end, until that time of the monotonic clock."""
+        """Send what is due, and end by that time of the monotonic clock."""
         with self._news:
             self._closing = True
             self._news.notify()
@@ -162,9 +162,9 @@ class AlertRunner:
     """Applies rules to snapshots, and sends the messages, from ``start`` to ``close``.
 
     ``write`` writes to the terminal, from any thread. ``told`` is called with each message, and ``muted`` returns the
-    queues of a place whose trouble is known, both in the thread of the rules. ``clock`` is the monotonic clock and
-    ``wall_s`` that of people, both in seconds. ``store`` keeps what was told; what another program has told is sent to
-    the terminal only.
+    queues of a place whose trouble is acknowledged, both in the thread of the rules. ``clock`` is the monotonic clock
+    and ``wall_s`` the local one, both in seconds. ``store`` keeps the reported alerts; what another program has
+    reported is sent to the terminal only.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class AlertRunner:
         self._without_channel = 0
         self._deliveries: dict[str, _Delivery] = {}
         self._expected = alerts.expected
-        # Whether names are those of queues whose trouble is expected, by profile.
+        # By profile: whether the trouble of the queue with a name is expected.
         self._is_ignored = {
             profile: lru_cache(_NAMES_MAX)(expected.holds)
             for profile, expected in alerts.expected.items()
@@ -214,11 +214,11 @@ class AlertRunner:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong, by what it is wrong with: the configuration, and why the last attempt of a channel failed."""
+        """What is wrong, by its subject: the configuration, or a channel, whose last attempt failed."""
         found = {f"channel {name}": outbox.problem for name, outbox in self._outboxes.items()}
         config = {f"alert {number}": problem for number, problem in enumerate(self._config_problems, 1)}
         unstored = None if self._store is None else self._store.problem
-        all_of_them = {**config, **found, "alerts": self._defect, "told alerts": unstored}
+        all_of_them = {**config, **found, "alerts": self._defect, "sent alerts": unstored}
         return {name: problem for name, problem in all_of_them.items() if problem is not None}
 
     @property
@@ -245,7 +245,7 @@ class AlertRunner:
             self._thread.join(timeout_s)
         for delivery in self._deliveries.values():
             delivery.close(give_up_s)
-        # A disk that hangs is not waited for.
+        # Do not wait for a disk that hangs.
         if self._store is not None and not self._thread.is_alive():
             for name in self._shared:
                 for message in self._outboxes[name].unsent:
@@ -267,7 +267,7 @@ class AlertRunner:
     def _apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str, now_ms: int, wall_s: float) -> None:
         expected, is_ignored = self._expected.get(profile), self._is_ignored.get(profile)
         if expected is not None and expected.covers(wall_s * 1000):
-            # What goes on after it begins then.
+            # A condition that continues after it begins then.
             return
         muted = self._muted(snapshot)
         if is_ignored is not None:
@@ -279,7 +279,7 @@ class AlertRunner:
             for name in self._channels_of[message.rule]:
                 wanted = news if name in self._shared else message
                 if name not in self._outboxes:
-                    # Its table has a mistake, which is told.
+                    # Its table has a mistake, which is reported.
                     self._without_channel += 1
                 elif wanted is not None and name in self._deliveries:
                     self._deliveries[name].add(wanted)

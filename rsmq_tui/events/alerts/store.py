@@ -1,7 +1,7 @@
-"""What alerts were told, in one SQLite file in the user's state folder, which dashboards and `rsmq-tui watch` share.
+"""The reported alerts, in one SQLite file in the user's state folder that dashboards and `rsmq-tui watch` share.
 
-A program that is started again neither repeats what was told, nor forgets to tell that it is over. Of several programs
-that find the same, one is the first to note it here, and only that one sends it to commands and services.
+A program that is started again neither repeats an alert nor forgets to report its end. If several programs find
+the same condition, the first one records it here, and only that one sends it to commands and services.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from rsmq_tui.triage.journal_db import SqliteFile
 T = TypeVar("T")
 
 FILE_NAME = "alerts.sqlite"
-# What was told longer ago than this is told again after a restart: nobody knows what happened since.
+# An alert that was reported longer ago than this is reported again after a restart: what happened since is unknown.
 KEPT_MS = 7 * 86_400_000
 _FUTURE_MS = 3_600_000
 _RETRY_S = 30.0
@@ -31,9 +31,9 @@ class AlertStoreError(Exception):
 
 
 class Topic(NamedTuple):
-    """What an alert is about: a rule, its condition as it is written, and a place; ``ns`` is empty for a server.
+    """What an alert is about: a rule, its condition as written, and a place; ``ns`` is empty for a server.
 
-    ``rule`` is what identifies it beside the condition, not its name.
+    ``rule`` is what identifies the rule besides its condition, not its name.
     """
 
     rule: str
@@ -44,7 +44,7 @@ class Topic(NamedTuple):
 
 
 class Told(NamedTuple):
-    """That the condition holds was told at ``told_ms``; it has held since ``since_ms``. Both times are local, in ms."""
+    """A condition that was reported at ``told_ms`` and has held since ``since_ms``; both times are local, in ms."""
 
     since_ms: int
     told_ms: int
@@ -58,14 +58,15 @@ _INSERT = f"INSERT INTO told VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLI
 
 
 class AlertFile(SqliteFile):
-    """The file of told alerts."""
+    """The file of reported alerts."""
 
-    what = "file of told alerts"
+    what = "file of sent alerts"
     error_type = AlertStoreError
     version = 1
     # "rsma", in the file's header.
     application_id = 0x72736D61
-    # Names are blobs: they need not be UTF-8. queue is empty for a server. over_ms: when its end was told, local time.
+    # Names are blobs: they need not be UTF-8. queue is empty for a server. over_ms: when its end was reported, local
+    # time.
     schema = f"""
     CREATE TABLE told (
         {", ".join(f"{name} BLOB NOT NULL" for name in (*_TOPIC, "queue"))},
@@ -76,15 +77,15 @@ class AlertFile(SqliteFile):
     )
     """
     columns: ClassVar = {"told": _COLUMNS}
-    # The last ones may be told again when the machine crashes, but a commit does not wait for the disk.
+    # After a crash of the machine, the last ones may be reported again, but a commit does not wait for the disk.
     synchronous = "NORMAL"
 
 
 class AlertStore:
-    """Notes what was told in ``folder``, created if needed; not safe for threads.
+    """Stores the reported alerts in ``folder``, created if needed; not safe for threads.
 
-    If the file cannot be used, ``problem`` says why, everything is news, and the file is tried again after a while.
-    ``clock`` is a monotonic clock in seconds.
+    If the file cannot be used, ``problem`` says why, every alert counts as new, and the file is tried again after a
+    while. ``clock`` is a monotonic clock in seconds.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -95,11 +96,11 @@ class AlertStore:
         self._file: AlertFile | None = None
 
     def load(self, topic: Topic, wall_ms: int) -> dict[str, Told]:
-        """Return what was told and is not over, by queue."""
+        """Return the reported alerts that are not over, by queue."""
 
         def read(file: AlertFile) -> dict[str, Told]:
             with file.transaction():
-                # Those of the future are of a clock that was set back.
+                # Times in the future are from before the clock was set back.
                 span_ms = wall_ms - KEPT_MS, wall_ms + _FUTURE_MS
                 file.db.execute("DELETE FROM told WHERE told_ms NOT BETWEEN ? AND ?", span_ms)
                 query = f"SELECT * FROM told WHERE {_OF_TOPIC} AND over_ms IS NULL"
@@ -114,25 +115,25 @@ class AlertStore:
         return self._do(read, {})
 
     def begin(self, topic: Topic, since_ms: Mapping[str, int], wall_ms: int) -> Sequence[str]:
-        """Note that these queues are told now, and return those that no other program has told."""
+        """Record that these queues are reported now, and return those that no other program has reported."""
         values = ((*_raw(topic), name_bytes(name), since, wall_ms, None) for name, since in since_ms.items())
         change = "since_ms = excluded.since_ms, told_ms = excluded.told_ms, over_ms = NULL WHERE over_ms IS NOT NULL"
         return self._news(f"{_INSERT} {change}", since_ms, values)
 
     def repeat(self, topic: Topic, since_ms: Mapping[str, int], repeat_ms: int, wall_ms: int) -> Sequence[str]:
-        """Note that these queues are told again, and return those that no other program has told since."""
+        """Record that these queues are reported again, and return those that no other program has reported since."""
         before_ms = wall_ms - repeat_ms + _REPEAT_SLACK_MS
         values = ((*_raw(topic), name_bytes(name), since, wall_ms, None, before_ms) for name, since in since_ms.items())
         change = "told_ms = excluded.told_ms, over_ms = NULL WHERE told_ms <= ?"
         return self._news(f"{_INSERT} {change}", since_ms, values)
 
     def end(self, topic: Topic, since_ms: Mapping[str, int], wall_ms: int) -> Sequence[str]:
-        """Note that it is over for these queues, and return those of which no other program has told that."""
+        """Record that it is over for these queues, and return those for which no other program has reported that."""
         values = ((*_raw(topic), name_bytes(name), since, wall_ms, wall_ms) for name, since in since_ms.items())
         return self._news(f"{_INSERT} over_ms = excluded.over_ms WHERE over_ms IS NULL", since_ms, values)
 
     def take_back(self, topic: Topic, wall_ms: int) -> None:
-        """Note that what was told at that time could not be sent: the next start tells it."""
+        """Record that what was reported at that time could not be sent: the next start reports it."""
 
         def change(file: AlertFile) -> None:
             with file.transaction():
@@ -150,7 +151,7 @@ class AlertStore:
             self._file = None
 
     def _news(self, query: str, names: Iterable[str], values: Iterable[tuple[object, ...]]) -> Sequence[str]:
-        """Execute a statement for each name in one transaction, and return those of which it changed a row."""
+        """Execute a statement for each name in one transaction, and return those for which it changed a row."""
 
         def write(file: AlertFile) -> Sequence[str]:
             with file.transaction():

@@ -27,7 +27,7 @@ _AGE_UNITS = (
     (0, 1_000, "s"),
 )
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s5"}
-# What fits on the first page.
+# The number of rows that fit on the first page.
 _ROWS_DRAWN = 24
 # A name that is longer may be broken, after these characters only.
 _BREAK_FROM = 32

@@ -102,7 +102,7 @@ class _ListAudit:
         for _ in range(_SECOND_LOOKS):
             if worked_on <= self._watched():
                 break
-            # A search does not find what is empty at that moment.
+            # A search does not find lists that are empty at that moment.
             await self.reader.discovery.search()
         async with aclosing(self.of(sorted(worked_on & self._watched() - watched))) as steps:
             async for step in steps:

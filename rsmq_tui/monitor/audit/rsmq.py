@@ -173,7 +173,8 @@ async def _judged(
 ) -> AsyncGenerator[Suspects, None]:
     """Yield the parts of a walk, with the problems that doubtful messages or fields have in a second read.
 
-    ``again`` reads each of them atomically. What is young then counts as such, and what may be is read again later.
+    ``again`` reads each of them atomically. Parts that are too recent then count as young; parts that may be are read
+    again later.
     """
     waiting: list[bytes] = []
     at_ms = 0

@@ -230,7 +230,7 @@ async def _search_bodies(
                     not_searched += len(unread)
                 at_ms, found = chunk.at_ms, list[RawMessage]()
                 may_be_enough = limit is not None and len(ids) + asked >= limit - matched
-                # Through a slow link an answer takes as long as several chunks, which need not wait for it.
+                # Over a slow link, a reply takes as long as several chunks, which need not wait for it.
                 is_waiting = chunk.is_last or may_be_enough or len(ids) >= _WAITING_MAX
                 if asking is not None and (asking.done() or is_waiting):
                     at_ms, found = await asking

@@ -29,7 +29,7 @@ _JSON_BYTES = 32 << 10
 _INPUT_BYTES = 16 << 10
 # Each part of a compressed body costs the same, even if it is empty.
 _PARTS_MAX = 1000
-# MessagePack, and a JSON string, are decoded in one call, which holds up everything else.
+# MessagePack, and a JSON string, are decoded in one call, which blocks everything else.
 _WHOLE_BYTES_MAX = 1_000_000
 # A shorter word may be base64 by chance.
 _BASE64_CHARS_MIN = 24
@@ -37,11 +37,12 @@ _SAMPLE_BYTES = 4 << 10
 
 _MISSING = "install rsmq-tui[bodies] to decode it"
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-# What is before it (1), and a string that may hold an object or an array, unless it is a key (2). It matches at any
-# place, even without such a string: to look for the next one from every place would take quadratic time.
+# Group 1 is the text before the string; group 2 is a string that may hold an object or an array, unless it is a key.
+# The pattern matches everywhere, even without such a string: searching for the next one from every position would take
+# quadratic time.
 _HOLDING = rb'"\s*+[{\[](?:[^"\\]++|\\.)*+"(?!\s*+:)'
 _HOLDERS = re.compile(rb'((?:[^"]++|(?!' + _HOLDING + rb")" + _STRING + rb")*+)(" + _HOLDING + rb")?+", re.DOTALL)
-# A string is followed by a colon if it is a key: no part of a text ends between them.
+# A string followed by a colon is a key: no part of a text ends between the two.
 _TOKENS = re.compile(rb'(?:[^"]++|' + _STRING + rb'\s*+[^\s"])*+', re.DOTALL)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]+={0,2}\s*")
 _SPACE = b" \t\r\n"
@@ -60,7 +61,7 @@ class Decoded:
     problem: str = ""
 
 
-# A part of the work with each step; at the end the content of a layer. Raises _UndecodableError.
+# Yields the work done with each step, and returns the content of a layer. Raises _UndecodableError.
 _Steps = Generator[None, None, bytes]
 
 

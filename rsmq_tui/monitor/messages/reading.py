@@ -1,4 +1,4 @@
-"""Tolerant reading of what other clients wrote: the most probable meaning, and a sentence for each deviation.
+"""Tolerant reading of data that other clients wrote: the most probable meaning, and a sentence for each deviation.
 
 The readers do not raise: a value that cannot be read is None, with a sentence that says so.
 """

@@ -320,7 +320,7 @@ def _was_taken(before: Row, row: Row) -> bool:
 
 
 def _digested(row: Row) -> Row:
-    """Return a row with a digest of the next item instead of the item: what is in a queue is kept in no file."""
+    """Return a row with a digest of the next item instead of the item: files never contain the content of queues."""
     if row[3] is None:
         return row
     size, mark, equal, *_ = row[3]

@@ -158,7 +158,7 @@ class Rotation:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Make thousands of objects, none of them garbage: to look for some in between would double the time."""
+    """Suspend the garbage collector while thousands of objects are created: collections would double the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -200,14 +200,14 @@ class Sampler:
         self._references: References = (None, None, None, None)
         # The queues that this program changes, and how many polls have begun since.
         self._own_changes: dict[str, int] = {}
-        # What the sums have of queues whose rates are unknown because of such a change: their last rates.
+        # The contribution to the sums of queues whose rates are unknown because of such a change: their last rates.
         self._counted: dict[str, QueueState] = {}
         self._memory_limit: Limit | None = None
         # The time of the last moment that was kept.
         self._remembered_ms = 0
 
     def note_own_change(self, names: Iterable[str]) -> None:
-        """Note that this program changes these queues: what the running poll and the next one see may be its work."""
+        """Note that this program changes these queues: what the running poll and the next one see may be its effect."""
         self._own_changes |= dict.fromkeys(names, 0)
 
     def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
@@ -276,7 +276,7 @@ class Sampler:
         return states, totals
 
     def _counted_of(self, before: QueueState | None, after: QueueState) -> tuple[QueueState | None, QueueState]:
-        """Return what the sums have of a queue, and what they get: a change of this program does not make them dip."""
+        """Return the old and the new share of a queue in the sums: a change of this program does not make them dip."""
         before = self._counted.pop(after.name, before)
         if before is not None and after.arrivals_s is None and after.name in self._own_changes:
             after = self._counted[after.name] = after._replace(
@@ -295,7 +295,7 @@ class Sampler:
         self._states[begin:] = [tracker.state for tracker in self._order[begin:]]
 
     def moment(self) -> Moment:
-        """Return what is known after the last poll, to be kept for another run."""
+        """Return the state after the last poll, to be kept for another run."""
         trackers = self._trackers
         samples = [tracker.sample or NO_SAMPLE for tracker in trackers.values()]
         counters = [array("d", map(itemgetter(column), samples)) for column in range(1, 5)]
@@ -311,7 +311,7 @@ class Sampler:
         # A moment within a poll is before the samples of that poll.
         from_ms, self._remembered_ms = self._remembered_ms, self._at_ms
         flights = {
-            name: [times for times in series.flights if times.at_ms >= from_ms]
+            name: series.flights.since(from_ms)
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
@@ -325,7 +325,7 @@ class Sampler:
         return Moment(self._at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
     def restore(self, past: Past, at_ms: int) -> None:
-        """Continue from what an earlier run knew, as if polls had failed until now."""
+        """Continue from the state of an earlier run, as if polls had failed until now."""
         last, count = past.last, len(past.names)
         width = len(last.numbers) // max(1, len(last.names))
         starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
@@ -342,7 +342,7 @@ class Sampler:
                     tracker.series.note_change(changed_ms)
                 start = starts.get(name)
                 if start is not None and width == tracker.NUMBERS:
-                    # If it is not valid, only its charts go on.
+                    # If it is not valid, only its charts are continued.
                     with suppress(ValueError, TypeError):
                         tracker.restore(last.numbers[start : start + width], last.more.get(name))
                 self._trackers[name] = tracker

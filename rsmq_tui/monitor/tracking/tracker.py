@@ -104,11 +104,11 @@ class Tracker(ABC):
         return (*self.sample, self._is_idle_longer, *self._remember())
 
     def remember_more(self) -> Any:
-        """Return what else ``restore`` needs, as a value that JSON can hold; most queues need nothing."""
+        """Return further values for ``restore``, as JSON can hold them; most queues need none."""
         return self._troubles.remember()
 
     def restore(self, numbers: "array[int]", more: Any) -> None:
-        """Continue from what an earlier run knew, as if polls had failed since: call ``resume`` afterwards.
+        """Continue from the state of an earlier run, as if polls had failed since: call ``resume`` afterwards.
 
         Raises ``ValueError`` or ``TypeError`` if ``more`` is not valid.
         """

@@ -76,7 +76,7 @@ _REFUSED: dict[type[actions.Action], str] = {
     actions.Redrive: "items of a list do not record their source queue: move them to a named queue",
     actions.Fix: "list queues have no automatic fixes",
 }
-# What these actions are called for items of a list, which are not made visible or invisible.
+# The names of these actions for items of a list, which are not made visible or invisible.
 _IN_LISTS: dict[type[actions.Action], type[actions.Action]] = {
     actions.Hide: actions.ExtendLease,
     actions.Release: actions.ReleaseItems,

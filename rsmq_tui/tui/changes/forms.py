@@ -41,8 +41,8 @@ Answers = Mapping[str, str | bytes]
 class Field:
     """One field; ``choices`` are suggestions, ``hint`` is the meaning of an empty field.
 
-    Until the user sets it, a switch that is ``on_unless_chosen`` is on while the field of that id has a text that is
-    none of its choices.
+    Until the user sets it, a switch that is ``on_unless_chosen`` is on while the text of the field with that id is not
+    one of its choices.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Field:
 class Form(Generic[T]):
     """Fields under a title; ``build`` makes the result from the answers, or raises ValueError or OSError.
 
-    ``is_dangerous`` marks a form of messages that are removed.
+    ``is_dangerous`` marks a form that removes messages.
     """
 
     title: str
@@ -91,7 +91,7 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(actions.Copy, queue, got))
         case "redrive":
             to = Field("target", "to queue", hint="the source queue of each message", choices=others)
-            origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
+            origin = Field("origin", "or from the body", hint="a JSON path, such as meta.queue")
             return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
         case "send":
             delay = Field("delay", "delay", hint="30, 10m; default: the queue's delay")
@@ -256,7 +256,7 @@ def _text(got: Answers, id: str) -> str:
 
 
 def lost_json(before: bytes, after: bytes) -> str | None:
-    """Return why a body is no longer JSON, with line and column; None if it is, or was none before."""
+    """Return why a body is no longer JSON, with line and column; None if it still is, or never was."""
     try:
         parse_json(before)
     except JsonError:
@@ -269,7 +269,7 @@ def lost_json(before: bytes, after: bytes) -> str | None:
 
 
 def json_words(text: str) -> str:
-    """Say whether a text is JSON, or where it is not; empty if it does not begin as an object or an array."""
+    """Say whether a text is JSON, or where the error is; empty if it does not begin like an object or an array."""
     if not text.lstrip().startswith(("{", "[")):
         return ""
     try:
@@ -288,8 +288,9 @@ _ABOUT_MAX = 140
 class FormScreen(Dialog[None], Generic[T]):
     """Asks for a form's fields and passes the result to ``go_on``; it stays open, so that the user can return to it.
 
-    ``about`` describes the messages that it applies to, which the screen behind it may not make clear. ``command``
-    makes the command that does the same, if there is one and no preview follows, which offers its own.
+    ``about`` describes the messages that it applies to, because the screen behind it may not show that. ``command``
+    makes the command that does the same, if there is one; a form with a preview has none, because the preview offers
+    it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("form")
@@ -364,13 +365,13 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(TextArea.Changed)
     @on(TickBox.Changed)
     def _forget_problem(self) -> None:
-        """Remove what was wrong with the answers before."""
+        """Remove the error of earlier answers."""
         self._is_warned = False
         self._tell("")
 
     @on(TextArea.Changed)
     def _check_syntax(self, event: TextArea.Changed) -> None:
-        """Say whether a body that is meant to be JSON is, and warn of one that is no longer."""
+        """Say whether a body that looks like JSON is valid, and warn of one that no longer is."""
         area = event.text_area
         if isinstance(area, BodyArea):
             words = json_words(area.text)
@@ -383,11 +384,11 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
     def action_submit(self) -> None:
-        """Go on with the answers."""
+        """Continue with the answers."""
         self.after_typing(lambda: self._build(self._answers(), self._go_on))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the key for a command to the fields if there is no command."""
+        """If there is no command, leave its key to the fields."""
         return action != "copy_command" or self._command is not None
 
     def action_copy_command(self) -> None:
@@ -411,7 +412,7 @@ class FormScreen(Dialog[None], Generic[T]):
     @work(group="form", exclusive=True)
     async def _build(self, answers: Answers, go_on: Callable[[T], None]) -> None:
         try:
-            # In a thread: it may read a file.
+            # In a thread, because it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
         except (ValueError, OSError) as error:
             self._tell(str(error))
@@ -505,7 +506,7 @@ class BodyArea(TextArea):
         self._original = body
         text = _editable(body)
         super().__init__(text or "", id=id, compact=True, tab_behavior="focus")
-        # A text area may change line ends: only a body that survives a round trip can be edited.
+        # A text area may change line ends: only a body that a round trip leaves unchanged can be edited.
         self._is_kept = text is None or self.text != text
         if self._is_kept:
             self.load_text("")

@@ -168,7 +168,7 @@ class NamespaceScreen(_ListDialog[str]):
 class ColumnsScreen(_ListDialog[None]):
     """Chooses which columns are shown and in which order.
 
-    ``apply`` is called at first and after each choice, and returns the ids of the columns for which there is room.
+    ``apply`` is called at the start and after each choice, and returns the ids of the columns that fit.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
@@ -233,7 +233,7 @@ class ColumnsScreen(_ListDialog[None]):
 
 
 class SavedFiltersScreen(_ListDialog[None]):
-    """Calls ``use`` with the saved filter that is chosen, of those of a ``kind`` that ``offered`` returns."""
+    """Lists the saved filters of a ``kind`` that ``offered`` returns, and calls ``use`` with the chosen one."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
 
@@ -270,7 +270,7 @@ class SavedFiltersScreen(_ListDialog[None]):
 
 
 def _keep_filter(preferences: Preferences, kind: str, name: str, text: str | None) -> None:
-    """Keep a filter under a name; None deletes it."""
+    """Save a filter under a name; None deletes it."""
 
     def changed(known: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
         others = {other: each for other, each in known.get(kind, {}).items() if other != name}

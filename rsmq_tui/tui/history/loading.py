@@ -177,7 +177,7 @@ class Loader:
         self._failed: list[str] = []
 
     def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
-        """Load what is wanted; ``default`` chooses the range if none is given. Errors are in the result.
+        """Load what was requested; ``default`` chooses the range if none is given. Errors are in the result.
 
         A part that cannot be read is missing and listed in ``problems``; the others are there.
         """

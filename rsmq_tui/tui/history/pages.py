@@ -60,7 +60,7 @@ class PastContext:
 
     several: bool = False
     marked: Set[QueueRef] = frozenset()
-    # What an episode of a queue that ended at a time became.
+    # The verdict that followed an episode of a queue, by its end.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:

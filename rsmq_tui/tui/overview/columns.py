@@ -71,7 +71,7 @@ def _verdict(queue: QueueState, context: QueueContext) -> Piece:
         return known_verdict(queue), "muted"
     words = verdict_words(queue.verdict)
     if queue.place in context.stale:
-        # That was the verdict when the server last answered.
+        # The verdict is that of the last answer.
         return words, "muted"
     emphasis = " changed" if queue.key in context.changed else ""
     return words, f"verdict-{queue.verdict}{emphasis}"
@@ -228,7 +228,7 @@ def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> li
     return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
 
 
-# Column id -> what to sort by, and whether large comes first.
+# Column id -> the value to sort by, and whether large values come first.
 _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "verdict": (lambda queue: queue.verdict.rank, False),
     "server": (lambda queue: queue.place, False),
@@ -250,7 +250,7 @@ _SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
     "trend": (lambda queue: queue.arrivals_s, True),
     "held": (lambda queue: queue.depth, True),
     "drains": (lambda queue: queue.drain_s, True),
-    # What is reached first comes first.
+    # Limits that are reached first come first.
     "limit": (lambda queue: queue.limit and queue.limit.soonest_ms, False),
 }
 
@@ -263,7 +263,7 @@ def is_sortable(column: str) -> bool:
 def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
     """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages.
 
-    Troubles that are ``known`` come right before the queues that are ok.
+    Queues whose troubles are ``known`` come right before those that are ok.
     """
     oldest = queue.ready_since_ms
     rank = Verdict.OK.rank - 0.5 if known and judged(queue).key in known else queue.verdict.rank

@@ -24,9 +24,9 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 if TYPE_CHECKING:
     from rsmq_tui.events.model import Event
 
-# How often the file is looked at for news.
+# How often the file is checked for new events.
 _NEWS_S = 0.5
-# The terminals with room for the last events on the overview, and how many there are.
+# The terminal height from which the overview shows the last events, and how many it shows.
 LINES_FROM, LINES = 40, 3
 # A replay shows what happened in this time before its position.
 REPLAY_SPAN_MS = 15 * 60_000
@@ -37,14 +37,14 @@ _TEXT_TOKENS = {**_TOKENS, "info": ""}
 
 @dataclass(frozen=True, slots=True)
 class EventContext:
-    """What the cells show besides their event: the time that ages count from, and whether times are clock times."""
+    """What the cells show besides their event: the time from which ages count, and whether times are clock times."""
 
     at_ms: int = 0
     clock_times: bool = False
 
 
 def _now_ms(dashboard: Dashboard, snapshot: Snapshot | None) -> int:
-    """Return the time of the server, which goes on while it does not answer; of a replay, that of its position."""
+    """Return the server's time, which continues while it does not answer; in a replay, the position."""
     if snapshot is None or snapshot.link.fresh_at_s is None:
         return time.time_ns() // 1_000_000
     if dashboard.replay is not None:
@@ -66,7 +66,7 @@ _COLUMNS: tuple[Column["Event", EventContext], ...] = (
     Column("time", "TIME", 8, _when, grow=True),
     Column("server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, most=28, middle=True),
     Column("queue", "QUEUE", 8, lambda event, _: (event.queue or "", "strong"), grow=True, most=24),
-    # The sentence says of which kind the event is.
+    # The sentence shows the kind of the event.
     Column("what", "WHAT", 20, lambda event, _: (event.text, _TEXT_TOKENS[event.severity.value]), grow=True),
 )
 
@@ -104,7 +104,7 @@ class EventsScreen(DashboardScreen):
             self.rest()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Count the ages on."""
+        """Update the ages."""
         self._show()
 
     def rest(self) -> None:
@@ -137,7 +137,7 @@ class EventsScreen(DashboardScreen):
             self._events, self._problem = events.recent, events.problem
             self._show()
         else:
-            # The next poll may be half a minute away.
+            # The next poll may be ten seconds away.
             self.table.context = self._ages
             self.table.repaint()
 
@@ -148,7 +148,7 @@ class EventsScreen(DashboardScreen):
         # Of events with equal times, the one that was recorded last is the newest.
         rows.sort(key=lambda event: event.at_ms)
         rows.reverse()
-        # The same event twice, as of two dashboards without a common file, is one row.
+        # Two equal events, as from dashboards without a common file, are one row.
         by_key = {f"{one.at_ms} {one.kind}\0{one.server}\0{one.ns}\0{one.queue}\0{one.text}": one for one in rows}
         has_several = len({one.server for one in self._events}) > 1
         self.table.columns = tuple(column for column in _COLUMNS if has_several or column.id != "server")
@@ -188,7 +188,7 @@ class EventsScreen(DashboardScreen):
         self._why.show(pieces, 3)
 
     def _open(self, event: "Event") -> None:
-        """Replay the moment if it was recorded, else go to the queue."""
+        """Replay the moment if it was recorded; otherwise, go to the queue."""
         history = self._history
         if history is None:
             self._go_to_queue(event)
@@ -210,7 +210,7 @@ class EventsScreen(DashboardScreen):
 
     @property
     def _history(self) -> str | None:
-        """The recording that is known: the one that this dashboard writes, or that of the analysis that is open."""
+        """The recording: the one that this dashboard writes, or that of the open analysis."""
         if self.dashboard.replay is not None:
             return None
         if self.dashboard.recording is not None:
@@ -218,7 +218,7 @@ class EventsScreen(DashboardScreen):
         return None if self.dashboard.past is None else self.dashboard.past.history
 
     def leads_somewhere(self, action: str) -> bool:
-        """Leave the hint for a replay out where nothing is recorded."""
+        """Leave out the hint for a replay if nothing is recorded."""
         return self._history is not None if action == "replay_moment" else super().leads_somewhere(action)
 
     def action_replay_moment(self) -> None:
@@ -245,7 +245,7 @@ class LastEvents(Painted):
         self._at_ms = 0
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Show the last events of what the overview shows, with their ages now: the log may have those of others."""
+        """Show the last events of what is on the overview, with their ages; the log may have others."""
         dashboard = dashboard_of(self.app)
         has_room = self.app.size.height >= LINES_FROM and dashboard.replay is None
         events = dashboard.events.recent if has_room and dashboard.events is not None else ()

@@ -1,4 +1,4 @@
-"""Known troubles on the screen: how they are shown, and the form that notes one."""
+"""Known troubles on the screen: how they are shown, and the form that acknowledges one."""
 
 import asyncio
 import time
@@ -19,12 +19,12 @@ _NAME_MAX = 60
 
 
 def known_verdict(queue: QueueState) -> str:
-    """Return the verdict of a queue whose trouble is known, with the sign of that."""
+    """Return the verdict of a queue whose trouble is acknowledged, with the sign for that."""
     return f"{SIGN} {queue.verdict.value}"
 
 
 def known_pieces(known: "Known | None") -> list[Piece]:
-    """Return what is known of a queue's trouble, or the note of the last time."""
+    """Return the acknowledgement of a queue's trouble, or the note of the last one."""
     if known is None or not (known.is_active or known.note):
         return []
     note = printable(known.note)
@@ -36,7 +36,7 @@ def known_pieces(known: "Known | None") -> list[Piece]:
 
 
 def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
-    """Return the form by which the trouble of a queue is noted as known, or why there is none."""
+    """Return the form that acknowledges the trouble of a queue, or why there is none."""
     from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
     from rsmq_tui.tui.changes.command_line import known_command  # noqa: PLC0415
     from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
@@ -60,7 +60,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
     def command(known: Known, got: "Answers") -> str:
         until = str(got["until"]).strip() or UNTIL_OK
         if ":" in until and known.until_ms is not None:
-            # A command takes a time of the day as local time.
+            # A command reads a time of day as local time.
             until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
         server, profile = part.server, dashboard.site(part.place).name
         return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
@@ -71,8 +71,8 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         screen.dismiss()
 
     def tell_failure(why: str) -> None:
-        what = f"What is known of {printable(queue, _NAME_MAX)} was not kept"
-        words = f"{why}. Free some space or make the file writable, then press N again; alerts go on until then"
+        what = f"The acknowledgement of {printable(queue, _NAME_MAX)} was not saved"
+        words = f"{why}. Free some space or make the file writable, then press N again; alerts continue until then"
         dashboard.tell(words, title=what)
 
     fields = (

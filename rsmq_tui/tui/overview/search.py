@@ -1,4 +1,4 @@
-"""The search over queues: one filter for all queues of the servers, or those that a pattern names."""
+"""The search over queues: one filter for all queues of the servers, or for those that match a pattern."""
 
 import asyncio
 from collections import Counter
@@ -32,9 +32,9 @@ from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of,
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
-# The order by queue: grouped, below a line for each queue. In any other, the messages of all queues are one list.
+# The order by queue: grouped, below a line for each queue. In other orders, the messages of all queues are one list.
 BY_QUEUE = Order("queue")
-# How many matches are listed of all queues, and of each when they are grouped; all others are only counted.
+# The maximum of matches that are listed in all, and for each queue if they are grouped; others are only counted.
 LISTED_MAX = 5_000
 OF_QUEUE_MAX = 100
 _SHOWN_EVERY_S = 0.1
@@ -47,13 +47,13 @@ _FOR_ALL_KINDS = ("delete",)
 
 
 class Found:
-    """What was found in one queue, and what of it is marked."""
+    """The matches in one queue, and which of them are marked."""
 
     def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
         self.site, self.queue = site, queue
         self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
         self.marks = marks
-        # How many of its messages are in the list of all.
+        # How many of its messages are in the common list.
         self.listed = 0
 
     @property
@@ -66,13 +66,13 @@ class Found:
         """How many messages were not searched, how many match, of how many, and how many of them are listed."""
         hits = self.hits
         listed = f", first {count(len(hits.rows))} listed" if hits.matched > len(hits.rows) else ""
-        # First, so that a narrow column shows it: no other row says it.
+        # First, so that a narrow column shows it, because it is shown nowhere else.
         unsearched = f"{count(hits.not_searched)} too long to search, " if hits.not_searched else ""
         return f"{unsearched}{count(hits.matched)} of {count(hits.depth)}{listed}"
 
     @property
     def is_listed(self) -> bool:
-        """Whether its row is shown: something matches, or it was not or not completely searched."""
+        """Whether its row is shown: it has matches, or it was not searched completely."""
         return bool(self.hits.matched or self.hits.not_searched or self.hits.error)
 
     def scope(self) -> Scope | None:
@@ -81,7 +81,7 @@ class Found:
 
     @property
     def all(self) -> Scope:
-        """All messages that match, unless they are received after the preview."""
+        """The scope of all messages that match, except those received after the preview."""
         return Matching(self.hits.wanted, if_unchanged=True)
 
 
@@ -90,7 +90,7 @@ def _key(site: WatchedServer, queue: str) -> str:
 
 
 class Line(NamedTuple):
-    """A row of the table: a message that was found, or without one the queue above its messages."""
+    """A row of the table: a message, or without one the queue above its messages."""
 
     found: Found
     row: MessageRow | None
@@ -163,11 +163,11 @@ def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]
 
 
 class SearchScreen(DashboardScreen):
-    """Shows the messages that match a filter in many queues, by queue or sorted; its keys change what is marked.
+    """Shows the messages that match a filter in many queues, by queue or sorted; its keys change the marked messages.
 
-    A few queues are searched at a time; those that were empty in the last poll are passed over. The results
-    stay as of their search; a change searches its queues again, and ``rest`` all of them. So does another order, unless
-    all that match are listed.
+    A few queues are searched at a time; those that were empty in the last poll are skipped. The results are not
+    updated; after a change, its queues are searched again, and ``rest`` searches all. So does another order, unless all
+    matches are listed.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("search", "table")
@@ -211,7 +211,7 @@ class SearchScreen(DashboardScreen):
         """Update the ages; in another namespace, search again."""
         namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
         if self._stage is not None and namespaces != self._namespaces:
-            # A queue of the same name there is another queue: nothing of it is marked.
+            # A queue of the same name there is another queue, whose messages are not marked.
             self._found = {}
             self.rest()
         self._show()
@@ -277,7 +277,7 @@ class SearchScreen(DashboardScreen):
         return None if self._order.column == BY_QUEUE.column else self._order
 
     def _sort(self, order: Order) -> None:
-        """Show what was found in an order; search again if there are matches that are not listed."""
+        """Show the matches in an order; search again if some are not listed."""
         self._order, self._is_changed = order, True
         self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
         found = self._found.values()
@@ -316,7 +316,7 @@ class SearchScreen(DashboardScreen):
         self._show()
 
     def action_change(self, name: str) -> None:
-        """Start a change of what is marked, one change for each queue."""
+        """Start a change of the marked messages, one for each queue."""
         aims = self._aims()
         kinds = {aim.site.kind.name: aim.site.kind for aim in aims}
         if not aims:
@@ -330,13 +330,13 @@ class SearchScreen(DashboardScreen):
             self.dashboard.changes.ask_several(aims, name)
 
     def action_export(self) -> None:
-        """Export what is marked, or else all that match, to one file."""
+        """Export the marked messages, or else all matches, to one file."""
         aims = tuple(self._marked()) or tuple(self._all())
         if aims:
             self.dashboard.changes.export_several(aims)
 
     def action_undo(self) -> None:
-        """Preview the undo of the last change that was started on such a screen, in all of its queues."""
+        """Preview the undo of the last change that was started on a search screen, in all of its queues."""
         if not self.dashboard.changes.undo_several():
             self._warn("nothing was changed from a search; the screen of a queue undoes its changes")
 
@@ -348,7 +348,7 @@ class SearchScreen(DashboardScreen):
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
-        """None: an undo takes back the last change of several queues."""
+        """None: an undo reverts the last change of several queues."""
         return None
 
     def hint_of(self, key: Key) -> str:
@@ -368,7 +368,7 @@ class SearchScreen(DashboardScreen):
         return known if line is None else replace(known, kinds=frozenset({line.found.site.kind.name}))
 
     def _follow_change(self, told: ChangeTold) -> None:
-        # What was marked there was changed, and the results there may be outdated.
+        # The marked messages there were changed, and the results may be outdated.
         again = [aim for aim in told.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
         for aim in again if self._stage is not None else ():
             if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
@@ -377,7 +377,7 @@ class SearchScreen(DashboardScreen):
         self._search_outdated()
 
     def _search_outdated(self) -> None:
-        """Search the queues again that were changed, once no search is running; a stopped one stays stopped."""
+        """Search changed queues again, once no search is running; a stopped search stays stopped."""
         if self._outdated and self._stage not in (None, Stage.RUNNING):
             queues, self._outdated = list(self._outdated.values()), {}
             self._start(queues, {}, ends=self._stage)
@@ -418,7 +418,7 @@ class SearchScreen(DashboardScreen):
                 yield queue
 
     def _aims(self) -> Aims:
-        """Return what is marked, or else the message or the queue under the cursor."""
+        """Return the marked messages, or else the message or the queue under the cursor."""
         line = self.table.cursor_row
         if (marked := tuple(self._marked())) or line is None:
             return marked
@@ -498,7 +498,7 @@ class SearchScreen(DashboardScreen):
         self._put(found)
 
     def _put(self, found: Found) -> None:
-        """List what was found in a queue, in place of what was found there before."""
+        """List the matches in a queue, in place of earlier ones."""
         before = self._found.pop(found.key, found)
         self._listed += found.hits.number_kept - before.listed
         found.listed = found.hits.number_kept
@@ -579,14 +579,14 @@ class SearchScreen(DashboardScreen):
             ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
         where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
         asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
-        # What was found has precedence over what was searched for.
+        # The results take precedence over the filter.
         width = self.size.width - len(" ◀ ") - 1
         pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
         self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
 
     @property
     def _stage_words(self) -> list[tuple[int, str]]:
-        """How far the search is, or how old its results are: words with their ranks."""
+        """The progress of the search, or the age of its results: words with their ranks."""
         queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
         looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
         if self._stage is Stage.RUNNING:

@@ -1,4 +1,4 @@
-"""The server screen: memory, clients, replication, persistence and latency of one server, and what is odd about it."""
+"""The server screen: memory, clients, replication, persistence and latency of one server, and its problems."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -21,7 +21,7 @@ from rsmq_tui.tui.widgets.text_view import LineView
 # INFO is read at most this often, and only while the screen is shown.
 _READ_EVERY_S = 2.0
 _SIGNS = {Level.OK: ("  ", ""), Level.WARN: ("▲ ", "verdict-growing"), Level.FAIL: ("✗ ", "verdict-broken")}
-# The second part of a finding's name -> its label, if it is another.
+# The second part of a finding's name -> its label, if it differs.
 _LABELS = {
     "kind": "server",
     "memory_full": "memory full",
@@ -37,9 +37,9 @@ _LEAST_WIDTH = 20
 
 
 class ServerScreen(DashboardScreen):
-    """Shows the findings about one server, or about each node of a cluster; other servers are a key away.
+    """Shows the findings about one server, or about each node of a cluster; ``h`` and ``l`` show other servers.
 
-    The status is read after a poll, so neither while polls are paused nor while they fail.
+    The status is read after a poll, so not while polls are paused or fail.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("server", "lines")
@@ -85,7 +85,7 @@ class ServerScreen(DashboardScreen):
         self._due_s = float("-inf")
 
     def _places(self) -> list[str]:
-        """Return a place of each server; several places may be of one."""
+        """Return a place of each server; a server may have several."""
         dashboard = self.dashboard
         of_server: dict[str, str] = {}
         for site in dashboard.sites:
@@ -102,7 +102,7 @@ class ServerScreen(DashboardScreen):
     async def _read(self) -> None:
         place, source = self.place, self.site.source
         if not isinstance(source, KnowsServer):
-            self._error = "this server cannot be asked about itself"
+            self._error = "the status of this server cannot be read"
             return
         self._is_reading, self._due_s = True, self.dashboard.clock() + _READ_EVERY_S
         try:
@@ -110,12 +110,12 @@ class ServerScreen(DashboardScreen):
         except PeekError as failed:
             statuses, error = (), str(failed)
         if self.place != place:
-            # Another server is shown by now.
+            # Meanwhile, another server is shown.
             return
         self._is_reading = False
         self._earlier, self._statuses, self._error = self._statuses, statuses or self._statuses, error
         if statuses and all(status.is_refused for status in statuses):
-            # Each refusal is an entry in the server's log of them.
+            # The server logs each refusal in its ACL LOG.
             self._due_s = float("inf")
         self._show()
 
@@ -154,7 +154,7 @@ class ServerScreen(DashboardScreen):
         last = ""
         for finding in status_findings(status, earlier, self.snapshot):
             name = finding.name.partition(".")[2]
-            # Those of a kind are numbered: slow_0, slow_1.
+            # Findings of a kind are numbered: slow_0, slow_1.
             name = name.rpartition("_")[0] if name[-1].isdigit() else name
             label = _LABELS.get(name, name)
             lines += self._row("" if label == last else label, finding.text, finding.level, finding.hint)
@@ -162,7 +162,7 @@ class ServerScreen(DashboardScreen):
         return lines
 
     def _row(self, label: str, text: str, level: Level, hint: str = "") -> list[list[Piece]]:
-        """Lay out a finding: its label and sign, the text beside them, and what to do below."""
+        """Lay out a finding: its label and sign, the text beside them, and the hint below."""
         sign, token = _SIGNS[level]
         indent = _LABEL_WIDTH + len(sign) + 1
         width = max(_LEAST_WIDTH, self._view.size.width - indent - 1)

@@ -241,7 +241,7 @@ class ActingScreen(DashboardScreen):
         if self.chosen_id is None:
             self.notify("there is no message to copy here", severity="warning", markup=False)
             return
-        # What was typed in the editor must not be lost because it may not be sent.
+        # Text typed in the editor must not be lost because it may not be sent.
         if not self.dashboard.changes.may_begin(self.site):
             return
         id = self.chosen_id

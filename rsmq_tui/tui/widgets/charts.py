@@ -54,7 +54,7 @@ class ChartPanel(Painted):
         self.repaint()
 
     def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int, *, unit: str = "") -> None:
-        """Show these series in a window of time before ``end_ms``, which the title tells."""
+        """Show these series in a window of time before ``end_ms``, which the title names."""
         title = f"{self._title}, {window_words(window_ms)}"
         self.show(series, end_ms, start_ms=first_shown_ms(series, end_ms, window_ms), title=title, unit=unit)
 

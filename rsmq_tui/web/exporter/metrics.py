@@ -244,7 +244,7 @@ def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     commands = _counter("rsmq_poll_commands_total", "Commands that successful polls sent.", TARGET_LABELS)
     failures = _counter("rsmq_poll_failures_total", "Failed polls, by kind of failure.", (*TARGET_LABELS, "kind"))
     used = _gauge("rsmq_server_used_memory_bytes", "Memory that the server uses, by INFO.", TARGET_LABELS)
-    most = _gauge("rsmq_server_maxmemory_bytes", "The server's maxmemory; absent if there is none.", TARGET_LABELS)
+    most = _gauge("rsmq_server_maxmemory_bytes", "The server's maxmemory; absent if it is not set.", TARGET_LABELS)
     full = _gauge(
         "rsmq_server_memory_full_seconds",
         "Time until the memory of the server is full, at the higher rates of the last ten minutes; absent if it is not "

@@ -36,7 +36,8 @@ class Shown:
 
 
 class Teller:
-    """Tells for each line how long numbers lasted since the line before, what was spent, and how many there were."""
+    """Answers each line with how long numbers lasted since the previous line, the time spent, and how many there
+    were."""
 
     def __init__(self, sources: Sequence[Shown], channel: Channel) -> None:
         self._sources = sources

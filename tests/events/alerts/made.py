@@ -7,7 +7,7 @@ from tests.events.made import NOON_MS, SERVER
 
 
 def message(number: int = 0, **values: Any) -> Message:
-    """A message about a queue of that number."""
+    """Return a message about the queue with that number."""
     affected = Affected(f"q{number}", "stalled", 3, "stalled: 3 messages ready")
     usual: dict[str, Any] = {
         "rule": "stalled", "state": State.FIRING, "when": "stalled", "at_ms": NOON_MS, "profile": "prod",

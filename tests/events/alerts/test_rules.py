@@ -510,3 +510,10 @@ def test_two_programs_that_group_differently_send_each_queue_once(tmp_path: Path
     assert message.count == 2
     assert news is not None
     assert [each.queue for each in news.queues] == ["b"]
+
+
+def test_names_of_queues_that_are_gone_are_not_kept() -> None:
+    watched = Watched(rule(queues=("job-*",)))
+    for number in range(500):
+        watched.poll(*(stalled(f"job-{number + other}") for other in range(10)))
+    assert len(watched.rules._wanted["stalled"]) <= 2 * 10 + 10

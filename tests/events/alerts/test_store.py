@@ -87,7 +87,7 @@ def test_a_locked_file_is_told_and_tried_again(
         db.execute("BEGIN IMMEDIATE")
         # Everything is news.
         assert store.begin(TOPIC, {"a": NOW_MS}, NOW_MS) == ["a"]
-        assert store.problem == f"the file of told alerts {path} cannot be used: another program has locked it"
+        assert store.problem == f"the file of sent alerts {path} cannot be used: another program has locked it"
     assert store.begin(TOPIC, {"a": NOW_MS}, NOW_MS) == ["a"]
     clock.now_s += 30
     assert store.begin(TOPIC, {"a": NOW_MS}, NOW_MS) == []
@@ -102,7 +102,7 @@ def test_a_damaged_file_is_told_and_left_alone(store: AlertStore, clock: FakeClo
     assert store.load(TOPIC, NOW_MS) == {}
     assert store.end(TOPIC, {"a": NOW_MS}, NOW_MS) == ["a"]
     assert store.problem == (
-        f"the file of told alerts {path} cannot be used: it is not one of rsmq-tui, or it is damaged; "
+        f"the file of sent alerts {path} cannot be used: it is not one of rsmq-tui, or it is damaged; "
         "move it away to start a new one"
     )
     assert path.read_bytes() == b"not a database" * 1_000
@@ -155,5 +155,5 @@ print(json.dumps([number, store.problem, len(found)]))
     assert (done.returncode, done.stderr) == (0, "")
     number, problem, news = json.loads(done.stdout)
     assert number > 10
-    assert problem.startswith(f"the file of told alerts {tmp_path / FILE_NAME} cannot be used: ")
+    assert problem.startswith(f"the file of sent alerts {tmp_path / FILE_NAME} cannot be used: ")
     assert news == 1

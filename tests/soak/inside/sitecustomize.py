@@ -1,16 +1,35 @@
 """Python imports this module at the start of each process of a soak: it counts what is inside when a signal asks.
 
 The counts are written to a file named by the process in the folder of ``RSMQ_TUI_SOAK``. SIGUSR1 asks for the cheap
-ones, SIGUSR2 also for the objects by their type, which takes a moment. Nothing is imported before the first question.
+ones, SIGUSR2 also for the objects by their type, which takes a moment. Objects and blocks are those that the last full
+garbage collection has left: how much garbage waits for the next one is no growth. If the program had none of its own
+for ten minutes, the second question begins one. Little is imported before the first question.
 """
 
+import gc
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 _TYPES = 60
+# The fields of what glibc tells of its heaps.
+_HEAP = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+_mallinfo: Any = None
+_left: dict[str, int] = {}
+_left_s = 0.0
+_COLLECTED_WITHIN_S = 600.0
+
+
+def _note_left(phase: str, about: dict[str, int]) -> None:
+    global _left_s  # noqa: PLW0603 - the time of the counts
+    if phase == "stop" and about["generation"] == 2:
+        _left["blocks"] = sys.getallocatedblocks()
+        _left["objects"] = len(gc.get_objects())
+        _left_s = time.monotonic()
 
 
 def _answer(number: int, _frame: FrameType | None) -> None:
@@ -20,24 +39,42 @@ def _answer(number: int, _frame: FrameType | None) -> None:
 
 
 def _count(number: int) -> None:
-    import gc
     import json
     from collections import Counter
     from pathlib import Path
 
-    counts: dict[str, object] = {"blocks": sys.getallocatedblocks()}
+    if number == signal.SIGUSR2 and time.monotonic() > _left_s + _COLLECTED_WITHIN_S:
+        gc.collect()
+    counts: dict[str, object] = {"blocks": sys.getallocatedblocks(), **_left}
+    # Only glibc tells of its heaps.
+    with suppress(AttributeError):
+        counts |= _heap()
     # Of all loops: all_tasks() knows those of one. asyncio may be half imported, or have another name for them.
     tasks = sys.modules.get("asyncio.tasks")
     counts["tasks"] = sum(not task.done() for task in list(getattr(tasks, "_all_tasks", ())))
     if number == signal.SIGUSR2:
         found = gc.get_objects()
         types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in found)
-        counts |= {"objects": len(found), "types": dict(types.most_common(_TYPES))}
+        counts |= {"objects": len(found), **_left, "types": dict(types.most_common(_TYPES))}
     part = Path(os.environ["RSMQ_TUI_SOAK"], f"{os.getpid()}.{number}")
     part.write_text(json.dumps(counts))
     part.replace(part.with_suffix(".json"))
 
 
+def _heap() -> dict[str, object]:
+    """Return what glibc has allocated, and what it has free of its heaps."""
+    import ctypes
+
+    global _mallinfo  # noqa: PLW0603 - the structure is made once
+    if _mallinfo is None:
+        fields = [(name, ctypes.c_size_t) for name in _HEAP]
+        _mallinfo = ctypes.CDLL(None).mallinfo2
+        _mallinfo.restype = type("Heap", (ctypes.Structure,), {"_fields_": fields})
+    found = _mallinfo()
+    return {"heap_kb": (found.uordblks + found.hblkhd) >> 10, "heap_free_kb": found.fordblks >> 10}
+
+
 if "RSMQ_TUI_SOAK" in os.environ:
     for _number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(_number, _answer)
+    gc.callbacks.append(_note_left)

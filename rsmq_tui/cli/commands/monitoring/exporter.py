@@ -72,7 +72,7 @@ _PRINTED = OneOf()
 def command(options: Options) -> int:
     """Serve until SIGTERM or Ctrl+C, or print one of the example files, and return the exit status.
 
-    Raises ``UsageError`` for an address that cannot be one, and where it cannot listen.
+    Raises ``UsageError`` for an invalid address, and if it cannot listen.
     """
     if options.print_rules or options.print_dashboard:
         sys.stdout.write(read_example(ALERT_RULES if options.print_rules else DASHBOARD))
