@@ -20,7 +20,7 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
-from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.names import HistoryError, first_line
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Loader:
             return Shown(wanted, failure=str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
-            return Shown(wanted, failure=f"{self._label} cannot be shown: {_why(error)}")
+            return Shown(wanted, failure=f"{self._label} cannot be shown: {first_line(error)}")
 
     @property
     def _label(self) -> str:
@@ -256,7 +256,7 @@ class Loader:
             raise
         except Exception as error:
             # An error in one table must not hide the others.
-            self._failed.append(f"{name} cannot be shown: {_why(error)}")
+            self._failed.append(f"{name} cannot be shown: {first_line(error)}")
             return none
 
     def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:
@@ -269,10 +269,6 @@ class Loader:
             # After a failure, the next load tries again.
             self._kept[name] = key, made
         return made
-
-
-def _why(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _no_lines(wanted: Wanted) -> Lines:
