@@ -105,7 +105,7 @@ STEPS = (
     ),
     Step(
         "timeout",
-        "A received message is hidden for the visibility timeout; if nobody deletes it, it comes back.",
+        "A received message is hidden for the visibility timeout; if it is not deleted, it comes back.",
         "Press q, then l l for those in flight: W follows the timeout of one.",
         _watches_one_in_flight,
     ),
