@@ -136,7 +136,7 @@ STEPS = (
     Step(
         "trouble",
         "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
-        "On emails press w, and there the button that watches for 1 second.",
+        "On emails press w, then the button that watches for 1 second.",
         _asks_who_works,
     ),
     Step(
