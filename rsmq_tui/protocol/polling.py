@@ -152,7 +152,7 @@ class RowCache:
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
         rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._codec.settle
-        untold: list[bytes] = []
+        unreported: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
             due_ms = settle(names[position], row, before, now_ms)
@@ -160,15 +160,15 @@ class RowCache:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
                 if from_ms[position] > now_ms:
-                    untold += self._keys[position]
+                    unreported += self._keys[position]
                 rows[position] = row
             from_ms[position] = due_ms
-        return untold
+        return unreported
 
 
 # Older servers track all keys of a script each time that it reads one of them.
 _TRACKS_SCRIPTS_FROM = (7, 2)
-_UNTOLD_MAX = 3
+_UNREPORTED_MAX = 3
 _CLOSED = "the connection was closed"
 
 
@@ -187,7 +187,7 @@ class TrackedConnection:
         self._traffic = traffic
         self._connection: Any = None
         self._refused = False
-        self._untold = 0
+        self._unreported = 0
         self._sending = asyncio.Lock()
         self._turn = asyncio.Event()
         self._turn.set()
@@ -227,10 +227,10 @@ class TrackedConnection:
         return changed
 
     def distrust(self) -> None:
-        """Note that a change was not reported; after ``_UNTOLD_MAX`` times, stop relying on the server."""
+        """Note that a change was not reported; after ``_UNREPORTED_MAX`` times, stop relying on the server."""
         self._forget()
-        self._untold += 1
-        if self._untold >= _UNTOLD_MAX:
+        self._unreported += 1
+        if self._unreported >= _UNREPORTED_MAX:
             self._refused, self.tracks = True, False
 
     async def aclose(self) -> None:
@@ -406,8 +406,8 @@ class IncrementalPoll:
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
-        untold = self._known.take(asked, reply, now_ms)
-        if untold and self._connection.changed.isdisjoint(untold):
+        unreported = self._known.take(asked, reply, now_ms)
+        if unreported and self._connection.changed.isdisjoint(unreported):
             self._connection.distrust()
 
 

@@ -446,7 +446,7 @@ class RsmqApp(App[None]):
         act(self, self.dashboard, name, direction)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen in front, with all that its widgets have painted."""
+        """Close the screen in front, and free what its widgets have painted."""
         # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
         # MB.
         StylesCache.get_inner_outer.cache_clear()
@@ -529,7 +529,7 @@ class RsmqApp(App[None]):
             self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
 
     def action_copy_link(self) -> None:
-        """Copy the address of what is shown, in a terminal a command that shows it."""
+        """Copy the address of what is shown; in a terminal, copy a command that shows it."""
         if isinstance(self.screen, DashboardScreen):
             page = str(getattr(self._driver, "address", ""))
             copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
@@ -566,7 +566,7 @@ class RsmqApp(App[None]):
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_pane(self) -> None:
-        """Show what the cursor is on beside the table, below it, or not at all."""
+        """Show the pane beside the table, below it, or not at all."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.turn_pane()
 

@@ -316,7 +316,7 @@ async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource)
             view.find('"id": 99999')
             for _ in range(100):
                 await asyncio.sleep(0)
-                if "looking for" in str(view.border_subtitle):
+                if "searching for" in str(view.border_subtitle):
                     return
             raise AssertionError("the search has not begun, or is over")
 

@@ -187,7 +187,7 @@ async def test_quitting_waits_for_what_is_under_way(
     assert triage.closed
     told = " ".join(capsys.readouterr().err.split())
     assert "rsmq-tui: the running change was stopped, deleted" in told
-    assert "`rsmq-tui undo 7` takes it back" in told
+    assert "`rsmq-tui undo 7` reverts it" in told
 
 
 async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
