@@ -1,11 +1,14 @@
 """Filtering the overview while one types."""
 
+import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
 from tests.tui.driving import app_of, names_in, opened, play, press, settled, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import one_of_each, poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 
 async def test_rows_follow_each_letter_typed(source: ScriptedSource) -> None:
