@@ -30,6 +30,8 @@ from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import kept
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def some_messages(queues: Rsmq) -> None:

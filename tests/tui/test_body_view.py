@@ -40,6 +40,8 @@ from tests.tui.driving import (
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = {"id": 4711, "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}], "note": "Alpha", "end": "alpha"}
 
 
