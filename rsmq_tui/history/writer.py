@@ -327,7 +327,10 @@ def _gate(root: Path) -> Iterator[None]:
 
 
 def _give_back_memory() -> None:
-    """Return to the system what sealing took: the allocators would keep most of it, a little more each time."""
+    """Return to the system what sealing and inventories took: the allocators would keep most of it, more each time.
+
+    It takes a few ms.
+    """
     pa.default_memory_pool().release_unused()
     # Arrow sorts and encodes outside of its pool, too. Only glibc has this function.
     with suppress(AttributeError, OSError, TypeError):
@@ -337,6 +340,7 @@ def _give_back_memory() -> None:
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
+_GIVE_BACK_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +388,7 @@ class Writer:
         self._retry_at_s = 0.0
         self._number = 0
         self._newest_ms = 0
-        self._recover_at_s = 0.0
+        self._recover_at_s = self._give_back_at_s = 0.0
 
     def open(self) -> None:
         """Create the folders, and check that this version may write there; raises ``HistoryError``."""
@@ -439,7 +443,8 @@ class Writer:
         if now_s >= self._recover_at_s:
             self._recover_at_s = now_s + self._settings.seal_every_s
             self._recover()
-        if self.sealed_files != sealed:
+        if self.sealed_files != sealed or now_s >= self._give_back_at_s:
+            self._give_back_at_s = now_s + _GIVE_BACK_S
             _give_back_memory()
 
     def close(self) -> None:

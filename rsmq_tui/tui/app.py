@@ -30,6 +30,7 @@ from textual.binding import BindingType
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.geometry import Region
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
@@ -52,6 +53,7 @@ from rsmq_tui.tui.theme import (
     ThemeError,
     ThemeFile,
     first_theme,
+    forget_colours,
     load_themes,
     read_theme,
     version_of,
@@ -420,6 +422,7 @@ class RsmqApp(App[None]):
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
 
     def _repaint(self) -> None:
+        forget_colours()
         for screen in self.screen_stack:
             for widget in screen.query(Painted):
                 widget.notify_style_update()
@@ -450,6 +453,9 @@ class RsmqApp(App[None]):
         # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
         # MB.
         StylesCache.get_inner_outer.cache_clear()
+        # Of where its widgets were, too: that fills up over an hour.
+        Region.intersection.cache_clear()
+        Region.overlaps.cache_clear()
         return super().pop_screen()
 
     def action_leave(self) -> None:
