@@ -78,7 +78,7 @@ def broken_by(ask: Ask | None, before: State, after: State, at_ms: int) -> Viola
 
 def _broken(ask: Ask, diff: Diff, at_ms: int) -> Iterator[Violation | None]:
     yield _order(diff)
-    yield _totals(diff)
+    yield _totals(ask, diff)
     if isinstance(ask.action, actions.Undo):
         yield from _undo(ask, diff)
         return
@@ -290,10 +290,15 @@ def _order(diff: Diff) -> Violation | None:
     return None
 
 
-def _totals(diff: Diff) -> Violation | None:
-    """A total counts what came, or no longer counts what went; a counter of nothing may come or go."""
+def _totals(ask: Ask, diff: Diff) -> Violation | None:
+    """A total counts what came, or no longer counts what went; that of a queue comes and goes with the queue."""
+    original = ask
+    while original.undoes is not None:
+        original = original.undoes
+    deleted = original.action.queue if isinstance(original.action, actions.DeleteQueue) else None
     for (queue, name), (old, new) in diff.fields.items():
-        if name not in _COUNTERS or diff.unlisted or diff.listed:
+        # A queue that has lost its attributes is not in the index.
+        if name not in _COUNTERS or diff.unlisted or diff.listed or queue == deleted:
             continue
         delta = int(new or 0) - int(old or 0)
         came = sum(place[0] == queue for place in diff.came)

@@ -5,9 +5,11 @@ When what happens is up to other processes, a seed does not fix it all: replay a
 """
 
 import asyncio
+import errno
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,7 +48,7 @@ _UNDOS_MAX = 10
 _AGE = re.compile(r"stale \d+ (s|min|h)|no data yet")
 _VERBS: dict[str, tuple[str, ...]] = {
     "delete": ("messages", "delete", "a"),
-    "hide": ("messages", "hide", "a", "1000"),
+    "hide": ("messages", "hide", "a", "--for", "1000s"),
     "move": ("messages", "move", "a", "--to", "b"),
 }
 _ACTIONS: dict[str, actions.Action] = {
@@ -135,7 +137,8 @@ class _Case:
             out, err = process.communicate()
             self.violate("nobody stuck", f"{process.args!r}: {out}{err}")
         self.say(f"exit status {process.returncode}: {out.strip()} {err.strip()}")
-        if "Traceback" in out + err:
+        # A full disk is no error of the network, and has a file.
+        if any(words in out + err for words in ("Traceback", "Usage:", f"[Errno {errno.ENOSPC}]")):
             self.violate(law, out + err)
         for line in err.splitlines():
             self.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", line)] += 1
@@ -205,6 +208,38 @@ def _full_disk(case: _Case) -> None:
             case.violate("told is done", f"nothing was changed, and it said: {told}")
         case.undo(server.url)
         case.check(before, client, set())
+
+
+def _small_disk(case: _Case) -> None:
+    """The disk has little room left, of which the change needs more; the undo finds it so, too, or has room again."""
+    chance, folder = case.chance, case.folder / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", folder]
+    mounted = subprocess.run(mount, check=False, capture_output=True)
+    if mounted.returncode:
+        case.say("this user may not mount")
+        return
+    small, filler = _Case(chance, case.result, folder), folder / "filler"
+    verb, left = chance.choice(sorted(_VERBS)), chance.choice((0, 4_096, 40_960, 81_920, 163_840, 327_680, 655_360))
+    case.say(f"{verb} with {left} bytes left on the disk")
+    try:
+        with _served() as (server, client):
+            before = lay(client, chance)
+            if chance.random() < 0.5:
+                # A journal that is there already.
+                small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
+                small.undo(server.url)
+            filler.write_bytes(bytes(max(0, shutil.disk_usage(folder).free - left)))
+            status, told = small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
+            if status == 0 and found(client) == before:
+                case.violate("told is done", f"nothing was changed, and it said: {told}")
+            if chance.random() < 0.5:
+                small.undo(server.url)
+            filler.unlink()
+            small.undo(server.url, _UNDOS_MAX)
+            case.check(before, client, set())
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def _kill_recorder(case: _Case) -> None:
@@ -508,6 +543,10 @@ def _served() -> Iterator[tuple[EmbeddedServer, Redis]]:
 _ROUNDS: dict[str, tuple[Callable[[_Case], None], str]] = {
     "kill-process": (_kill_change, "a command is killed within a change, and perhaps within its undo"),
     "full-disk-process": (_full_disk, "a command makes a change on a disk that is full, or becomes so"),
+    "small-disk-process": (
+        _small_disk,
+        "a command makes a change on a file system with little room, if it may mount one",
+    ),
     "kill-recorder": (_kill_recorder, "recorders are killed, and another one continues"),
     "full-disk-recorder": (_full_recorder, "a recorder writes to a disk that is full, or becomes so"),
     "restart-process": (_restart_server, "a server process ends within a change, and starts again with its data"),
