@@ -214,7 +214,7 @@ def _small_disk(case: _Case) -> None:
     """The disk has little room left, of which the change needs more; the undo finds it so, too, or has room again."""
     chance, folder = case.chance, case.folder / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(folder)]
     mounted = subprocess.run(mount, check=False, capture_output=True)
     if mounted.returncode:
         case.say("this user may not mount")
