@@ -18,7 +18,7 @@ nothing left behind      What calls left in the server is gone a day after recov
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
 from rsmq_tui.triage import actions
@@ -348,8 +348,11 @@ def _shown(diff: Diff) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
-def not_brought_back(undone: Ask, before: State, after: State) -> Violation | None:
-    """Return what an undo left that nobody had touched since the change; ``before`` and ``after`` are of the undo."""
+def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]) -> Violation | None:
+    """Return what an undo left that nobody had touched since the change; ``before`` and ``after`` are of the undo.
+
+    ``taken`` are the places of messages that consumers have removed.
+    """
     moves = isinstance(undone.action, actions.Move | actions.Redrive) and not isinstance(undone.action, actions.Copy)
     there = {item for key, item in undone.came if item in before.lists[key]}
     there |= {
@@ -362,6 +365,9 @@ def not_brought_back(undone: Ask, before: State, after: State) -> Violation | No
             continue
         if moves and found is not None and left is None and (found.body or b"") not in there:
             # Somebody has taken it from where it was moved to.
+            continue
+        if left is None and place in taken:
+            # An earlier undo, which did not come to its end, has put it back, and a consumer has taken it.
             continue
         return Violation("undo brings back", f"{undone.title}: {place} is {after.messages.get(place)}, not {found}")
     return None

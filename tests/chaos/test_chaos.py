@@ -9,11 +9,11 @@ import pytest
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
-from rsmq_tui.triage.actions import DeleteQueue, SetAttributes, Undo
+from rsmq_tui.triage.actions import Delete, DeleteQueue, SetAttributes, Undo
 from tests.chaos.__main__ import main
 from tests.chaos.clock import ClockedServer
-from tests.chaos.laws import broken_by
-from tests.chaos.model import LISTS, Ask, State
+from tests.chaos.laws import broken_by, not_brought_back
+from tests.chaos.model import LISTS, Ask, Message, State
 from tests.chaos.rounds import Result, play
 
 # An operator that is killed closes nothing, and its remains are found by the garbage collector.
@@ -99,6 +99,18 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
     found = broken_by(Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask), gone, there, 0)
 
     assert (found is None) is is_lost
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_what_consumers_took_after_an_earlier_undo_need_not_come_back(is_taken: bool) -> None:
+    place = "a", b"id"
+    gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    ask = Ask("operator 1", Delete(queue="a"), "every")
+    ask.effects["message", place] = [Message(1.0, b"x", None, None), None]
+
+    found = not_brought_back(ask, gone, gone, {place} if is_taken else set())
+
+    assert (found is None) is is_taken
 
 
 def test_the_command_says_how_to_replay_a_violation(
