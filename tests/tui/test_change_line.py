@@ -198,6 +198,22 @@ async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: Scri
     assert triage.closed
 
 
+async def test_a_terminal_that_is_closed_does_not_hurry(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    async with _begun(source, triage) as pilot:
+        app = app_of(pilot)
+        for _ in range(3):
+            app._quit(129)
+            await pilot.pause()
+        await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it is told")
+        assert app.is_running
+        gate.release()
+        await until(pilot, lambda: not app.is_running, "then it quits")
+        assert triage.runs[0].report is not None
+    assert app.return_code == 129
+
+
 async def test_what_was_interrupted_is_told(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.interrupted = [change_of(), change_of(queue="\x1b[2J[/foo]", ns="mail")]
     async with opened(source, triage=triage, notifications=True) as pilot:
