@@ -331,7 +331,7 @@ def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
 
         span_ms = _duration(text, read_span)
         if not least_ms <= span_ms <= most_ms:
-            raise ValueError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
+            raise ValueError(f"{text!r} is not between {_span_words(least_ms)} and {_span_words(most_ms)}")
         return span_ms
 
     return read
@@ -345,7 +345,7 @@ def _duration(text: str, read: Callable[[str], T | str]) -> T:
     return found
 
 
-def _said(span_ms: int) -> str:
+def _span_words(span_ms: int) -> str:
     for unit_ms, unit in ((86_400_000, "d"), (1_000, "s")):
         if span_ms % unit_ms == 0:
             return f"{span_ms // unit_ms}{unit}"

@@ -113,7 +113,7 @@ class EventRecorder:
     def problems(self) -> dict[str, str]:
         """Why a file cannot be used, by its content."""
         found = {"events": self.problem, "known troubles": self.known_problem}
-        return {name: f"{problem}; everything else goes on" for name, problem in found.items() if problem is not None}
+        return {name: f"{problem}; everything else continues" for name, problem in found.items() if problem is not None}
 
     def set_known(self, known: Known, *, at_ms: int, failed: Callable[[str], object] = lambda _: None) -> None:
         """Store a known trouble, or its end; returns at once. ``at_ms`` is the server's time.

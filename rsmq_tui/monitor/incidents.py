@@ -15,7 +15,7 @@ FLAPS, FLAP_SPAN_MS = 4, 60_000
 """A value that changes this many times within this time is flapping."""
 
 QUEUE_FLAP_SPAN_MS = 600_000
-"""The same time for verdicts of queues, which change every few minutes in small queues."""
+"""The same time for verdicts of queues: those of small queues change every few minutes."""
 
 TOGETHER_MS = 60_000
 """Incidents of one server that begin within this time have one head."""

@@ -140,7 +140,7 @@ class Sources:
             return None
         except Exception as error:
             # A bad file must not stop the others.
-            return Source(name, why=_said(error))
+            return Source(name, why=_sentence_of(error))
 
     def _is_copy(self, name: str) -> bool:
         """Return whether all rows of a file are those of files that are known."""
@@ -204,11 +204,11 @@ def _damage(store: Store, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except Exception as error:
-        return _said(error)
+        return _sentence_of(error)
     return None
 
 
-def _said(error: Exception) -> str:
+def _sentence_of(error: Exception) -> str:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
 

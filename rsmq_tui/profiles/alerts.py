@@ -190,19 +190,19 @@ def _read_channel(name: str, table: Any, mistakes: Mistakes, *, others_may_read:
         return None
     (kind,) = kinds
     urls = [url for key, read in _URLS.items() if key in given for url in read(given[key].value)]
-    sequence = _said(given, "terminal", True)
+    sequence = _value_or(given, "terminal", True)
     return Channel(
         name,
         kind,
         sequence="" if sequence is True else sequence,
-        tmux=_said(given, "tmux", False),
-        command=_said(given, "command", ()),
+        tmux=_value_or(given, "tmux", False),
+        command=_value_or(given, "command", ()),
         urls=tuple(urls),
-        timeout_s=_said(given, "timeout", _TIMEOUT_S),
+        timeout_s=_value_or(given, "timeout", _TIMEOUT_S),
     )
 
 
-def _said(given: Mapping[str, Value], key: str, usual: Any) -> Any:
+def _value_or(given: Mapping[str, Value], key: str, usual: Any) -> Any:
     return given[key].value if key in given else usual
 
 

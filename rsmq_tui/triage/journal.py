@@ -620,7 +620,11 @@ class AuditLog:
                 text = "\n" + text
             # A single write, because several programs may append at once.
             if os.write(descriptor, text.encode()) < len(text):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            # Without its name, this would be an error of the network.
+            error.filename = str(self.path)
+            raise
         finally:
             os.close(descriptor)
 

@@ -30,6 +30,7 @@ from textual.binding import BindingType
 from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.geometry import Region
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
@@ -52,6 +53,7 @@ from rsmq_tui.tui.theme import (
     ThemeError,
     ThemeFile,
     first_theme,
+    forget_colours,
     load_themes,
     read_theme,
     version_of,
@@ -420,6 +422,7 @@ class RsmqApp(App[None]):
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
 
     def _repaint(self) -> None:
+        forget_colours()
         for screen in self.screen_stack:
             for widget in screen.query(Painted):
                 widget.notify_style_update()
@@ -446,10 +449,13 @@ class RsmqApp(App[None]):
         act(self, self.dashboard, name, direction)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen in front, with all that its widgets have painted."""
+        """Close the screen in front, and free what its widgets have painted."""
         # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
         # MB.
         StylesCache.get_inner_outer.cache_clear()
+        # Of where its widgets were, too: that fills up over an hour.
+        Region.intersection.cache_clear()
+        Region.overlaps.cache_clear()
         return super().pop_screen()
 
     def action_leave(self) -> None:
@@ -529,7 +535,7 @@ class RsmqApp(App[None]):
             self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
 
     def action_copy_link(self) -> None:
-        """Copy the address of what is shown, in a terminal a command that shows it."""
+        """Copy the address of what is shown; in a terminal, copy a command that shows it."""
         if isinstance(self.screen, DashboardScreen):
             page = str(getattr(self._driver, "address", ""))
             copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
@@ -566,7 +572,7 @@ class RsmqApp(App[None]):
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_pane(self) -> None:
-        """Show what the cursor is on beside the table, below it, or not at all."""
+        """Show the pane beside the table, below it, or not at all."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.turn_pane()
 

@@ -18,7 +18,7 @@ from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
-from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
+from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, reason_of
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -192,7 +192,7 @@ class Dashboard:
             await asyncio.to_thread(self.preferences.save)
         except OSError as error:
             path = self.preferences.path
-            self._warn(f"your choices cannot be kept in {path}: {told(error)}; they last until you quit")
+            self._warn(f"your choices cannot be kept in {path}: {reason_of(error)}; they last until you quit")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:

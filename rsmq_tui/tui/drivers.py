@@ -97,7 +97,7 @@ class TerminalDriver(LinuxDriver):
             self._is_suspended = True
 
     def resume_application_mode(self) -> None:
-        """Take the terminal again if it was given back; else paint it again, as a shell may have written to it."""
+        """Take the terminal again if it was restored; otherwise paint, because a shell may have written to it."""
         if self._is_suspended:
             self._is_suspended = False
             super().resume_application_mode()

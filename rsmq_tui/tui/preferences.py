@@ -111,7 +111,7 @@ class Preferences:
             try:
                 self._values = _read(path)
             except (OSError, JsonError) as error:
-                self.problem = f"your choices cannot be read from {path}: {told(error)}"
+                self.problem = f"your choices cannot be read from {path}: {reason_of(error)}"
 
     def get(self, choice: Choice[T]) -> T:
         """Return the user's choice, or the default."""
@@ -182,7 +182,7 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def told(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return why a file cannot be used."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return printable(reason or str(error) or type(error).__name__, 200)

@@ -9,6 +9,9 @@ from typing import Any
 
 from textual.app import App
 from textual.color import Color, ColorParseError
+from textual.filter import ANSIToTruecolor
+from textual.strip import Strip
+from textual.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
 import rsmq_tui
@@ -239,6 +242,19 @@ def _line_of(text: str, key: str, *, in_variables: bool) -> int | None:
 def chart_colour(value: str) -> str:
     """Return a theme's colour as rich parses it."""
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
+
+
+# What Textual keeps of colours, and of what is drawn in them.
+COLOUR_CACHES = (
+    Color.parse, Color.blend, Color.darken, Color.tint, Style.__add__, Strip.blank, Strip.render_ansi,
+    ANSIToTruecolor.truecolor_style,
+)  # fmt: skip
+
+
+def forget_colours() -> None:
+    """Empty Textual's caches of colours: those of earlier themes would stay in them, 200 KB of each."""
+    for cached in COLOUR_CACHES:
+        cached.cache_clear()
 
 
 SIGNS = {

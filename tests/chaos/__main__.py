@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -122,7 +122,7 @@ def _play_all(options: argparse.Namespace, totals: Totals, started_s: float) -> 
                 print(f"{_clear()}{text}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
 
-def _results(options: argparse.Namespace, started_s: float) -> Iterator[Result]:
+def _results(options: argparse.Namespace, started_s: float) -> Generator[Result, None, None]:
     """Play the rounds, in as many processes as ``--jobs`` says: a round mostly waits for its server's replies."""
     if options.jobs == 1:
         yield from _played(options, started_s, 0)
@@ -147,8 +147,8 @@ def _results(options: argparse.Namespace, started_s: float) -> Iterator[Result]:
                     running.remove(pipe)
     finally:
         for worker in workers:
-            worker.terminate()
-        for worker in workers:
+            if running:
+                worker.terminate()
             worker.join()
     if failed := [worker.exitcode for worker in workers if worker.exitcode]:
         raise RuntimeError(f"a worker has ended with {failed[0]}")

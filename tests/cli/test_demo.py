@@ -31,6 +31,8 @@ from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, 
 from tests.hostile.terminal import Terminal
 from tests.tui.driving import names_in, text_of, until
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def _demo(*arguments: str) -> Iterator[tuple[Running, str, int]]:

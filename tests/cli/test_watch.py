@@ -13,6 +13,8 @@ from tests.cli.conftest import Command, write
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.hostile.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 _RULE = '[[alerts]]\nname = "pile"\nwhen = "depth > 1"\n'
 
 

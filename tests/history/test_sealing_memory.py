@@ -1,4 +1,4 @@
-"""What sealing takes of memory is given back: the process of a recorder stays as it was."""
+"""What a recorder takes of memory for a moment is given back: its process stays as it was."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc, and glibc alone gives back all")
 
-_SEALS = """
+_BEGIN = """
 import sys
 from pathlib import Path
 
@@ -20,6 +20,8 @@ def private_kb():
 
 folder = Path(sys.argv[1])
 hand = Hand(folder / "history", folder / "state")
+"""
+_SEALS = """
 for number in range(200):
     hand.poll(NOON_MS + 1_000 * number, 300)
 before_kb = private_kb()
@@ -31,9 +33,32 @@ hand.writer.close()
 """
 
 
-def test_the_memory_of_a_seal_is_given_back(tmp_path: Path) -> None:
+_INVENTORIES = """
+hand.writer.tend()
+before_kb = private_kb()
+kept = [bytes(700) for _ in range(100_000)][::100]
+hand.now_s += 59
+hand.writer.tend()
+assert private_kb() > before_kb + 60_000
+hand.now_s += 2
+hand.writer.tend()
+print(private_kb() - before_kb)
+hand.writer.close()
+"""
+
+
+def grown_kb(script: str, folder: Path) -> int:
+    """What a process has gained at the end of a script."""
     found = subprocess.run(
-        [sys.executable, "-c", _SEALS, tmp_path], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", _BEGIN + script, folder], capture_output=True, text=True, check=True, timeout=100
     )
+    return int(found.stdout)
+
+
+def test_the_memory_of_a_seal_is_given_back(tmp_path: Path) -> None:
     # Sealing these 60,000 rows takes 90 MB; the code that is loaded for it, and its constants, 7 MB.
-    assert int(found.stdout) < 30_000
+    assert grown_kb(_SEALS, tmp_path) < 30_000
+
+
+def test_memory_is_given_back_each_minute(tmp_path: Path) -> None:
+    assert grown_kb(_INVENTORIES, tmp_path) < 20_000

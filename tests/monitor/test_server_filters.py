@@ -16,6 +16,8 @@ from rsmq_tui.monitor.filters.literals import FOLDED_BY_TEXTS
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 from rsmq_tui.protocol.rsmq.scripts import FILTERED_BODIES
 
+pytestmark = pytest.mark.slow
+
 _LETTERS = "abkKsS7 .\n\0\xe9\xdf\u017f\u212a\ufb01]-^"
 _BODIES = st.lists(
     st.one_of(

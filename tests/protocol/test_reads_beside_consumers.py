@@ -13,6 +13,8 @@ from rsmq_tui.protocol import PageRequest, QueueReader, Rsmq, leading_int
 from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq import pages
 
+pytestmark = pytest.mark.slow
+
 VT_S = 600
 COUNT = 400
 

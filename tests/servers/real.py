@@ -174,8 +174,8 @@ class Cluster:
 
 
 def _owns(node: RealServer, slot: int) -> bool:
-    me = node.call("CLUSTER", "MYID")
     with suppress(redis.RedisError, OSError):
+        me = node.call("CLUSTER", "MYID")
         return any(first <= slot <= last and owner[2] == me for first, last, owner, *_ in node.call("CLUSTER", "SLOTS"))
     return False
 

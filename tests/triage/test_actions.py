@@ -15,6 +15,8 @@ from tests.protocol.keyspace import everything
 from tests.triage.doing import ACTIONS, audit_lines, done, fill, undone
 from tests.triage.keyspace import markers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_undo_restores_everything_and_undo_of_that_repeats_it(

@@ -25,7 +25,7 @@ async def changing(
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(url, "rsmq", folder, read_only=read_only)
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05), triage=triage)
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.1), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import redis
 from textual.pilot import Pilot
 
@@ -20,6 +21,8 @@ from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 LEAKED = Finding(FindingKind.LEAKED, "orders", 3, ("one", "two", "three"))
 SECONDS = Finding(FindingKind.SECONDS, "orders", 1, ("four",))

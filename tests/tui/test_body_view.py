@@ -40,6 +40,8 @@ from tests.tui.driving import (
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = {"id": 4711, "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}], "note": "Alpha", "end": "alpha"}
 
 
@@ -316,7 +318,7 @@ async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource)
             view.find('"id": 99999')
             for _ in range(100):
                 await asyncio.sleep(0)
-                if "looking for" in str(view.border_subtitle):
+                if "searching for" in str(view.border_subtitle):
                     return
             raise AssertionError("the search has not begun, or is over")
 

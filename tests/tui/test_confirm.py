@@ -19,6 +19,8 @@ from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b[2J[/foo]\u202egnp.exe\x00[red]"
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
@@ -26,6 +27,8 @@ from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, play, press, resized, settled, text_of, until, wait_for_screen
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Filtering the overview while one types."""
 
+import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
@@ -18,6 +19,8 @@ from tests.tui.driving import (
 )
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import one_of_each, poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 
 async def test_rows_follow_each_letter_typed(source: ScriptedSource) -> None:

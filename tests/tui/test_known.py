@@ -128,4 +128,4 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
         await pilot.press("x", "enter")
         await until(pilot, lambda: len(notes()) == 1, "it is told")
         assert f"{tmp_path / 'known.sqlite'} cannot be used" in notes()[0]
-        assert "press N again; alerts go on" in notes()[0]
+        assert "press N again; alerts continue" in notes()[0]

@@ -259,6 +259,15 @@ async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource
         await until(pilot, lambda: not any(_lines_in(painted)), "all are gone")
 
 
+async def test_where_the_widgets_of_closed_screens_were_is_not_kept(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        await press(pilot, "question_mark")
+        assert Region.intersection.cache_info().currsize
+        pilot.app.pop_screen()
+        assert Region.intersection.cache_info().currsize == 0
+
+
 def _lines_in(caches: Sequence["weakref.ref[StylesCache]"]) -> list[int]:
     gc.collect()
     return [len(cache._cache) for each in caches if (cache := each()) is not None]

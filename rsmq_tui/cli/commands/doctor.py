@@ -97,7 +97,7 @@ Section = tuple[str, Sequence[Finding]]
 
 @click.command(
     cls=Command,
-    notes="It looks at the configuration, connection, server, permissions, speed, namespaces, lists, terminal and "
+    notes="It checks the configuration, connection, server, permissions, speed, namespaces, lists, terminal and "
     "folders. It changes nothing and prints no password.",
     examples=(
         "",

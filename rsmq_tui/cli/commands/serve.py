@@ -78,7 +78,7 @@ def _prefix(text: str) -> str:
 @click.argument("what", metavar="[WHAT]", nargs=-1)
 @option("--host ADDRESS", "address to listen on", default=_HOST)
 @option("--port N", "port to listen on; 0: any free port", whole(0, 65_535, "port"), default=_PORT)
-@option("--prefix PATH", "serve below this path, as behind a proxy: /dash", _prefix, default="/")
+@option("--prefix PATH", "serve below this path, for a proxy: /dash", _prefix, default="/")
 @option(
     "--secret", f"generate a secret, and print the address with it (env {SECRET_VARIABLE} sets one)", name="new_secret"
 )

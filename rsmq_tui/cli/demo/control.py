@@ -102,7 +102,7 @@ _TIMEOUT_S = 3.0
 
 
 class DemoControls:
-    """The controls of one demo, as long as the ``with`` block; ``server`` is None where it cannot be controlled.
+    """The controls of one demo, as long as the ``with`` block; ``server`` is None if it cannot be controlled.
 
     Its methods may be called from any thread; they wait for the server or the workload.
     """

@@ -382,7 +382,7 @@ class EmbeddedServer(Lifetime[_Running]):
             running = self._started()
             if self._is_shut_down:
                 return
-            if not _asked(running, b"SAVE").startswith(b"+OK"):
+            if not _reply_to(running, b"SAVE").startswith(b"+OK"):
                 raise EmbeddedError("The server does not save its data.")
             self._is_shut_down = True
             running.process.kill()
@@ -492,10 +492,10 @@ def _wait_until_ready(running: _Running, deadline_s: float) -> None:
 def _answers(running: _Running) -> bool:
     # A server opens its port before its unix socket: if the socket answers, the port is ours too.
     # NOAUTH is an answer too: a password may be among the extra options.
-    return _asked(running, b"PING", timeout_s=1.0).startswith((b"+PONG", b"-NOAUTH"))
+    return _reply_to(running, b"PING", timeout_s=1.0).startswith((b"+PONG", b"-NOAUTH"))
 
 
-def _asked(running: _Running, command: bytes, *, timeout_s: float = 5.0) -> bytes:
+def _reply_to(running: _Running, command: bytes, *, timeout_s: float = 5.0) -> bytes:
     """Return the start of the server's reply to a command; empty if it does not answer."""
     try:
         if sys.platform == "win32":

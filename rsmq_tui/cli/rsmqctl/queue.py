@@ -56,7 +56,7 @@ def _seen(server: Server, wanted: str) -> dict[str, Any]:
 
     snapshot = asyncio.run(place_of(server.profile).poll_once())
     if snapshot.link.failure is not None:
-        raise server.told(snapshot.link.failure)
+        raise server.error_of(snapshot.link.failure)
     for queue in snapshot.queues:
         if queue.name == wanted:
             return {

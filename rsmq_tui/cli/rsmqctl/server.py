@@ -90,9 +90,9 @@ class Server:
         failure = failure_of(error)
         is_unsure = changing and failure.kind in ("timeout", "closed") and not isinstance(error, ExplainedError)
         # A connection that failed carried no command; an ExplainedError says why it failed.
-        return self.told(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
+        return self.error_of(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
 
-    def told(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
+    def error_of(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
         """Return the error that reports a failure; ``is_unsure`` if the change may have been made."""
         sentence, hint = printable(failure.sentence, SENTENCE_MAX), failure.hint
         if failure.kind == "noperm":

@@ -113,12 +113,14 @@ def _run(channel: Channel, message: Message) -> None:
         try:
             status = process.wait(channel.timeout_s)
         except subprocess.TimeoutExpired:
-            raise ChannelError(f"{channel.command[0]} took longer than {channel.timeout_s:g} s{_said(told)}") from None
+            raise ChannelError(
+                f"{channel.command[0]} took longer than {channel.timeout_s:g} s{_error_words(told)}"
+            ) from None
         finally:
             if process.poll() is None:
                 _kill(process)
         if status:
-            raise ChannelError(f"{channel.command[0]} ended with status {status}{_said(told)}")
+            raise ChannelError(f"{channel.command[0]} ended with status {status}{_error_words(told)}")
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -129,7 +131,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _said(stderr: IO[bytes]) -> str:
+def _error_words(stderr: IO[bytes]) -> str:
     stderr.seek(0)
     words = without_secrets(" ".join(stderr.read(_STDERR_BYTES).decode("utf-8", "replace").split()))
     return f": {printable(words, SENTENCE_MAX)}" if words else ""

@@ -144,7 +144,7 @@ class Line:
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing is known."""
+        """True if nothing is known."""
         return all(value is None for _, value in self.points)
 
     @property

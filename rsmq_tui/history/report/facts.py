@@ -74,7 +74,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class QueueSums:
-    """A queue in the range: ``arrivals_s`` and ``deletes_s`` are means; None where nothing is known."""
+    """A queue in the range: ``arrivals_s`` and ``deletes_s`` are means; None if nothing is known."""
 
     ref: QueueRef
     incidents: int

@@ -83,7 +83,7 @@ class _Returns:
 
 
 def list_trackers(path: JsonPath | None) -> NewTracker:
-    """Return a factory of trackers; ``path`` is where items have their creation time, None if they have none."""
+    """Return a factory of trackers; ``path`` is the path of the creation time in items, None if they have none."""
     return partial(ListTracker, path=path)
 
 

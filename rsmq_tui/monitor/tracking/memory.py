@@ -160,8 +160,8 @@ class Memory:
     def save(self, moment: Moment, *, only_if_newest: bool = False) -> None:
         """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing.
 
-        If a moment is earlier than the last one in the file, the clock was set back; with ``only_if_newest``, it is not
-        written.
+        A moment earlier than the last one in the file is from a clock that was set back, and is written; with
+        ``only_if_newest``, it is left out.
         """
         with self._explained("kept"):
             for folder in (self.path.parent.parent, self.path.parent):

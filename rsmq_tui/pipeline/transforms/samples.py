@@ -62,7 +62,7 @@ def is_within(at_ms: Column, hours: Collection[int]) -> Column:
 
 
 Keep = Callable[[DataFrame], DataFrame]
-"""Caches rows that are used several times; whoever passes it must release them."""
+"""Caches rows that are used several times; the caller that passes it must release them."""
 
 
 def persisted(rows: DataFrame) -> DataFrame:

@@ -120,7 +120,7 @@ class ListBackend(Backend):
         editor = self._editor.at(action.queue)
         _check(editor, action)
         facts = await editor.facts(action.queue)
-        area, what = _meant(action, scope)
+        area, what = _selectable(action, scope)
         base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
         if not isinstance(action, actions.MessageAction):
             return await _of_sending(base, action, facts, on_progress)
@@ -200,7 +200,7 @@ def _check(editor: ListEditor, action: actions.Action) -> None:
     refuse_other_slots(editor, editor.names, [action.queue], [])
 
 
-def _meant(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
+def _selectable(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
     """Return the items that an action can apply to, and a description of those that the scope selects."""
     match action:
         case actions.Pop(count=count):

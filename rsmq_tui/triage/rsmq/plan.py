@@ -149,7 +149,7 @@ class RedriveSources:
             return dict.fromkeys((message.id for message in messages), self._action.target)
         found: dict[bytes, str] = {}
         for message in messages:
-            said = self._named if self._path is None else _said(message.body, self._path)
+            said = self._named if self._path is None else _text_at(message.body, self._path)
             if said is not None:
                 found[message.id] = said
         if self._path is None:
@@ -210,7 +210,7 @@ def name_without_dead(queue: str) -> str | None:
     return known[1] if known else None
 
 
-def _said(body: bytes | None, path: JsonPath) -> str | None:
+def _text_at(body: bytes | None, path: JsonPath) -> str | None:
     value = value_at(load(body or b""), path)
     return value if isinstance(value, str) else None
 

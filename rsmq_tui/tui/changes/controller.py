@@ -258,7 +258,7 @@ class ChangeController:
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         if len(aims) > 1:
             about, form = (
-                f"what is marked in {len(aims):,} queues",
+                f"the marked messages in {len(aims):,} queues",
                 replace(form, title=f"{len(aims):,} queues: {name}"),
             )
         screen: FormScreen[Action] = FormScreen(
@@ -423,7 +423,7 @@ class ChangeController:
             begin,
             yes="Export",
             note="the server is not changed",
-            about=meant_by(aims[0].scope) if is_one else f"what is marked or matches in {len(aims):,} queues",
+            about=meant_by(aims[0].scope) if is_one else f"the marked or matching messages in {len(aims):,} queues",
             command=command,
         )
         self._app.push_screen(screen)

@@ -105,7 +105,7 @@ STEPS = (
     ),
     Step(
         "timeout",
-        "A received message is hidden for the visibility timeout; if nobody deletes it, it comes back.",
+        "A received message is hidden for the visibility timeout; if it is not deleted, it comes back.",
         "Press q, then l l for those in flight: W follows the timeout of one.",
         _watches_one_in_flight,
     ),
@@ -136,7 +136,7 @@ STEPS = (
     Step(
         "trouble",
         "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
-        "On emails press w, and there the button that watches for 1 second.",
+        "On emails press w, then the button that watches for 1 second.",
         _asks_who_works,
     ),
     Step(

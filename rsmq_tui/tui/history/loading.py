@@ -67,7 +67,7 @@ def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
     return _within(span.from_ms + (span.length_ms - length_ms) // 2, length_ms, whole)
 
 
-def said(span: TimeRange) -> str:
+def range_words(span: TimeRange) -> str:
     """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
     with_seconds = span.length_ms < 10 * LEAST_MS
     ends = f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)}"
@@ -99,7 +99,7 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
     if to_ms <= from_ms and end:
         raise MomentError("the range ends before it begins: write the earlier time first")
     if not whole.holds(from_ms, to_ms):
-        raise MomentError(f"no data for that time: the analysis covers {said(whole)}")
+        raise MomentError(f"no data for that time: the analysis covers {range_words(whole)}")
     return TimeRange(from_ms, max(to_ms, from_ms + LEAST_MS))
 
 

@@ -136,12 +136,12 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
             if row.sent_ms is not None and row.sent_ms >= sent_ms:
                 looked += number
                 words = f"sent {date_clock(row.sent_ms)}: the first in the order of due times"
-                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _looked_words(words, looked))
+                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked))
         looked += len(page.rows)
         if page.is_last:
             break
         page = await source.peek(replace(request, where="after", anchor=page.rows[-1].anchor))
-    raise PositionError(_looked_words(f"no message {_missing(Sent(sent_ms))}", looked))
+    raise PositionError(_examined_words(f"no message {_missing(Sent(sent_ms))}", looked))
 
 
 async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
@@ -162,9 +162,9 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
         else:
             high, row = middle, at
     if row is None:
-        raise PositionError(_looked_words(f"no item {_missing(Sent(sent_ms))}", looked))
+        raise PositionError(_examined_words(f"no item {_missing(Sent(sent_ms))}", looked))
     words = f"sent {date_clock(row.sent_ms)}: the first in the order of the list"
-    return Found(request.part, low, row, _looked_words(words, looked))
+    return Found(request.part, low, row, _examined_words(words, looked))
 
 
 async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Progress], None]) -> MessageRow | None:
@@ -194,6 +194,6 @@ def _missing(position: Position) -> str:
     return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, Named) else "is there"
 
 
-def _looked_words(words: str, looked: int) -> str:
+def _examined_words(words: str, looked: int) -> str:
     most = ", the maximum" if looked >= LOOKED_MAX else ""
     return f"{words}; {plural(looked, 'message')} examined{most}"

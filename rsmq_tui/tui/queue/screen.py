@@ -311,7 +311,7 @@ class QueueScreen(ActingScreen):
         self.dashboard.navigation.open("audit", self.queue, self.site.place)
 
     def action_journal(self) -> None:
-        """Show what was changed in this queue."""
+        """Show the changes of this queue."""
         self.dashboard.navigation.open("journal", self.queue, self.site.place)
 
     def action_group(self) -> None:

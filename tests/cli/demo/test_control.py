@@ -255,7 +255,7 @@ def _refusals(client: redis.Redis) -> int:
 
 def test_a_paused_server_cannot_be_asked_and_says_so(demo: Demo) -> None:
     demo.turn("server-pause", "")
-    with pytest.raises(EmbeddedError, match="let it go on first"):
+    with pytest.raises(EmbeddedError, match="resume it first"):
         demo.controls.switch("server-down", "")
     assert not demo.controls.is_on("server-down", "")
     demo.turn("server-pause", "", on=False)

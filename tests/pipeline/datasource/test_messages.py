@@ -19,6 +19,8 @@ from rsmq_tui.protocol import QueueReader, Rsmq, make_id, name_of
 from tests.pipeline.datasource.conftest import BODIES, Load, make_queue
 from tests.pipeline.datasource.reading import Row, read, reader_of
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 
 

@@ -186,14 +186,14 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
     problems.sort(key=lambda entry: entry[2].status.rank)
     told = _counts([checked for _, checked in found])
     if problems:
-        told = f"{told}: {_told(*problems[0])}"
+        told = f"{told}: {_problem_words(*problems[0])}"
     shown = [(name, checked, queue) for name, checked in found for queue in checked.queues]
     data = [part for name, checked in found for part in _totals(name, checked)]
     if len(shown) <= _QUEUES_MAX:
         data += [part for name, checked, queue in shown for part in _measured(name, checked, queue, limits)]
     print_words(f"RSMQ {status.upper()} - {told}{' | ' if data else ''}{' '.join(data)}")
     for name, checked, problem in problems:
-        print_words(f"{problem.status.upper()}: {_told(name, checked, problem)}")
+        print_words(f"{problem.status.upper()}: {_problem_words(name, checked, problem)}")
     for name, checked in found:
         for note in checked.notes:
             print_words(_plain(f"{_at(name)}{note}"))
@@ -222,7 +222,7 @@ def _counts(found: Sequence[Checked]) -> str:
     return ", ".join(parts)
 
 
-def _told(name: str, checked: Checked, problem: Problem) -> str:
+def _problem_words(name: str, checked: Checked, problem: Problem) -> str:
     what = checked.server if problem.queue is None else problem.queue
     return _plain(f"{_at(name)}{printable(what)}: {problem.text}")
 
