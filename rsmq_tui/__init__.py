@@ -6,6 +6,7 @@ alerts           alerts: rules that are applied to polls, and the messages that 
 charts           charts as styled text, drawn from numbers
 cli              the commands `rsmq-tui` and `rsmqctl`
 decoding         compressed and encoded bodies, decoded, and encoded again
+deferred         modules of other packages that are executed on first use
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 embedded         a private Valkey server and the demo's workload
 events           a log of events: what happened to queues and servers between two polls

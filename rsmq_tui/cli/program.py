@@ -14,6 +14,8 @@ from typing import Any, TextIO
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
 
+# redis-py imports all of itself in the first two, and the last one, which parses mail, for the version that it has.
+_DEFERRED = ("redis", "redis.asyncio", "importlib.metadata")
 # Errors of a disk: what is printed cannot be written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -80,6 +82,9 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
 
 
 def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> int:
+    from rsmq_tui.deferred import defer  # noqa: PLC0415 - --version needs none of it
+
+    defer(*_DEFERRED)
     program = load(module).command
     import click  # noqa: PLC0415 - it takes longer than all that --version needs
 

@@ -166,10 +166,30 @@ def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
     assert line.startswith("rsmq-tui: ")
 
 
+def _printed(code: str, *arguments: str) -> set[str]:
+    printed = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=100
+    )
+    return set(printed.stdout.split())
+
+
+def test_a_poll_loads_only_what_it_needs_of_redis(redis_url: str) -> None:
+    code = """
+import contextlib, io, sys
+from rsmq_tui.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()):
+    assert main(["snapshot", "-r", sys.argv[1]]) == 0
+print(*sorted(sys.modules))
+"""
+    modules = _printed(code, redis_url)
+    assert "redis.asyncio.connection" in modules
+    assert not {"redis.client", "redis.connection", "redis.asyncio.client", "redis.commands"} & modules
+    assert not {"redis.cluster", "redis.sentinel", "email.message", "zipfile"} & modules
+
+
 def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> None:
     code = "import sys, rsmq_tui.cli.dashboard; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
-    modules = set(loaded.stdout.split())
+    modules = _printed(code)
     assert "rsmq_tui.tui.app" in modules
     assert not {"rsmq_tui.docs", "textual.widgets._markdown"} & modules
     assert (
