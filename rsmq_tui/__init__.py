@@ -20,6 +20,7 @@ profiles         the configuration file and the servers that it names
 protocol         RSMQ queues and list queues over redis-py; the only importer of redis
 triage           every change of a queue: preview, guard, journal, undo
 tui              the Textual app: screens, widgets, keys and themes
+values           frozen dataclasses that cost little until they are used
 web              the dashboard in a browser: HTTP server, sessions, one poller for all of them
 """
 

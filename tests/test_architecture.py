@@ -56,7 +56,7 @@ def test_an_import_that_points_up_breaks_the_contracts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("package", "floors"),
-    [("rsmq_tui.protocol", {"protocol"}), ("rsmq_tui.monitor", {"protocol", "monitor"})],
+    [("rsmq_tui.protocol", {"protocol", "values"}), ("rsmq_tui.monitor", {"protocol", "monitor", "values"})],
 )
 def test_the_lower_floors_load_nothing_heavy_and_nothing_above_them(package: str, floors: set[str]) -> None:
     loaded = run(LOADED, package)

@@ -7,7 +7,6 @@ call has a figure of its own: plotext's default figure is shared by the whole pr
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import groupby
 from statistics import median
@@ -31,6 +30,7 @@ from rsmq_tui.charts.series import (
     time_ticks,
     value_ticks,
 )
+from rsmq_tui.values import dataclass
 
 # A heavy line rather than blocks, which would touch the row above: long bars would look like one area.
 _WHOLE, _HALF = "━", "╸"

@@ -3,7 +3,6 @@
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
@@ -11,6 +10,8 @@ from operator import itemgetter, sub
 from unicodedata import category
 
 from rich.cells import cell_len, set_cell_size
+
+from rsmq_tui.values import dataclass
 
 LARGEST = sys.float_info.max
 

@@ -7,12 +7,12 @@ import sys
 import time
 import unicodedata
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.monitor.text import UNKNOWN, duration, printable
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.values import dataclass
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor import QueueState

@@ -1,7 +1,7 @@
 """One poll as immutable values: Snapshot, QueueState and Verdict. Screens, commands and recorders read them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import compress
 from operator import is_not
@@ -11,6 +11,7 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.values import dataclass
 
 
 class Verdict(StrEnum):

@@ -11,7 +11,6 @@ the screen more often, so the cost does not depend on the number of queues or me
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -40,6 +39,7 @@ from rsmq_tui.protocol import (
 )
 from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
 from rsmq_tui.protocol.rsmq.pages import PAGE_BODY_BYTES
+from rsmq_tui.values import dataclass
 
 
 class MessageState(StrEnum):

@@ -7,13 +7,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rsmq_tui.monitor.text import duration, printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, leading_int, sent_ms
 from rsmq_tui.protocol.keys import CANONICAL_ID
 from rsmq_tui.protocol.rsmq.operations import text_date_ms
+from rsmq_tui.values import dataclass
 
 _VT_LIMIT_S = 9_999_999
 _NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")

@@ -4,9 +4,8 @@ The terms are those of Google's SRE workbook: an indicator (SLI) is the share of
 the least share that is accepted, and the rest of the time is the error budget.
 """
 
-from dataclasses import dataclass
-
 from rsmq_tui.monitor.text import duration, is_named
+from rsmq_tui.values import dataclass
 
 ANSWERING, AGE, STALLED = "answering", "age p99", "stalled"
 

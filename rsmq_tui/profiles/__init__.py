@@ -7,13 +7,14 @@ passwords     passwords from a variable, a file or a command, read when a connec
 values        reads single values and tables of the file; reports the line of each mistake
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.slo import Objective
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
 from rsmq_tui.protocol.errors import Failure
+from rsmq_tui.values import dataclass
 
 DEFAULT_PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")

@@ -12,10 +12,11 @@ import re
 import traceback
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
 from redis import exceptions
+
+from rsmq_tui.values import dataclass
 
 _MESSAGES = {
     "noAttributeSupplied": "No attribute was supplied",

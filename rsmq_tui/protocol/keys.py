@@ -6,7 +6,8 @@ random characters of ``[A-Za-z0-9]``. Other clients write other lengths and unit
 
 import os
 import re
-from dataclasses import dataclass
+
+from rsmq_tui.values import dataclass
 
 # The fields of a queue's hash that belong to the queue and to no message, in the order in which they are read; then
 # those that other clients keep there besides.

@@ -4,9 +4,11 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
+
+from rsmq_tui.values import dataclass
 
 
 class Tab(NamedTuple):

@@ -14,7 +14,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from math import ceil
 from typing import Any, Protocol
@@ -31,6 +30,7 @@ from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
+from rsmq_tui.values import dataclass
 
 # Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but at
 # most so many, so that the cost of a poll of 100,000 queues stays bounded.

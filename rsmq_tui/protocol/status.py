@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
@@ -10,6 +9,7 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.errors import SERVER_ERRORS, Failure, failure_of
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import Command, clock_ms, decoded
+from rsmq_tui.values import dataclass
 
 SLOW_COMMANDS = 5
 # The sections of INFO that tell which server answers, and how full it is.

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
 from importlib import import_module
@@ -19,6 +18,7 @@ from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
 from rsmq_tui.tui.web.links import Link
+from rsmq_tui.values import dataclass
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known

@@ -1,13 +1,13 @@
 """Every key of the dashboard. Bindings, hints, help and palette are made from this table."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
 
 from rsmq_tui.protocol.kinds import KINDS, kind_named
+from rsmq_tui.values import dataclass
 
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",

@@ -9,12 +9,12 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rsmq_tui.files import JsonError, UnfitFileError, locked, parse_json, read_bytes, whole_file
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.values import dataclass
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 import rsmq_tui
 from rsmq_tui.files import config_folder, read_bytes
 from rsmq_tui.monitor import MessageState, Verdict
+from rsmq_tui.values import dataclass
 
 _PACKAGE = Path(rsmq_tui.__file__).parent
 

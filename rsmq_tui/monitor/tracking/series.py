@@ -9,11 +9,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from math import isnan
 from operator import sub
 from typing import Any, ClassVar, NamedTuple
+
+from rsmq_tui.values import dataclass
 
 BUCKET_MS = 5_000
 BUCKETS = 120

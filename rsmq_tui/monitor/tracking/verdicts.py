@@ -7,7 +7,7 @@ condition stopped holding. Only ``broken`` ends without this delay.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
 from rsmq_tui.monitor.tracking.series import Rates, Sample
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.values import dataclass
 
 # A change of the depth up to this many items per second counts as steady.
 _STEADY_S = 0.02

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from redis.asyncio.connection import ConnectionPool
 
@@ -12,6 +11,7 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.connections.topology import ClusterTopology, SingleServerTopology, Slots, Topology, slot_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.polling import TrackedConnection
+from rsmq_tui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

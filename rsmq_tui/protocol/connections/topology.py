@@ -5,7 +5,6 @@ itself, so synchronous and asyncio clients use the same code.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from redis.crc import key_slot
@@ -14,6 +13,7 @@ from redis.exceptions import MovedError
 from rsmq_tui.protocol.address import Address, Node, Sentinels
 from rsmq_tui.protocol.errors import ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import name_bytes
+from rsmq_tui.values import dataclass
 
 # How many discovered nodes to remember, to find the cluster again when the configured ones are gone.
 _LEARNED_MAX = 30

@@ -6,12 +6,13 @@ is shown, and says where to look first; a change applies to any item with the sa
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha1
 from typing import Literal, NamedTuple
 
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.kinds import LIST
+from rsmq_tui.values import dataclass
 
 End = Literal["left", "right"]
 """One of the two ends of a list: ``left`` is its head (index 0), ``right`` its tail (index -1)."""

@@ -7,7 +7,6 @@ the result of the operation: the docstrings are those of the methods.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -21,6 +20,7 @@ from rsmq_tui.protocol.keys import Keys, name_of, random_suffix, sent_ms
 from rsmq_tui.protocol.replies import decoded
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.scripts import Script
+from rsmq_tui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

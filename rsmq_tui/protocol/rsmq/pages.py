@@ -5,7 +5,6 @@ not at all if they are very long.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from redis.exceptions import ResponseError
@@ -15,6 +14,7 @@ from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.operations import leading_int
+from rsmq_tui.values import dataclass
 
 PREVIEW_BYTES = 240
 # HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.

@@ -5,7 +5,6 @@ the server does not report changes (``rsmq_tui.protocol.polling``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import inf
@@ -25,6 +24,7 @@ from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
+from rsmq_tui.values import dataclass
 
 if TYPE_CHECKING:
     from rsmq_tui.protocol.clients import QueueClients

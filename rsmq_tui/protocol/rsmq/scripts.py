@@ -10,7 +10,7 @@ in that key's place (``pcall``), and does not affect the others.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from rsmq_tui.protocol.replies import (
     record,
     scored,
 )
+from rsmq_tui.values import dataclass
 
 ReplyShape = Callable[[Sequence[bytes], Sequence[Argument]], Shape]
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.place.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.values import dataclass
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding

@@ -3,11 +3,12 @@
 A link comes from anybody: its parts are names to look up and a filter to parse, and nothing else.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, quote, unquote
 
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.values import dataclass
 
 _CHARACTERS_MAX = 4_000
 _PARTS_MAX = 10

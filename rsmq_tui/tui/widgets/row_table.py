@@ -1,7 +1,6 @@
 """A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -13,6 +12,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.values import dataclass
 
 R = TypeVar("R")
 C = TypeVar("C")
