@@ -71,7 +71,7 @@ def unequal(dataclass: Any) -> Any:
 
 def own(dataclass: Any) -> Any:
     @dataclass(frozen=True, slots=True)
-    class Own:
+    class Own:  # noqa: PLW1641 - it gets one
         """Says itself what is equal."""
 
         number: int
@@ -200,7 +200,7 @@ def test_a_value_is_matched_by_place() -> None:
 def test_missing_and_superfluous_arguments_are_refused(arguments: tuple[int, ...]) -> None:
     cls = several(values.dataclass)
     for _ in range(2):
-        with pytest.raises(TypeError, match="Several.__init__"):
+        with pytest.raises(TypeError, match=r"Several\.__init__"):
             cls(*arguments)
 
 
