@@ -53,7 +53,9 @@ def _made(cls: type, *, eq: bool, kw_only: bool) -> type:
     given = {name: members.pop(name) for name in names if name in members}
 
     def like() -> type:
-        return type(cls.__name__, (), {"__doc__": "", "__module__": cls.__module__, "__annotations__": kinds, **given})
+        # Without a docstring, ``dataclasses`` would make one, from the signature.
+        told = {"__doc__": "Its fields.", "__module__": cls.__module__, "__annotations__": kinds}
+        return type(cls.__name__, (), told | given)
 
     def compiled_later(name: str, write: Callable[..., _Source]) -> Callable[..., Any]:
         def first(self: Any, *arguments: Any, **named: Any) -> Any:

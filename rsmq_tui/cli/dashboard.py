@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.history.loading import Past
 
 # With the first numbers in the first frame, nothing is painted twice; this long, nobody misses the frame.
-_FIRST_WAIT_S = 0.1
+_FIRST_WAIT_S = 0.2
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
 _SEAL_S = 10.0
 

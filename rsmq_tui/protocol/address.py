@@ -22,7 +22,10 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         port, database = parts.port, parts.path.lstrip("/")
-        (parts.hostname or "").encode("idna")
+        host = parts.hostname or ""
+        # The codec is large: it is loaded for the names that need it, and for those that it refuses.
+        if not (host.isascii() and all(0 < len(label) < 64 for label in host.split("."))):
+            host.encode("idna")
     except ValueError:
         # Python's message quotes what it parsed as the port: the start of a password that contains a #.
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0") from None

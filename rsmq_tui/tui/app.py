@@ -57,7 +57,6 @@ from rsmq_tui.tui.theme import (
 )
 from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import window_words
-from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
@@ -149,7 +148,10 @@ class OutputGuard(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments without anything that controls the terminal."""
-        if all(segment.text.isprintable() and not (segment.style and segment.style.link) for segment in segments):
+        for segment in segments:
+            if not segment.text.isprintable() or (segment.style and segment.style.link):
+                break
+        else:
             return segments
         return [
             Segment(
@@ -539,6 +541,8 @@ class RsmqApp(App[None]):
 
     def action_copy_link(self) -> None:
         """Copy the address of what is shown, in a terminal a command that shows it."""
+        from rsmq_tui.tui.widgets.controls import copy_text  # noqa: PLC0415 - not before the first paint
+
         if isinstance(self.screen, DashboardScreen):
             page = str(getattr(self._driver, "address", ""))
             copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)

@@ -39,7 +39,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, RedisError
 from redis.utils import SENTINEL
 
-from rsmq_tui import __version__
+from rsmq_tui import __version__, values
 from rsmq_tui.protocol.address import Address, Node, Password, Tls
 from rsmq_tui.protocol.connections.topology import Question, Search, T, Topology, answered, answered_async, route_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of, redact
@@ -565,7 +565,7 @@ def _ask(address: Address, question: Question, timeout_s: float) -> Any:
         connection.disconnect()
 
 
-@dataclass(frozen=True, slots=True)
+@values.dataclass(frozen=True, slots=True)
 class _Way:
     """How to connect to the node of a question."""
 
