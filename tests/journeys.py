@@ -1,7 +1,8 @@
 """Count the files of ours in which a function runs, from a key or a poll to its effect, on one queue.
 
 ``python -m tests.journeys [--list]`` prints the figures of ARCHITECTURE.md for the two journeys of the dashboard;
-``--list`` names the files as well. What runs while a module is imported does not count.
+``--list`` names the files as well. What runs while a module is imported does not count, nor what makes modules and
+classes on first use.
 """
 
 import argparse

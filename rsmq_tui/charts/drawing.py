@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import groupby
-from statistics import median
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -160,8 +159,9 @@ def _levels(values: Sequence[float | None], width: int) -> list[float]:
 
 
 def _median(levels: Sequence[float]) -> float:
-    there = [level for level in levels if level >= 0]
-    return float(median(there)) if there else 0.0
+    there = sorted(level for level in levels if level >= 0)
+    middle = len(there) // 2
+    return (there[middle] + there[~middle]) / 2 if there else 0.0
 
 
 def _top(levels: Sequence[float]) -> float:

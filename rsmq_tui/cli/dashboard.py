@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import Past
 
+# With the first numbers in the first frame, nothing is painted twice; this long, nobody misses the frame.
+_FIRST_WAIT_S = 0.2
 # Sealing takes a second or two; a disk that hangs must not keep the terminal.
 _SEAL_S = 10.0
 
@@ -75,6 +77,7 @@ def open_dashboard(
             controls=controls,
             link=options.link,
             tour=tour,
+            first_wait_s=_FIRST_WAIT_S,
         )
         app.run()
     return app.return_code or 0

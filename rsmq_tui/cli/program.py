@@ -8,12 +8,18 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from io import StringIO
+from threading import RLock
+from types import ModuleType
 from typing import Any, TextIO
 
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
 
+# The packages of redis-py import all of it, of which a poll needs a third. The last one parses mail, to find out the
+# version of redis-py.
+_DEFERRED = ("redis", "redis.asyncio", "importlib.metadata")
 # Errors of a disk: the output cannot be written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -80,6 +86,7 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
 
 
 def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> int:
+    defer(*_DEFERRED)
     program = load(module).command
     import click  # noqa: PLC0415 - it takes longer than all that --version needs
 
@@ -138,3 +145,48 @@ def _report_defect(program: str, error: Exception) -> int:
     print("".join(traceback.format_tb(error.__traceback__)), end="", file=sys.stderr)
     print(f"{program}: {defect_of(error).sentence}: please report it, with the lines above", file=sys.stderr)
     return EXIT_DEFECT
+
+
+_executing = RLock()
+
+
+class _Deferred(ModuleType):
+    """A module that was not executed yet; its submodules can be imported."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a submodule; for any other name, execute the module."""
+        qualified = f"{self.__name__}.{name}"
+        if "__path__" in vars(self) and not name.startswith("__") and find_spec(qualified) is not None:
+            return import_module(qualified)
+        with _executing:
+            if type(self) is _Deferred:
+                self._execute(name)
+        return getattr(self, name)
+
+    def _execute(self, name: str) -> None:
+        spec = self.__spec__
+        if spec is None or spec.loader is None or "_is_begun" in vars(self):
+            # It asks for a name that it does not have yet.
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
+        vars(self)["_is_begun"] = True
+        try:
+            spec.loader.exec_module(self)
+        finally:
+            del vars(self)["_is_begun"]
+        self.__class__ = ModuleType  # type: ignore[assignment] # an ordinary one from now on
+
+
+def defer(*names: str) -> None:
+    """Let modules be executed on first use, each after the package that it is in; one that is imported stays as it is.
+
+    ``import a.b`` does not execute ``a`` then, and ``from a import c`` only if ``c`` is no module of ``a``.
+    """
+    for name in names:
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is None:
+            continue
+        module = sys.modules[name] = module_from_spec(spec)
+        module.__class__ = _Deferred
+        package, _, own = name.rpartition(".")
+        if package:
+            setattr(sys.modules[package], own, module)

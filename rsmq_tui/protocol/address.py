@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
-import redis
-
 from rsmq_tui.protocol.errors import Failure
 
 DEFAULT_PORT = 6379
@@ -23,7 +21,10 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         port, database = parts.port, parts.path.lstrip("/")
-        (parts.hostname or "").encode("idna")
+        host = parts.hostname or ""
+        # The codec is large: it is loaded for the names that need it, and for those that it refuses.
+        if not (host.isascii() and all(0 < len(label) < 64 for label in host.split("."))):
+            host.encode("idna")
     except ValueError:
         # Python's message quotes what it parsed as the port: the start of a password that contains a #.
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0") from None
@@ -39,12 +40,19 @@ def check_url(url: str) -> str:
         raise ValueError("not a Redis URL: after the port, only a database number is allowed")
     elif port == 0:
         raise ValueError("not a Redis URL: port 0 cannot be connected to")
+    if parts.query:
+        _check_options(url)
+    return url
+
+
+def _check_options(url: str) -> None:
+    from redis import ConnectionPool  # noqa: PLC0415 - few URLs have options, and polls do without all of redis-py
+
     try:
-        pool = redis.ConnectionPool.from_url(url)
+        pool = ConnectionPool.from_url(url)
         pool.connection_class(**pool.connection_kwargs)
     except (TypeError, ValueError):
         raise ValueError("not a Redis URL: an option after the ? is unknown, or its value is not valid") from None
-    return url
 
 
 def database_of(url: str) -> int:

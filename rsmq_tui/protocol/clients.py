@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from redis import exceptions
-from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.connection import ConnectionPool
 
 from rsmq_tui.protocol.connections.connect import error_of, stream_of
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
@@ -298,19 +298,19 @@ class QueueClients:
 
 
 async def clients_of_queue(
-    client: AsyncRedis, runner: ScriptRunner, rules: Rules, *, seconds: float | None
+    pool: ConnectionPool, runner: ScriptRunner, rules: Rules, *, seconds: float | None
 ) -> QueueClients:
     """Find out who works on a queue, by MONITOR for at most ``seconds``, and by CLIENT LIST alone if that is None.
 
     Raises redis-py's errors.
     """
-    database = int(client.connection_pool.connection_kwargs.get("db") or 0)
+    database = int(pool.connection_kwargs.get("db") or 0)
     before, unlisted = await _listed(runner, database)
     if seconds is None:
         return QueueClients(None if before is None else grouped(before), unlisted=unlisted)
     log = CommandLog(rules, database)
     try:
-        ended, span_ms = await _watch(client, log, min(seconds, SECONDS_MAX))
+        ended, span_ms = await _watch(pool, log, min(seconds, SECONDS_MAX))
     except exceptions.ResponseError as error:
         return QueueClients(None if before is None else grouped(before), refused=_why(error), unlisted=unlisted)
     # A client may have come or gone meanwhile.
@@ -337,12 +337,12 @@ def _why(error: Exception) -> str:
     return "this user may not run it" if failure.kind == "noperm" else failure.sentence
 
 
-async def _watch(client: AsyncRedis, log: CommandLog, seconds: float) -> tuple[Ended, int]:
+async def _watch(pool: ConnectionPool, log: CommandLog, seconds: float) -> tuple[Ended, int]:
     """Read MONITOR into the log, and return what ended it and how long it took, in ms.
 
     Raises an error reply of the server, and redis-py's errors if it does not answer in time.
     """
-    pool, loop = client.connection_pool, asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
     connection: Any = pool.connection_class(**pool.connection_kwargs)
     ended: Ended = "time"
     left_bytes = BYTES_MAX

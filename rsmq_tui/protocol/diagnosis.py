@@ -15,7 +15,7 @@ from typing import Any
 from redis.exceptions import NoScriptError
 
 from rsmq_tui.protocol.address import DEFAULT_PORT, Address
-from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, connect_async, writer_of
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic, pool_async, writer_of
 from rsmq_tui.protocol.connections.script_runner import read_reply
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of
 from rsmq_tui.protocol.keys import Keys, name_of
@@ -148,12 +148,12 @@ class Diagnosis:
         self.label = self._address.label
         self._ns = ns
         self._timeout_s = timeout_s
-        self._client = connect_async(self._address, ns, timeout_s=timeout_s)
+        self._pool = pool_async(self._address, ns, timeout_s=timeout_s)
         self._connection: Any = None
 
     async def approach(self) -> AsyncIterator[Step]:
         """Connect, and yield each step as it is done, up to the one that failed."""
-        options = self._client.connection_pool.connection_kwargs
+        options = self._pool.connection_kwargs
         if "path" in options:
             path = str(options["path"])
             yield (step := await self._tried("socket", path, lambda: _opened_socket(path)))
@@ -191,7 +191,7 @@ class Diagnosis:
 
     async def tracks(self) -> bool:
         """Return whether the server reports changes, so that polls need not read everything."""
-        connection = TrackedConnection(self._client, Traffic())
+        connection = TrackedConnection(self._pool, Traffic())
         try:
             await connection.begin(("TIME",))
             return connection.tracks
@@ -223,7 +223,7 @@ class Diagnosis:
         """Close all connections."""
         if self._connection is not None:
             await self._connection.disconnect(nowait=True)
-        await self._client.aclose()
+        await self._pool.aclose()
 
     async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> Step:
         try:
@@ -235,7 +235,7 @@ class Diagnosis:
 
     async def _entered(self) -> AsyncIterator[Step]:
         """Connect as every client here does, and yield the steps of that."""
-        pool = self._client.connection_pool
+        pool = self._pool
         connection: Any = pool.connection_class(**pool.connection_kwargs)
         self._connection = connection
         try:
@@ -266,7 +266,7 @@ class Diagnosis:
         (user,) = await self._ask(("ACL", "WHOAMI"))
         if isinstance(user, bytes):
             return name_of(user)
-        given = self._client.connection_pool.connection_kwargs.get("username")
+        given = self._pool.connection_kwargs.get("username")
         return None if given is None else str(given)
 
     async def _judged_in_transaction(self, commands: Sequence[Command]) -> list[tuple[Command, Failure | None]] | None:

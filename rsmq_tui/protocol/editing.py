@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.connection import ConnectionPool
 from redis.crc import key_slot
-from redis.exceptions import MovedError, ReadOnlyError, ResponseError
+from redis.exceptions import MovedError, NoScriptError, ReadOnlyError, ResponseError
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
-from rsmq_tui.protocol.connections.script_runner import evaluate, exchange, raise_first
+from rsmq_tui.protocol.connections.script_runner import exchange, raise_first
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
@@ -87,7 +87,7 @@ class EditExecutor(ABC):
         self.label = address.label
         self.traffic = Traffic()
         self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
-        self._client = self._links.of(ns).client
+        self._pool = self._links.of(ns).pool
 
     @classmethod
     @abstractmethod
@@ -101,7 +101,7 @@ class EditExecutor(ABC):
     def share(self, other: "EditExecutor", ns: str) -> None:
         """Use the connections of another editor, for a namespace or key."""
         self.ns, self.label, self.traffic = ns, other.label, other.traffic
-        self._links, self._client = other._links, other._links.of(ns).client
+        self._links, self._pool = other._links, other._links.of(ns).pool
 
     def can_reach_at_once(self, *keys: bytes) -> bool:
         """Return whether one call can use all of these keys: in a cluster they must be in one slot."""
@@ -131,13 +131,13 @@ class EditExecutor(ABC):
         After a network error it is not known whether the batch was applied: ``settle`` finds out.
         """
         operation = self._operation(batch, token)
-        client, _ = self._place(token)
+        pool, _ = self._place(token)
         try:
             try:
-                reply = await evaluate(client.execute_command, operation)
+                reply = await _evaluate(pool, operation)
             except (MovedError, ReadOnlyError):
                 # Nothing was done. The next connection may lead to another server.
-                reply = await evaluate(client.execute_command, operation)
+                reply = await _evaluate(pool, operation)
         except ResponseError as error:
             if "RSMQ voided" in str(error):
                 raise VoidedError(token) from None
@@ -150,8 +150,8 @@ class EditExecutor(ABC):
         It expires after a week, and until then a call that left no marker can be settled. If the server refuses the
         write, as when it is out of memory, there is no witness.
         """
-        for client, markers in self._by_place(tokens).items():
-            await self._send(*(("SET", _witness(marker), b"", "EX", _WITNESS_S) for marker in markers), client=client)
+        for pool, markers in self._by_place(tokens).items():
+            await self._send(*(("SET", _witness(marker), b"", "EX", _WITNESS_S) for marker in markers), pool=pool)
 
     async def settle(self, token: str) -> str | None:
         """Return the outcome of a call whose reply was lost; void the call if it was not executed.
@@ -162,17 +162,17 @@ class EditExecutor(ABC):
         another one), or because the marker is a key of another type, which also prevents the call: ``look`` finds out
         what the call may have done.
         """
-        client, marker = self._place(token)
+        pool, marker = self._place(token)
         try:
-            left, has_witness = await self._read(("GET", marker), ("EXISTS", _witness(marker)), client=client)
+            left, has_witness = await self._read(("GET", marker), ("EXISTS", _witness(marker)), pool=pool)
         except RsmqError:
             return None
         if left is None:
             # Only now, because a server that is out of memory refuses SET.
-            _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), client=client)
+            _, left = await self._read(("SET", marker, b"", "NX"), ("GET", marker), pool=pool)
         if left:
             return str(left, "ascii", "replace")
-        return "" if has_witness and not await self._evicts(client) else None
+        return "" if has_witness and not await self._evicts(pool) else None
 
     @abstractmethod
     async def look(self, batch: Batch) -> str:
@@ -180,17 +180,17 @@ class EditExecutor(ABC):
 
     async def forget(self, tokens: Sequence[str]) -> None:
         """Delete the markers and witnesses of calls whose outcomes are known."""
-        for client, markers in self._by_place(tokens).items():
-            await self._read(("DEL", *markers, *map(_witness, markers)), client=client)
+        for pool, markers in self._by_place(tokens).items():
+            await self._read(("DEL", *markers, *map(_witness, markers)), pool=pool)
 
     async def expire(self, tokens: Sequence[str]) -> None:
         """Let the server remove the markers and witnesses of calls a day from now, by its clock.
 
         It may evict them from now on, if it runs out of memory and evicts keys with an expiry.
         """
-        for client, markers in self._by_place(tokens).items():
+        for pool, markers in self._by_place(tokens).items():
             keys = (*markers, *map(_witness, markers))
-            await self._read(*(("SET", key, b"", "XX", "EX", _VOID_S) for key in keys), client=client)
+            await self._read(*(("SET", key, b"", "XX", "EX", _VOID_S) for key in keys), pool=pool)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -201,40 +201,50 @@ class EditExecutor(ABC):
         """Return the call that applies a batch."""
 
     @abstractmethod
-    def _place(self, token: str) -> tuple[AsyncRedis, bytes]:
-        """Return the client and the key of a call's marker."""
+    def _place(self, token: str) -> tuple[ConnectionPool, bytes]:
+        """Return the connections and the key of a call's marker."""
 
-    def _by_place(self, tokens: Sequence[str]) -> dict[AsyncRedis, list[bytes]]:
-        places: dict[AsyncRedis, list[bytes]] = {}
-        for client, marker in map(self._place, tokens):
-            places.setdefault(client, []).append(marker)
+    def _by_place(self, tokens: Sequence[str]) -> dict[ConnectionPool, list[bytes]]:
+        places: dict[ConnectionPool, list[bytes]] = {}
+        for pool, marker in map(self._place, tokens):
+            places.setdefault(pool, []).append(marker)
         return places
 
-    async def _evicts(self, client: AsyncRedis) -> bool:
+    async def _evicts(self, pool: ConnectionPool) -> bool:
         """Return whether a server may have evicted a marker and kept its witness."""
         try:
-            (stats,) = await self._read(("INFO", "stats"), client=client)
+            (stats,) = await self._read(("INFO", "stats"), pool=pool)
         except ResponseError:
             # Nobody can tell; that a call was not carried out must be certain.
             return True
         evicted = re.search(rb"^evicted_keys:(\d+)", stats, re.MULTILINE)
         return evicted is not None and int(evicted[1]) > 0
 
-    async def _read(self, *commands: Sequence[bytes | str | int], client: AsyncRedis | None = None) -> list[Any]:
-        replies = await self._send(*commands, client=client)
+    async def _read(self, *commands: Sequence[bytes | str | int], pool: ConnectionPool | None = None) -> list[Any]:
+        replies = await self._send(*commands, pool=pool)
         if has_moved(replies):
-            replies = await self._send(*commands, client=client)
+            replies = await self._send(*commands, pool=pool)
         raise_first(replies)
         return replies
 
-    async def _send(self, *commands: Sequence[bytes | str | int], client: AsyncRedis | None = None) -> list[Any]:
-        return await exchange(client or self._client, commands)
+    async def _send(self, *commands: Sequence[bytes | str | int], pool: ConnectionPool | None = None) -> list[Any]:
+        return await exchange(pool or self._pool, commands)
 
 
 def editor_of(editor: EditExecutor, ns: str) -> EditExecutor:
     """Return an editor for the kind of queue of ``ns`` that shares the connections of another editor."""
     kind: type[EditExecutor] = kind_of(ns).part("editor")
     return kind.sharing(editor, ns)
+
+
+async def _evaluate(pool: ConnectionPool, operation: Operation[str]) -> Any:
+    """Send an operation, and return the reply as it came; an error reply is raised."""
+    (reply,) = await exchange(pool, [operation.by_sha])
+    if isinstance(reply, NoScriptError):
+        (reply,) = await exchange(pool, [operation.by_text])
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 def _witness(marker: bytes) -> bytes:

@@ -20,7 +20,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from redis import exceptions
-from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic, reader_of
@@ -178,17 +178,17 @@ _CLOSED = "the connection was closed"
 
 
 class TrackedConnection:
-    """A connection outside a client's pool, made by ``begin``, and again after it broke.
+    """A connection outside a pool, made by ``begin``, and again after it broke.
 
     ``tracks`` is True if the server reports changes. ``epoch`` changes when all earlier reads became invalid: after a
     new connection, or when a database was flushed.
     """
 
-    def __init__(self, client: AsyncRedis, traffic: Traffic) -> None:
+    def __init__(self, pool: ConnectionPool, traffic: Traffic) -> None:
         self.tracks = False
         self.epoch = 0
         self.changed: set[bytes] = set()
-        self._pool = client.connection_pool
+        self._pool = pool
         self._traffic = traffic
         self._connection: Any = None
         self._refused = False

@@ -59,7 +59,6 @@ from rsmq_tui.tui.theme import (
     version_of,
 )
 from rsmq_tui.tui.widgets.charts import window_words
-from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
@@ -153,7 +152,10 @@ class OutputGuard(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments without anything that controls the terminal."""
-        if all(segment.text.isprintable() and not (segment.style and segment.style.link) for segment in segments):
+        for segment in segments:
+            if not segment.text.isprintable() or (segment.style and segment.style.link):
+                break
+        else:
             return segments
         return [
             Segment(
@@ -193,7 +195,7 @@ class RsmqApp(App[None]):
     site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not
     polled. ``choices`` is the file in which the user's choices are kept. ``zone`` is the user's time zone, None for
     that of the system. ``controls`` are those of a demo, which may be shown by a ``tour``. A ``link`` is what to show
-    first.
+    first. The first frame waits for the first numbers, at most ``first_wait_s``.
     """
 
     TITLE = "rsmq-tui"
@@ -225,6 +227,7 @@ class RsmqApp(App[None]):
         theme: str | None = None,
         controls: "Controls | None" = None,
         tour: bool = False,
+        first_wait_s: float = 0.0,
     ) -> None:
         super().__init__()
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
@@ -248,6 +251,8 @@ class RsmqApp(App[None]):
         )
         self._link = link
         self._has_tour = tour
+        self._first_wait_s = first_wait_s
+        self._has_first = asyncio.Event()
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
         self._is_watching = False
@@ -347,8 +352,19 @@ class RsmqApp(App[None]):
                 if not holder.children:
                     holder.remove()
 
+    async def on_load(self) -> None:
+        """Start polling, and let the first frame have the first numbers if they come soon."""
+        if self.dashboard.replay is not None:
+            return
+        sites = self.dashboard.sites
+        for site in sites:
+            self._poll(site, is_alone=len(sites) == 1)
+        if sites and self._first_wait_s:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._has_first.wait(), self._first_wait_s)
+
     def on_mount(self) -> None:
-        """Choose a theme and start polling."""
+        """Choose a theme, and show what is known by now."""
         kept = self.dashboard.preferences.get(THEME)
         self.theme = first_theme(self, self._wanted_theme, kept)
         self._tell_theme_problems(self._themes.problems)
@@ -356,12 +372,9 @@ class RsmqApp(App[None]):
         self.set_timer(_START_S, self._collect)
         if self.dashboard.preferences.problem is not None:
             self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
-        sites, replay = self.dashboard.sites, self.dashboard.replay
-        if replay is not None:
-            self._follow_replay(replay)
-        else:
-            for site in sites:
-                self._poll(site, is_alone=len(sites) == 1)
+        if self.dashboard.replay is not None:
+            self._follow_replay(self.dashboard.replay)
+        self.call_after_refresh(self._go_to_link)
         if not self.is_headless:
             end_on_signals(self._quit)
 
@@ -545,6 +558,8 @@ class RsmqApp(App[None]):
 
     def action_copy_link(self) -> None:
         """Copy the address of what is shown; in a terminal, copy a command that shows it."""
+        from rsmq_tui.tui.widgets.controls import copy_text  # noqa: PLC0415 - not before the first paint
+
         if isinstance(self.screen, DashboardScreen):
             page = str(getattr(self._driver, "address", ""))
             copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
@@ -607,9 +622,15 @@ class RsmqApp(App[None]):
         return (screen for screen in screens if screen.is_following)
 
     def _show(self, snapshot: Snapshot | None) -> None:
-        for screen in self._screens:
+        # Before the first frame there are none: they take it when they are mounted.
+        screens = list(self._screens)
+        for screen in screens:
             screen.take(snapshot)
-        if self._link is not None and snapshot is not None:
+        if screens:
+            self._go_to_link()
+
+    def _go_to_link(self) -> None:
+        if self._link is not None and self.dashboard.snapshot is not None:
             told = self.dashboard.go_to(self._link)
             if told is not None:
                 self._link = None
@@ -658,6 +679,7 @@ class RsmqApp(App[None]):
             if self.dashboard.recording is not None:
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            self._has_first.set()
             if not self._is_watching:
                 self._is_watching = True
                 self.call_after_refresh(self._collect)

@@ -1,6 +1,5 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
-import shlex
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -20,7 +19,6 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
 from rsmq_tui.tui.widgets.painted import Painted
@@ -227,6 +225,8 @@ class DashboardScreen(Screen[None]):
 
     def address(self, page: str) -> str:
         """Return the address of what this screen shows: that of the ``page`` with a link, or else a command."""
+        from shlex import join  # noqa: PLC0415 - not before the first paint
+
         sites, replay, link = self.dashboard.sites, self.dashboard.replay, self.link
         link = replace(
             link,
@@ -240,7 +240,7 @@ class DashboardScreen(Screen[None]):
             words += ["replay", replay.label]
         elif names := list(dict.fromkeys(site.name for site in sites if site.name)):
             words += ["--profile", ",".join(names)]
-        return shlex.join([*words, "--open", str(link)] if str(link) else words)
+        return join([*words, "--open", str(link)] if str(link) else words)
 
     @property
     def chosen_queue(self) -> tuple[str, str, str] | None:
@@ -286,7 +286,7 @@ class DashboardScreen(Screen[None]):
             return
         self.snapshot = news
         above = self.app.screen
-        if self.is_current or (isinstance(above, Dialog) and above.IS_PANE):
+        if self.is_current or (getattr(above, "IS_PANE", False)):
             self.refresh_words()
 
     def refresh_words(self) -> None:

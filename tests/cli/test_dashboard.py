@@ -166,10 +166,57 @@ def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
     assert line.startswith("rsmq-tui: ")
 
 
+def _printed(code: str, *arguments: str) -> set[str]:
+    printed = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=100
+    )
+    return set(printed.stdout.split())
+
+
+PAINTED = """
+import sys
+from rsmq_tui.cli import program
+from rsmq_tui.cli.main import main
+
+def shown(app):
+    print(*sorted(sys.modules))
+    app.exit()
+
+def load(module, load=program.load):
+    loaded = load(module)
+    if module == "rsmq_tui.cli.commands":
+        from rsmq_tui.cli import dashboard
+        run = dashboard.RsmqApp.run
+        dashboard.has_screen = lambda: True
+        dashboard.RsmqApp.run = lambda app: run(app, headless=True)
+        # It is called when the first numbers are painted.
+        dashboard.RsmqApp._start_watching = shown
+    return loaded
+
+program.load = load
+sys.exit(main(["-r", sys.argv[1]]))
+"""
+
+
+def test_the_first_paint_loads_only_what_it_needs(
+    redis_url: str, orders: Rsmq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RSMQ_TUI_CONFIG")
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    modules = _printed(PAINTED, redis_url)
+    assert {"redis.asyncio.connection", "rsmq_tui.tui.overview.screen"} <= modules
+    # Of redis-py, connections alone.
+    unwanted = {"redis.client", "redis.connection", "redis.asyncio.client", "redis.commands", "redis.cluster"}
+    unwanted |= {"sqlite3", "email.message", "zipfile", "encodings.idna", "statistics", "shlex"}
+    assert sorted(unwanted & modules) == []
+    ours = ("docs", "triage", "events", "alerts", "history", "tui.widgets.controls", "tui.dialogs", "tui.replay")
+    assert [name for name in sorted(modules) for each in ours if name.startswith(f"rsmq_tui.{each}")] == []
+
+
 def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> None:
     code = "import sys, rsmq_tui.cli.dashboard; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
-    modules = set(loaded.stdout.split())
+    modules = _printed(code)
     assert "rsmq_tui.tui.app" in modules
     assert not {"rsmq_tui.docs", "textual.widgets._markdown"} & modules
     assert (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import redis.asyncio
-from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
 
 from rsmq_tui.monitor import Drain, Filter, Link, MessageState, MessageView, Page, PageRequest, QueueState, Snapshot
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -141,8 +141,8 @@ class ToyEditor(EditExecutor):
         assert isinstance(batch, ToyBatch)
         return batch.operation(self._place(token)[1])
 
-    def _place(self, token: str) -> tuple[Redis, bytes]:
-        return self._client, f"toy-marker:{token}".encode()
+    def _place(self, token: str) -> tuple[ConnectionPool, bytes]:
+        return self._pool, f"toy-marker:{token}".encode()
 
 
 def _raw(body: bytes, score: bytes | float) -> RawMessage:

@@ -77,7 +77,7 @@ async def test_asking_a_sentinel_is_cancelled(redis_url: str) -> None:
 
 
 async def test_the_connection_of_polls_is_cancelled_and_begins_anew(aclient: Any) -> None:
-    tracked = TrackedConnection(aclient, Traffic())
+    tracked = TrackedConnection(aclient.connection_pool, Traffic())
 
     async def echo(number: int) -> None:
         assert await tracked.begin(("ECHO", f"text {number}"), ("ECHO", "b")) == [b"text %d" % number, b"b"]
@@ -89,7 +89,7 @@ async def test_the_connection_of_polls_is_cancelled_and_begins_anew(aclient: Any
 
 
 async def test_those_who_share_the_connection_of_polls_get_their_own_replies_or_an_error(aclient: Any) -> None:
-    tracked = TrackedConnection(aclient, Traffic())
+    tracked = TrackedConnection(aclient.connection_pool, Traffic())
     told: list[str] = []
 
     async def other() -> None:

@@ -14,7 +14,7 @@ def connections(server: EmbeddedServer) -> int:
         return len(admin.client_list()) - 1
 
 
-@pytest.mark.parametrize("failing", ["tracked", "client"])
+@pytest.mark.parametrize("failing", ["tracked", "pool"])
 async def test_all_are_closed_though_one_cannot_be(
     server: EmbeddedServer, redis_url: str, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -22,7 +22,7 @@ async def test_all_are_closed_though_one_cannot_be(
     links = ConnectionManager(Address(redis_url), timeout_s=5, traffic=Traffic())
     first, second = (links._link(name, None, None) for name in ("first", "second"))
     for link in (first, second):
-        await link.client.ping()
+        await link.runner.ask(("PING",))
         await link.tracked.begin(("TIME",))
     assert connections(server) == before + 4
     part = getattr(first, failing)

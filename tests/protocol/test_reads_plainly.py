@@ -228,7 +228,7 @@ class Interrupted(ScriptRunner):
     """Refuses scripts, and lets another client work between any two commands."""
 
     def __init__(self, reader: QueueReader, between: Callable[[], object]) -> None:
-        super().__init__(reader.rows._runner.client, reader.traffic)
+        super().__init__(reader.rows._runner.pool, reader.traffic)
         self.refused = "for this test"
         self._between = between
 

@@ -133,7 +133,7 @@ async def test_a_long_reply_has_time_while_more_of_it_arrives() -> None:
                 arrived.append(bytes_)
                 server.go_on.set()
 
-            runner = ScriptRunner(client, Traffic())
+            runner = ScriptRunner(client.connection_pool, Traffic())
             assert await runner.ask_long(take, ("HGET", b"q", b"id")) == b"halfbody"
             assert arrived[0] == len(b"$8\r\nhalf")
             server.go_on.clear()

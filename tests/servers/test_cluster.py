@@ -135,13 +135,13 @@ async def test_a_node_that_has_no_keys_any_more_is_not_held_on_to(cluster: Clust
     try:
         assert len(await links.everywhere()) == len(cluster.masters)
         # As if it had been a master when the cluster was asked before.
-        await links._link(left, None, SingleServerTopology(left)).client.ping()
+        await links._link(left, None, SingleServerTopology(left)).runner.ask(("PING",))
         before = len(replica.call("CLIENT", "LIST").splitlines())
         for _ in range(3):
             found = await links.everywhere()
             assert len(found) == len(cluster.masters)
             for link in found:
-                await link.client.ping()
+                await link.runner.ask(("PING",))
         assert left not in links._links
         assert len(links._links) == len(cluster.masters)
         wait_until(lambda: len(replica.call("CLIENT", "LIST").splitlines()) < before, what="it to be left")

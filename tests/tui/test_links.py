@@ -86,6 +86,14 @@ async def test_the_queue_of_a_link_opens_with_its_filter(source: ScriptedSource)
         assert app.clipboard == "rsmq-tui --open 'queue/orders?filter=rc%3E%3D1'"
 
 
+async def test_a_link_opens_though_the_first_numbers_come_before_the_first_frame(source: ScriptedSource) -> None:
+    source.play(poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
+    app = RsmqApp(source, link=Link("orders", "rc>=1"), first_wait_s=100)
+    async with app.run_test(size=(132, 36)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue opens")
+        await until(pilot, lambda: app.screen.link == Link("orders", "rc>=1"), "its filter is applied")  # type: ignore[attr-defined]
+
+
 async def test_a_filter_that_is_none_is_shown_with_its_mistake(source: ScriptedSource) -> None:
     app = RsmqApp(source, link=Link("orders", "rc>>[/red]\x1b[2J"))
     async with app.run_test(size=(132, 36)) as pilot:

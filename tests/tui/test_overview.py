@@ -1,14 +1,17 @@
 """What the overview tells before a key is pressed: every column, the sums, the worst first."""
 
+import asyncio
 import gc
 
+import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Drain, Verdict
+from rsmq_tui.monitor import Drain, Snapshot, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.screen import NowPanel
+from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of, until
@@ -219,3 +222,25 @@ def test_garbage_is_collected_from_the_first_numbers_on(source: ScriptedSource) 
         assert gc.isenabled()
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize(("first_wait_s", "has_numbers"), [(100.0, True), (0.01, False)])
+async def test_the_first_frame_waits_for_the_first_numbers_for_a_while(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, first_wait_s: float, has_numbers: bool
+) -> None:
+    mounted: list[Snapshot | None] = []
+    mount = DashboardScreen.on_mount
+
+    def on_mount(screen: DashboardScreen) -> None:
+        mounted.append(screen.dashboard.snapshot)
+        mount(screen)
+
+    monkeypatch.setattr(DashboardScreen, "on_mount", on_mount)
+    coming = poll_of(source, [queue_of("orders", ready=3)])
+    if has_numbers:
+        asyncio.get_running_loop().call_later(0.05, source.play, coming)
+    async with RsmqApp(source, clock=source.clock, first_wait_s=first_wait_s).run_test(size=(132, 36)) as pilot:
+        assert mounted == [coming if has_numbers else None]
+        if not has_numbers:
+            source.play(coming)
+        await until(pilot, lambda: names_in(pilot) == ["orders"], "the numbers are shown")

@@ -150,11 +150,12 @@ class Memory:
 
     def load(self) -> Past | None:
         """Read the file; None if there is none, or if it cannot be used."""
-        with self._explained("read"):
+        with suppress(OSError):
+            # Without a file, the first paint does not wait for sqlite3 either.
             if not self.path.exists():
                 return None
-            with closing(self._opened()) as db:
-                return _read(db)
+        with self._explained("read"), closing(self._opened()) as db:
+            return _read(db)
         return None
 
     def save(self, moment: Moment, *, only_if_newest: bool = False) -> None:

@@ -22,29 +22,31 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hiredis
-import redis
-import redis.asyncio
-from redis import Connection, SSLConnection, exceptions
+from redis import exceptions
 from redis._parsers import _AsyncHiredisParser, _HiredisParser
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
-from redis.asyncio import Connection as AsyncConnection
-from redis.asyncio import SSLConnection as AsyncSSLConnection
+from redis.asyncio.connection import Connection as AsyncConnection
+from redis.asyncio.connection import ConnectionPool as AsyncConnectionPool
+from redis.asyncio.connection import SSLConnection as AsyncSSLConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.connection import parse_url
 from redis.credentials import UsernamePasswordCredentialProvider
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, RedisError
-from redis.retry import Retry
 from redis.utils import SENTINEL
 
+from rsmq_tui import __version__
 from rsmq_tui.protocol.address import Address, Node, Password, Tls
 from rsmq_tui.protocol.connections.topology import Question, Search, T, Topology, answered, answered_async, route_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of, redact
+
+if TYPE_CHECKING:
+    from redis import Redis
+    from redis.asyncio import Redis as AsyncRedis
 
 _lock = threading.Lock()
 _under_way: dict[int, "Future[str]"] = {}
@@ -551,6 +553,8 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
 
 
 def _ask(address: Address, question: Question, timeout_s: float) -> Any:
+    from redis.connection import Connection, SSLConnection  # noqa: PLC0415 - polls do without
+
     way = _way_to(address, question)
     base: type[Any] = SSLConnection if way.is_secure else Connection
     connection = base(parser_class=GuardedParser, **way.options(timeout_s))
@@ -600,6 +604,8 @@ def _way_to(address: Address, question: Question) -> _Way:
     if question.to_sentinel and sentinels is not None:
         tls = sentinels.tls
         return _Way(question.node, tls is not None, tls, sentinels.user, sentinels.password, {})
+    from redis.connection import parse_url  # noqa: PLC0415 - as above
+
     told: dict[str, Any] = parse_url(address.url)  # type: ignore[no-untyped-call] # redis-py has not typed it
     others = {name: value for name, value in told.items() if name not in _OF_THE_URL_ALONE}
     return _Way(question.node, address.is_secure, address.tls, address.user, address.password, others)
@@ -657,17 +663,20 @@ TIMEOUT_S = 5.0
 _READ_BYTES = 262_144
 
 
-def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = TIMEOUT_S) -> redis.Redis:
+def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = TIMEOUT_S) -> "Redis":
     """Return a synchronous client for an address or a URL; no connection is made yet.
 
     In a cluster it connects to the node that holds the namespace, or to any node if ``ns`` is None. It does not
     retry: with redis-py's default it takes seconds to report a closed port. Raises ValueError for an invalid URL.
     """
+    from redis import ConnectionPool, Redis  # noqa: PLC0415 - polls do without all of redis-py
+    from redis.retry import Retry  # noqa: PLC0415
+
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedParser}
-    pool = redis.ConnectionPool.from_url(address.url, retry=Retry(NoBackoff(), 0), **options)
+    pool = ConnectionPool.from_url(address.url, retry=Retry(NoBackoff(), 0), **options)
     pool.connection_class = approaching(pool.connection_class, address, route_of(address, ns), timeout_s)
-    return redis.Redis.from_pool(pool)
+    return Redis.from_pool(pool)
 
 
 def connect_async(
@@ -676,19 +685,32 @@ def connect_async(
     *,
     timeout_s: float = TIMEOUT_S,
     traffic: Traffic | None = None,
-    route: Topology | None = None,
-) -> "redis.asyncio.Redis":
-    """Return an asyncio client, as ``connect``; ``traffic`` counts what it sends and receives.
+) -> "AsyncRedis":
+    """Return an asyncio client, as ``connect``; ``traffic`` counts what it sends and receives."""
+    from redis.asyncio import Redis  # noqa: PLC0415 - as above
 
-    ``route`` finds the server in place of the address.
+    return Redis.from_pool(pool_async(server, ns, timeout_s=timeout_s, traffic=traffic))
+
+
+def pool_async(
+    server: Address | str,
+    ns: str | None = None,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    traffic: Traffic | None = None,
+    route: Topology | None = None,
+) -> AsyncConnectionPool:
+    """Return the connections of ``connect_async`` without a client; ``route`` finds the server in place of the address.
+
+    Raises ValueError for an invalid URL. Close them with ``aclose``.
     """
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedAsyncParser}
-    pool = redis.asyncio.ConnectionPool.from_url(address.url, retry=AsyncRetry(NoBackoff(), 0), **options)
+    pool = AsyncConnectionPool.from_url(address.url, retry=AsyncRetry(NoBackoff(), 0), **options)
     pool.connection_class = approaching_async(
         pool.connection_class, address, route or route_of(address, ns), timeout_s, traffic
     )
-    return redis.asyncio.Redis.from_pool(pool)
+    return pool
 
 
 def _options(address: Address, timeout_s: float) -> dict[str, Any]:
@@ -700,7 +722,7 @@ def _options(address: Address, timeout_s: float) -> dict[str, Any]:
         # RESP2 needs no HELLO, which old servers do not know and restricted users may not send.
         "protocol": 2,
         # Shown by CLIENT LIST; redis-py ignores the error of a server without CLIENT SETINFO.
-        "driver_info": DriverInfo(name="rsmq-tui"),
+        "driver_info": DriverInfo(name="rsmq-tui", lib_version=__version__),
     }
     if address.user is not None:
         options["username"] = address.user

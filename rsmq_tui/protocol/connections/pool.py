@@ -4,10 +4,10 @@ from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
 
 from rsmq_tui.protocol.address import Address, Node
-from rsmq_tui.protocol.connections.connect import Traffic, connect_async, search_async
+from rsmq_tui.protocol.connections.connect import Traffic, pool_async, search_async
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.connections.topology import ClusterTopology, SingleServerTopology, Slots, Topology, slot_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS
@@ -16,9 +16,9 @@ from rsmq_tui.protocol.polling import TrackedConnection
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
-    """A client of one server, its script runner, and a separate connection for polls; ``node`` is that of a cluster."""
+    """The connections to one server, its script runner, and a connection for polls; ``node`` is that of a cluster."""
 
-    client: Redis
+    pool: ConnectionPool
     runner: ScriptRunner
     tracked: TrackedConnection
     node: Node | None
@@ -91,19 +91,17 @@ class ConnectionManager:
     def _link(self, key: int | str | Node | None, ns: str | None, route: Topology | None) -> ServerConnection:
         link = self._links.get(key)
         if link is None:
-            client = connect_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
-            # Only ``replies`` decodes replies.
-            client.response_callbacks.clear()
-            runner = ScriptRunner(client, self._traffic)
+            pool = pool_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
+            runner = ScriptRunner(pool, self._traffic)
             node = key if isinstance(key, Node) else None
-            link = ServerConnection(client, runner, TrackedConnection(client, self._traffic), node)
+            link = ServerConnection(pool, runner, TrackedConnection(pool, self._traffic), node)
             self._links[key] = link
         return link
 
 
 async def _close(links: Iterable[ServerConnection]) -> None:
     first: BaseException | None = None
-    for close in [close for link in links for close in (link.tracked.aclose, link.client.aclose)]:
+    for close in [close for link in links for close in (link.tracked.aclose, link.pool.aclose)]:
         try:
             await close()
         except BaseException as error:

@@ -10,7 +10,7 @@ from redis import Redis, RedisCluster
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, Method
+from rsmq_tui.protocol.connections.command_runner import AsyncCommandRunner, CommandRunner, Method
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.lists import operations
 from rsmq_tui.protocol.lists.naming import ListNames

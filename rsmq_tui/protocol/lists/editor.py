@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
@@ -67,7 +67,7 @@ class ListEditor(EditExecutor):
     def at(self, queue: str) -> "ListEditor":
         """Return an editor for a queue, which in a cluster is on one of many servers."""
         editor = ListEditor.beside(self, self.names)
-        editor._client = self._client_of(queue)
+        editor._pool = self._pool_of(queue)
         return editor
 
     def new_token(self, batch: Batch | None = None) -> str:
@@ -133,19 +133,19 @@ class ListEditor(EditExecutor):
             raise TypeError("not a batch of list queues")
         return batch.operation(None, self._place(token)[1])
 
-    def _place(self, token: str) -> tuple[Redis, bytes]:
+    def _place(self, token: str) -> tuple[ConnectionPool, bytes]:
         marker = unquote_to_bytes(token)
-        return self._client_of(name_of(marker)), marker
+        return self._pool_of(name_of(marker)), marker
 
-    def _client_of(self, queue: str) -> Redis:
-        return self._link_of(queue).client
+    def _pool_of(self, queue: str) -> ConnectionPool:
+        return self._link_of(queue).pool
 
     def _link_of(self, queue: str) -> ServerConnection:
         # A cluster's node is found by hash tag; a key without one is in the same slot as if it were the tag.
         return self._links.of(queue if "{" in queue else "{" + queue + "}")
 
     async def _ask(self, queue: str, *commands: Sequence[bytes | str | int]) -> list[Any]:
-        return await self._read(*commands, client=self._client_of(queue))
+        return await self._read(*commands, pool=self._pool_of(queue))
 
     @staticmethod
     def _home_of(batch: ListBatch) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rsmq_tui.protocol.connections.script_runner import SHORTEST_S, Deadline
+from rsmq_tui.protocol.connections.command_runner import SHORTEST_S, Deadline
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import name_of, random_suffix
 from rsmq_tui.protocol.lists import scripts

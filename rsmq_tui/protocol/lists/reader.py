@@ -314,8 +314,8 @@ class ClusterRunner(ScriptRunner):
     """Runs scripts and commands on the node of the first key; if keys have moved, it tries once more."""
 
     def __init__(self, links: ConnectionManager, traffic: Traffic) -> None:
-        # Commands are sent by the runner of a node; this client is for those without a key.
-        super().__init__(links.of("").client, traffic)
+        # Commands are sent by the runner of a node; these connections are for those without a key.
+        super().__init__(links.of("").pool, traffic)
         self._links = links
 
     async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
@@ -571,7 +571,7 @@ class ListReader:
         """Find out who works on a queue, as ``QueueReader.clients``; in a cluster, on the node that holds the list."""
         key, processing, _ = list_keys(self.names, queue)
         link = await self._links.holder(key)
-        return await clients_of_queue(link.client, link.runner, list_rules(key, processing), seconds=seconds)
+        return await clients_of_queue(link.pool, link.runner, list_rules(key, processing), seconds=seconds)
 
     async def status(self) -> tuple[ServerStatus, ...]:
         """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""

@@ -12,7 +12,7 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 from rsmq_tui.protocol import validation
-from rsmq_tui.protocol.connections.script_runner import AsyncCommandRunner, CommandRunner, Method
+from rsmq_tui.protocol.connections.command_runner import AsyncCommandRunner, CommandRunner, Method
 from rsmq_tui.protocol.keys import Keys, random_suffix
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import operations

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
 
 from rsmq_tui.protocol.address import Address
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
@@ -151,5 +151,5 @@ class QueueEditor(EditExecutor):
             raise TypeError("not a batch of RSMQ queues")
         return batch.operation(self._keys, self._keys.marker(token))
 
-    def _place(self, token: str) -> tuple[Redis, bytes]:
-        return self._client, self._keys.marker(token)
+    def _place(self, token: str) -> tuple[ConnectionPool, bytes]:
+        return self._pool, self._keys.marker(token)

@@ -399,7 +399,7 @@ class QueueReader:
 
         keys, link = Keys(self.ns), self._links.of(self.ns)
         rules = rsmq_rules(keys.messages(queue), keys.attributes(queue))
-        return await clients_of_queue(link.client, link.runner, rules, seconds=seconds)
+        return await clients_of_queue(link.pool, link.runner, rules, seconds=seconds)
 
     @property
     def scripts_refused(self) -> str | None:

@@ -273,7 +273,7 @@ def test_a_wait_goes_on_when_its_item_was_reaped_before_it_was_leased(db: redis.
 def test_a_wait_goes_on_for_the_rest_of_its_time_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock_s = [100.0]
     monkeypatch.setattr(
-        "rsmq_tui.protocol.connections.script_runner.time", SimpleNamespace(monotonic=lambda: clock_s[0])
+        "rsmq_tui.protocol.connections.command_runner.time", SimpleNamespace(monotonic=lambda: clock_s[0])
     )
     flow = operations.take_blocking(PLACE, 5, LATE_MS)
     next(flow)

@@ -135,7 +135,7 @@ async def test_whoever_came_first_is_served_first(
 async def test_a_server_that_does_not_answer_is_given_up(
     make_client: MakeClient, list_server: ListServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.connections.script_runner._LATENESS_S", 0.0)
+    monkeypatch.setattr("rsmq_tui.protocol.connections.command_runner._LATENESS_S", 0.0)
     with list_server.fault("stall", commands=["BRPOP"]):
         queue = queue_on(make_client(port=list_server.port, socket_timeout=0.5), b"queue")
         with pytest.raises(redis.TimeoutError):
