@@ -4,7 +4,7 @@ address      addresses and URLs of servers
 clients      the clients that work on a queue: by CLIENT LIST, and by MONITOR for a moment
 connections  connections to servers, Sentinels and clusters, and running scripts on them
 diagnosis    diagnoses a server, and which commands its user may run
-due_times    when each of very many queues must be looked at again
+due_times    when each of very many queues must be read again
 editing      applies guarded changes on a server, each exactly once
 errors       RsmqError, and the sentence for each server or network error
 keys         names of keys, and message ids

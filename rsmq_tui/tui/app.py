@@ -332,11 +332,20 @@ class RsmqApp(App[None]):
             Notification(message, title, severity, self.NOTIFICATION_TIMEOUT if timeout is None else timeout)
         )
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+        self.call_later(self._remove_toast_holders)
 
     def clear_notifications(self) -> None:
         """Remove all toasts."""
         self._toasts.clear()
         super().clear_notifications()
+        self.call_later(self._remove_toast_holders)
+
+    def _remove_toast_holders(self) -> None:
+        """Remove what held toasts: if a toast goes because a new one comes, Textual leaves its holder for ever."""
+        for screen in self.screen_stack:
+            for holder in screen.query("ToastHolder"):
+                if not holder.children:
+                    holder.remove()
 
     def on_mount(self) -> None:
         """Choose a theme and start polling."""

@@ -268,6 +268,17 @@ async def test_where_the_widgets_of_closed_screens_were_is_not_kept(source: Scri
         assert Region.intersection.cache_info().currsize == 0
 
 
+async def test_what_held_a_toast_goes_too(source: ScriptedSource) -> None:
+    async with opened(source, notifications=True) as pilot:
+        for number in range(5):
+            pilot.app.notify(f"toast {number}")
+            await until(pilot, lambda: len(pilot.app.screen.query("Toast")) == 1, "it is shown")
+            pilot.app.clear_notifications()
+            await until(pilot, lambda: not pilot.app.screen.query("Toast"), "it is gone")
+        pilot.app.notify("the last")
+        await until(pilot, lambda: len(pilot.app.screen.query("ToastHolder")) == 1, "only that of the last is there")
+
+
 def _lines_in(caches: Sequence["weakref.ref[StylesCache]"]) -> list[int]:
     gc.collect()
     return [len(cache._cache) for each in caches if (cache := each()) is not None]
