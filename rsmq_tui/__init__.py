@@ -11,6 +11,7 @@ embedded         a private Valkey server and the demo's workload
 events           a log of events: what happened to queues and servers between two polls
 exporter         Prometheus metrics over HTTP
 files            small files read with a limit, files written as a whole, file locks, the user's folders
+heap             memory that was used for a moment, given back to the system
 history          what polls said, recorded as Parquet files, and replayed
 listserver       a server for queues on lists, in memory; its time and faults are in the hand of a test
 monitor          polls, verdicts, searches and audits; only reads

@@ -13,7 +13,6 @@ Inventories repeat each other. They are sorted by message, so that what is the s
 next to each other, and is stored about once.
 """
 
-import ctypes
 import json
 import os
 import secrets
@@ -31,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock, read_json
+from rsmq_tui.heap import give_back
 from rsmq_tui.history.names import HistoryError, Place, explain
 from rsmq_tui.history.schema import (
     PLACES_KEY,
@@ -332,9 +332,8 @@ def _give_back_memory() -> None:
     It takes a few ms.
     """
     pa.default_memory_pool().release_unused()
-    # Arrow sorts and encodes outside of its pool, too. Only glibc has this function.
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    # Arrow sorts and encodes outside of its pool, too.
+    give_back()
 
 
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
