@@ -15,7 +15,6 @@ Inventories repeat each other. They are sorted by message, so that what is the s
 next to each other, and is stored about once.
 """
 
-import ctypes
 import json
 import os
 import secrets
@@ -48,6 +47,7 @@ from rsmq_tui.history.schema import (
     version_in,
 )
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
+from rsmq_tui.monitor.heap import give_back
 
 SUFFIX = ".arrows"
 # Batches are small: distributing the columns to threads takes longer than compressing them.
@@ -369,9 +369,8 @@ def _give_back_memory() -> None:
     It takes a few ms.
     """
     pa.default_memory_pool().release_unused()
-    # Arrow sorts and encodes outside of its pool, too. Only glibc has this function.
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    # Arrow sorts and encodes outside of its pool, too.
+    give_back()
 
 
 # What was written survives the end of the process, and, once it is flushed, a crash of the machine. A flush takes more

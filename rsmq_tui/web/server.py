@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from rsmq_tui.monitor.heap import give_back
 from rsmq_tui.web.access import Access, Answer, is_same_origin
 from rsmq_tui.web.sessions import Session, Size, size_of
 
@@ -193,7 +194,7 @@ class WebServer:
             if not self._pages:
                 self._all_ended.set()
             # A session leaves garbage in circles. Little else here makes any, so it would wait for half an hour.
-            asyncio.get_running_loop().call_later(_COLLECT_S, gc.collect)
+            asyncio.get_running_loop().call_later(_COLLECT_S, _collect)
         return page
 
     async def _run_session(self, page: web.WebSocketResponse, link: str, size: Size, address: str) -> None:
@@ -250,6 +251,12 @@ class WebServer:
         words = why or "the session has failed: the server's output says why"
         reason = words.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
         await page.close(code=CLOSE_FAILED, message=reason.encode())
+
+
+def _collect() -> None:
+    gc.collect()
+    # A session begins with a snapshot in full, which takes much for a moment.
+    give_back()
 
 
 async def _pass_on(text: str, page: web.WebSocketResponse, session: Session) -> bool:

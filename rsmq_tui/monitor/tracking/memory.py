@@ -24,6 +24,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rsmq_tui.monitor.heap import give_back
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import (
     BUCKETS_MS,
@@ -175,6 +176,7 @@ class Memory:
             with closing(self._opened()) as db:
                 _write(db, moment, only_if_newest=only_if_newest)
             self.problem = None
+        give_back()
 
     def _opened(self) -> "sqlite3.Connection":
         """Open the file, whose tables are created if it is empty; raises ``_UnfitError`` and sqlite3's errors."""
