@@ -98,4 +98,4 @@ class DueTimes:
             if slot in self._slots:
                 self._slots[slot].append(position)
             else:
-                self._slots[slot] = array("L", [position])
+                self._slots[slot] = array("I", [position])
