@@ -16,7 +16,7 @@ JSON_BYTES_MAX = 64_000_000
 
 
 class UnfitFileError(OSError):
-    """A path that must not be opened: no regular file, which may wait for ever, or one that is too long."""
+    """A path that must not be opened: not a regular file, which may block forever, or a file that is too long."""
 
 
 class JsonError(ValueError):
@@ -24,7 +24,7 @@ class JsonError(ValueError):
 
 
 def regular_file(path: str | Path) -> os.stat_result:
-    """Return what is known of a regular file, or of the one that a link leads to; raises ``OSError`` for all others."""
+    """Return the status of a regular file, or of the one that a link points to; raises ``OSError`` for all others."""
     known = Path(path).stat()
     if not stat.S_ISREG(known.st_mode):
         raise UnfitFileError(f"{path} is not a regular file")
@@ -32,9 +32,9 @@ def regular_file(path: str | Path) -> os.stat_result:
 
 
 def read_bytes(path: str | Path, limit: int = JSON_BYTES_MAX) -> bytes:
-    """Return what a regular file holds; raises ``OSError``, also for one of more than ``limit`` bytes."""
+    """Return the content of a regular file; raises ``OSError``, also for more than ``limit`` bytes."""
     regular_file(path)
-    # Between the look and this, a pipe may have come in its place: then nothing waits.
+    # Since the check, a pipe may have replaced the file: opening it must not block.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:
         found = file.read(limit + 1)
@@ -44,7 +44,7 @@ def read_bytes(path: str | Path, limit: int = JSON_BYTES_MAX) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value that a text holds; raises ``JsonError`` and nothing else."""
+    """Return the value of a JSON text; raises ``JsonError`` and nothing else."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -54,7 +54,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the value that a JSON file holds; raises ``OSError`` and ``JsonError``."""
+    """Return the value of a JSON file; raises ``OSError`` and ``JsonError``."""
     return parse_json(read_bytes(path))
 
 
@@ -141,7 +141,7 @@ class FileLock:
 
     @classmethod
     def acquire(cls, path: Path, *, wait: bool = False, shared: bool = False) -> "FileLock | None":
-        """Lock a file, which is made if need be; None where somebody else holds it. Raises ``OSError``.
+        """Lock a file, which is created if needed; None if another process holds it. Raises ``OSError``.
 
         Several may hold it ``shared`` at once, though not on Windows.
         """
@@ -161,7 +161,7 @@ class FileLock:
         os.pwrite(self._fd, text.encode(), 0) if hasattr(os, "pwrite") else os.write(self._fd, text.encode())
 
     def release(self) -> None:
-        """Let go of it."""
+        """Unlock it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -174,7 +174,7 @@ _LOCK_STEP_S = 0.02
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file locked, which is made if need be; raises ``OSError``, also if another keeps it for too long."""
+    """Hold a file locked, which is created if needed; raises ``OSError``, also if it stays locked elsewhere."""
     give_up_s = time.monotonic() + LOCK_WAIT_S
     while (lock := FileLock.acquire(path)) is None:
         if time.monotonic() > give_up_s:
@@ -191,7 +191,7 @@ if sys.platform == "win32":
 
     def _lock(fd: int, *, wait: bool, shared: bool) -> bool:
         try:
-            # It locks bytes; far behind the end, so that others can still read the file.
+            # It locks bytes, here far beyond the end, so that others can still read the file.
             os.lseek(fd, 1 << 30, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         except OSError:

@@ -14,7 +14,7 @@ Work = Callable[[int], Awaitable[Any]]
 
 
 async def cancelled_at_each_turn(work: Work, *, turns: int = TURNS, rounds: int = ROUNDS) -> int:
-    """Cancel the work after no, one, two, … turns of the loop, and see that it ends by that and by nothing else.
+    """Cancel the work after no, one, two, … turns of the loop, and check that only the cancellation ends it.
 
     Return how often it was still under way.
     """

@@ -4,35 +4,34 @@ import ctypes
 import gc
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import hiredis
 import pytest
 import redis
 import redis.asyncio
 from hypothesis import HealthCheck, settings
 from redis.utils import get_lib_version
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 
 pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 
-# How long an example takes tells of the machine: with others at work on it, a test would fail for that.
+# The time of an example depends on the load of the machine, and must not fail a test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# What collection makes stays until the end: the garbage collector has nothing to find there, then or later.
+# The objects of the collection live until the end, so the garbage collector would search them in vain.
 gc.disable()
+_freeze = gc.freeze
 
-
-# Of a module, and dear: a workload, servers that form a cluster, processes that have imported everything.
-SHARED_FIXTURES = {"demo", "cluster", "watched", "secure", "forking"}
-
-# What a shell starts in the background ignores SIGINT, under nohup SIGHUP, and so would the processes of tests.
+# Background processes of a shell ignore SIGINT, and under nohup SIGHUP; the processes of tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -42,18 +41,30 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 def pytest_configure(config: pytest.Config) -> None:
     """Let each Python find what another has compiled: all workers do, and hundreds of tests start one of their own."""
     if sys.dont_write_bytecode and sys.pycache_prefix is None:
-        # Whoever wants no compiled files in the tree has them beside pytest's own.
+        # If the user wants no compiled files in the tree, they go beside pytest's own.
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are dealt out to several processes, one of them takes those of a module that share such a fixture."""
-    for item in items:
-        for name in sorted(SHARED_FIXTURES.intersection(getattr(item, "fixturenames", ()))):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {name}"))
+    """Where tests are dealt out to several processes, the slow ones come first: none is alone at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return what deals out tests by module, so that one process makes what a module's tests share."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    scheduler = LoadGroupScheduling(config, log)
+    # The group of a test, or its whole name.
+    group_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: group_of(nodeid).partition("::")[0]
+    return scheduler
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -63,14 +74,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # Looking through all that lives whenever there are 700 new objects takes a quarter of a run: an app has thousands.
+    # A collection of all live objects after every 700 new ones takes a quarter of a run: an app has thousands.
     gc.set_threshold(10_000)
     gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_configuration() -> Iterator[None]:
-    """Nobody's own configuration file decides what a test finds."""
+    """The user's own configuration file must not affect tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RSMQ_TUI_CONFIG", os.devnull)
         yield
@@ -103,12 +114,14 @@ def _known_not_to_be_there() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory_given_back() -> Iterator[None]:
-    """What a module of tests took is free after it, for others too: glibc and Arrow would keep it for this process."""
+    """Free the memory of a module of tests after it, for other processes too: glibc and Arrow would keep it."""
     yield
     if styles := sys.modules.get("textual._styles_cache"):
         # It keeps what the last 1,024 widgets painted, of apps that have ended.
         styles.StylesCache.get_inner_outer.cache_clear()
     gc.collect()
+    # What is left stays for good, most of it modules: the next collections have only to look at what is new.
+    _freeze()
     if arrow := sys.modules.get("pyarrow"):
         arrow.default_memory_pool().release_unused()
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
@@ -135,13 +148,21 @@ def server() -> Iterator[EmbeddedServer]:
 @pytest.fixture
 def redis_url(server: EmbeddedServer) -> str:
     """The URL of a server without keys, scripts, counted commands or users of other tests."""
-    with redis.Redis.from_url(server.url) as admin, admin.pipeline(transaction=False) as asked:
-        asked.flushall()
-        asked.script_flush()
-        asked.config_resetstat()
-        asked.acl_users()
-        added = set(asked.execute()[-1]) - {"default", b"default"}
-        if added:
+    # Each test with a server asks this: a client would introduce itself first, which takes longer.
+    asked = b"FLUSHALL", b"SCRIPT FLUSH", b"CONFIG RESETSTAT", b"ACL USERS"
+    replies: list[Any] = []
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b"".join(command + b"\r\n" for command in asked))
+        reader = hiredis.Reader()
+        while len(replies) < len(asked):
+            received = connection.recv(1 << 16)
+            assert received, "the server has ended"
+            reader.feed(received)
+            while (reply := reader.gets()) is not False:
+                replies.append(reply)
+    assert replies[:3] == [b"OK"] * 3, replies
+    if added := set(replies[3]) - {b"default"}:
+        with redis.Redis.from_url(server.url) as admin:
             admin.acl_deluser(*added)
     return server.url
 

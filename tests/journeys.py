@@ -20,7 +20,7 @@ from typing import Any
 import redis
 
 import rsmq_tui
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from tests.tui.changing import changing, in_queue
 from tests.tui.driving import app_of, asked, lines_of, made, say_yes, settled, table_of, until
@@ -71,7 +71,7 @@ async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
 
 
 async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
-    """Delete the message under the cursor, and wait until what came of it is told."""
+    """Delete the message under the cursor, and wait until its outcome is shown."""
     with redis.Redis.from_url(url) as client:
         client.flushall()
         rsmq = Rsmq(client)

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -86,10 +87,19 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def _imported(path: Path, ours: set[str]) -> set[str]:
     """Return the modules of ours that a module imports; a name from a package is that module, if it is one."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             within = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= within if within <= ours else {*within, node.module}
     return found & ours
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements within a node, those within others too, and none of their expressions."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, name, ()):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from _statements(child)

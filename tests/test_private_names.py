@@ -5,7 +5,7 @@ import importlib
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -73,8 +73,8 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), ast.parse(path.read_text("utf-8"))
 
 
-def _defined_here(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _defined_here(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name
@@ -84,9 +84,9 @@ def _defined_here(tree: ast.AST) -> Iterator[str]:
                 yield node.attr
 
 
-def _used(tree: ast.AST) -> Iterator[str]:
+def _used(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are read of objects, given to ``getattr``, or imported from elsewhere."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Attribute():
                 yield node.attr
@@ -105,7 +105,10 @@ def _inherited(name: str, tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.ClassDef):
             continue
         bases = [base for base in getattr(module, node.name).__mro__ if _is_foreign(base)]
-        written = {*_defined_here(node), *_used(node)} - {node.name}
+        if not bases:
+            continue
+        nodes = list(ast.walk(node))
+        written = {*_defined_here(nodes), *_used(nodes)} - {node.name}
         for base in bases:
             yield from (each for each in written if each in vars(base) or each in _attributes(base))
 
@@ -119,8 +122,9 @@ def test_no_private_name_of_others_is_used_but_those_listed() -> None:
     used: set[str] = set()
     inherited: set[str] = set()
     for name, tree in _modules():
-        defined.update(_defined_here(tree))
-        used.update(filter(_is_private, _used(tree)))
+        nodes = list(ast.walk(tree))
+        defined.update(_defined_here(nodes))
+        used.update(filter(_is_private, _used(nodes)))
         inherited.update(filter(_is_private, _inherited(name, tree)))
     listed = {name for made in NAMES.values() for _, names in made for name in names}
 

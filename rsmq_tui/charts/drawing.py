@@ -34,7 +34,7 @@ from rsmq_tui.charts.series import (
 
 # A heavy line rather than blocks, which would touch the row above: long bars would look like one area.
 _WHOLE, _HALF = "━", "╸"
-# A shorter bar is worth less than the space it takes from the label.
+# A shorter bar is not worth the space that it takes from the label.
 _SHORTEST_BAR = 4
 _UNKNOWN_AMOUNT = "–"
 

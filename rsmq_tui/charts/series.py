@@ -25,7 +25,7 @@ def known(value: float | None) -> float | None:
 
 # A distance this many times the usual one around it is a hole: samples are missing, and the value there is unknown.
 _HOLE = 3
-# How many distances to each side count as "around it": the usual one changes if the user changes the interval.
+# How many distances on each side count as "around it": the usual distance changes if the user changes the interval.
 _NEAR = 4
 
 

@@ -3,6 +3,7 @@
 changes     one change on the command line: preview, --yes, progress, report, and its journal
 commands    the table of the commands of `rsmq-tui`, and a module for each, imported when it is called
 dashboard   `rsmq-tui` without a command: the dashboard
+demo        the server of the demo and of tests, the workload, and what the user controls of both
 errors      the error of the commands, and exit statuses
 interrupts  signals: the first Ctrl+C ends in an orderly way, each further one more quickly
 main        the entry point of `rsmq-tui`

@@ -38,9 +38,9 @@ _MB = 1_000_000
 
 
 def service_of(place: Place, folder: Path | None = None) -> ChangeService:
-    """Return what changes the queues of a place; ``folder`` is that of a demo, which removes it at its end.
+    """Return the change service of a place; ``folder`` is that of a demo, which removes it at its end.
 
-    Raises ``UsageError`` for an address or a limit that is none.
+    Raises ``UsageError`` for an invalid address or limit.
     """
     keep_days, limit_bytes = _limits()
     profile = place.profile
@@ -57,7 +57,7 @@ def service_of(place: Place, folder: Path | None = None) -> ChangeService:
 
 
 def open_journal() -> Journal | None:
-    """Open the journal to read in it, or return None where nothing was ever changed; raises ``JournalError``."""
+    """Open the journal for reading; None if nothing was ever changed. Raises ``JournalError``."""
     path = state_folder() / "journal.sqlite"
     keep_days, limit_bytes = _limits()
     try:
@@ -82,25 +82,25 @@ def _number(name: str, unit: str, default: int) -> int:
 
 _NOT_THERE = "not in the queue"
 _NOTHING = "Nothing matches; there is nothing to do."
-# How many ids of skipped messages a person is told, and how many a program.
+# How many ids of skipped messages are printed for people, and how many in JSON.
 _IDS_LISTED, _IDS_PRINTED = 20, 1_000
 
 Ask = Callable[[ChangeService, ScanCallback], Awaitable[Preview]]
 
 
 def make_change(options: Options, action: Action, place: Place, scope: Scope | None = None) -> int:
-    """Preview an action, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
+    """Preview an action, apply it with --yes, and return the exit status; raises ``UsageError``."""
     return make(options, lambda triage, on_progress: triage.preview(action, scope, on_progress), place, action.queue)
 
 
 def make(options: Options, ask: Ask, place: Place, queue: str | None = None) -> int:
-    """Do that with whatever ``ask`` previews."""
+    """Do the same with the preview that ``ask`` makes."""
     triage = service_of(place)
     return run_interruptibly(lambda interrupts: _make(options, [triage], partial(ask, triage), queue, interrupts))
 
 
 def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
-    """Preview an action on the messages of all queues that a pattern names, and carry it out where --yes says so.
+    """Preview an action on the messages of all queues that match a pattern, and apply it with --yes.
 
     Messages that were received since the preview are skipped. Raises ``UsageError``.
     """
@@ -186,7 +186,7 @@ async def _carry_out(
 
 
 async def tell_what_was_interrupted(triage: ChangeService) -> None:
-    """Settle what earlier runs left unfinished on a server, and say what became of it; raises ``TriageError``."""
+    """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
     for change in await triage.recover():
         told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
         undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
@@ -206,7 +206,7 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
 
 
 def progress_words(progress: ScanProgress) -> str:
-    """Say how far a look has come."""
+    """Return a sentence about the progress of a search."""
     return f"{progress.scanned:,} of about {progress.depth:,} scanned, {progress.matched:,} match"
 
 
@@ -231,13 +231,13 @@ def _show(options: Options, preview: Preview) -> None:
 
 
 def _parts(preview: Preview, report: Report) -> Iterable[tuple[Preview, Report]]:
-    """Pair the reports of several changes with their previews; those after an early end have none."""
+    """Pair the reports of several changes with their previews; after an early end, previews have no report."""
     reports = [each for _, each in report.reports] if isinstance(report, SeveralReport) else [report]
     return zip(previews_in(preview), reports, strict=False)
 
 
 def _say_refused(preview: Preview) -> bool:
-    """Say which of several queues cannot be changed, and return whether there are any."""
+    """Print which of several queues cannot be changed, and return whether there are any."""
     refused = preview.refused if isinstance(preview, SeveralPreview) else ()
     for words in refused:
         say(f"left out: {words}")
@@ -263,7 +263,7 @@ def _show_as_json(preview: Preview) -> None:
 
 
 def _places(preview: Preview) -> dict[str, str | None]:
-    """Return the queue of a change and its target as commands take them."""
+    """Return the queue of a change and its target, as commands accept them."""
     action = preview.action
     return {"queue": reference(action.queue, preview.ns), "target": target_reference(action.to, preview.ns)}
 
@@ -273,7 +273,7 @@ def _elsewhere_words(number: int) -> str:
 
 
 def unsearched_words(number: int, queue: str | None = None) -> str:
-    """Say how many messages, of a queue if it is given, a filter could not be tried on."""
+    """Say how many messages could not be tested by a filter, of a queue if one is given."""
     of_queue = "" if queue is None else f" of {printable(queue)}"
     return f"{plural(number, 'message')}{of_queue} could not be searched: the body is too long."
 
@@ -324,7 +324,7 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
 
 
 class QueueArgument(NamedTuple):
-    """The queue that a command is about: its name or key, and the place that it is in."""
+    """The queue of a command: its name or key, and its place."""
 
     queue: str
     place: Place
@@ -336,7 +336,7 @@ class QueueArgument(NamedTuple):
 
     @property
     def reference(self) -> str:
-        """It as commands take it."""
+        """The queue as commands accept it."""
         place = self.place
         is_default = self.kind.has_namespaces and place.ns == place.profile.ns
         return self.queue if is_default else Reference(self.kind, place.ns, self.queue).text
@@ -355,7 +355,7 @@ def reference_of(text: str, ns: str) -> Reference | None:
 
 
 def queue_of(options: Options, profile: Profile) -> QueueArgument:
-    """Return the queue that a command is about; raises ``UsageError`` as ``reference_of`` does.
+    """Return the queue of a command; raises ``UsageError`` as ``reference_of`` does.
 
     A name without a prefix is a list if a pattern of --lists matches it, or if one of the profile does and it has a
     colon, which no name of an RSMQ queue has.
@@ -370,11 +370,11 @@ def queue_of(options: Options, profile: Profile) -> QueueArgument:
 
 @asynccontextmanager
 async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequence[QueueArgument]]:
-    """Give the queue that a command is about, or those with messages that its pattern names; close their places.
+    """Yield the queue of a command, or those with messages that match its pattern; then close their places.
 
-    A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It names queues of all namespaces and lists of the
-    profile, with a prefix those of one kind. Raises ``UsageError`` if there are none, or they cannot be read, or if the
-    text is a name too, of a queue that it does not match.
+    A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It matches queues of all namespaces and lists of the
+    profile; with a prefix, those of one kind. Raises ``UsageError`` if there are none, if they cannot be read, or if
+    the text is also the name of a queue that the pattern does not match.
     """
     text: str = options.queue
     places: list[Place] = []
@@ -416,7 +416,7 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
 
 
 def target_of(text: str, queue: QueueArgument) -> str:
-    """Return a target as a change of that queue takes it; raises ``UsageError`` for one that it cannot have."""
+    """Return a target as a change of that queue accepts it; raises ``UsageError`` for an impossible one."""
     ns = queue.place.ns
     found = reference_of(text, ns) if queue.kind.has_namespaces else None
     if found is None or not found.kind.has_namespaces:
@@ -439,10 +439,10 @@ def change_command(
     sections: Mapping[str, Section] | None = None,
     scope_of: ScopeOf | None = None,
 ) -> Callable[[Build], Build]:
-    """Add a command that changes a queue, or its messages in a scope; the decorated function makes its action.
+    """Add a command that changes a queue, or its messages in a scope; the decorated function returns its action.
 
-    One with a scope also takes a pattern of queues, and makes one change of each.
-    The function may raise ``UsageError``, and so may ``scope_of``.
+    A command with a scope also accepts a pattern of queues, and makes one change for each. The function may raise
+    ``UsageError``, and so may ``scope_of``.
     """
 
     def add(build: Build) -> Build:

@@ -17,10 +17,10 @@ from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
-    from rsmq_tui.alerts.runner import AlertRunner
+    from rsmq_tui.events.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor import LivePoller
@@ -35,7 +35,7 @@ _SEAL_S = 10.0
 
 
 def run(options: Options) -> int:
-    """Open the dashboard; raises ``UsageError`` for an address that cannot be one."""
+    """Open the dashboard; raises ``UsageError`` for an invalid address."""
     alerts = None if options.no_alerts else partial(_alerts, options)
     return open_dashboard(options, profiles_of(options), alerts=alerts)
 
@@ -50,9 +50,8 @@ def open_dashboard(
 ) -> int:
     """Open the dashboard on those servers and return the exit status; ``folder`` is for the journal of a demo.
 
-    What a demo's server held is of no use once it is gone, so nothing of it is kept across restarts. ``alerts`` starts
-    the alerts (see ``RsmqApp``); ``controls`` are those of a demo, and a
-    ``tour`` shows it.
+    The data of a demo's server is useless once it is gone, so nothing is kept across restarts. ``alerts`` starts
+    the alerts (see ``RsmqApp``); ``controls`` are those of a demo; ``tour`` starts its tour.
     """
     kept = None if folder is not None or options.no_memory else state_folder()
     sites = _sites(profiles, folder, kept and kept / "memory")
@@ -92,7 +91,7 @@ def _past(out: str | None) -> "Past | None":
 
 @contextmanager
 def _recording(out: str | None) -> Iterator["Recorder | None"]:
-    """Record into that folder; what was taken is written and sealed at the end."""
+    """Record into that folder; at the end, all polls taken are written and sealed."""
     if out is None:
         yield None
         return
@@ -114,7 +113,7 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
 def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None = None) -> list[WatchedServer]:
     """Make a site of each place of each profile.
 
-    ``folder`` is for the journal, ``memory`` for what is kept across restarts, if anything is.
+    ``folder`` is for the journal, ``memory`` for what is kept across restarts; None for nothing.
     """
     return [
         WatchedServer(
@@ -131,7 +130,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
 
 
 def _source(place: Place, name: str, memory: Path | None, folder: Path | None) -> "LivePoller | ListPoller":
-    """Return what polls a place; for a page of `rsmq-tui serve`, what gets its snapshots from the server."""
+    """Return the source of a place; for a page of `rsmq-tui serve`, one that gets snapshots from the server."""
     hub = os.environ.get(HUB_VARIABLE)
     if not hub:
         return place.watcher(name, memory if place.profile.memory else None, folder)
@@ -146,8 +145,8 @@ def _alerts(
     options: Options, write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]
 ) -> "AlertRunner | None":
     """Start the alerts of the configuration file, if it has any."""
-    from rsmq_tui.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
-    from rsmq_tui.alerts.store import AlertStore  # noqa: PLC0415
+    from rsmq_tui.events.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
+    from rsmq_tui.events.alerts.store import AlertStore  # noqa: PLC0415
 
     config = config_of(options)
     if config is None or not (config.alerts.rules or config.alerts.problems):
@@ -166,7 +165,7 @@ def _events(folder: Path | None) -> "EventRecorder":
 
 
 def _service(place: Place, folder: Path | None) -> "ChangeService":
-    # Loaded when the first numbers are on the screen.
+    # Imported when the first numbers are on the screen.
     from rsmq_tui.cli.changes import service_of  # noqa: PLC0415
 
     return service_of(place, folder)

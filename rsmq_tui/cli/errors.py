@@ -1,4 +1,4 @@
-"""The error of the commands, what raises it, and exit statuses that several of them have."""
+"""The error of the commands, and exit statuses that several of them share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ EXIT_TERMINATED = 143
 
 
 class UsageError(Exception):
-    """What a command was asked for cannot be, in one sentence for whoever asked."""
+    """A command cannot do what its arguments ask for; the text is one sentence for the user."""
 
 
 @contextmanager
 def refusing(*kinds: type[Exception]) -> Iterator[None]:
-    """Raise ``UsageError`` with the sentence of an error of these kinds."""
+    """Turn errors of these types into ``UsageError`` with the same sentence."""
     try:
         yield
     except kinds as error:
@@ -32,7 +32,7 @@ def cannot_listen(where: str, error: OSError | UnicodeError, hint: str = "") -> 
 
 
 def _printable(text: str) -> str:
-    # Only now: what this imports would delay the first paint.
+    # Imported only now, because it would delay the first paint.
     from rsmq_tui.monitor.text import printable  # noqa: PLC0415
 
     return printable(text)

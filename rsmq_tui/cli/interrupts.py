@@ -1,4 +1,4 @@
-"""Signals: the first Ctrl+C asks for an orderly end, each further one for a quicker end."""
+"""Signals: the first Ctrl+C requests an orderly end, each further one a quicker end."""
 
 import asyncio
 import signal
@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import EXIT_INTERRUPTED
 
 
 class Interrupts:
-    """What Ctrl+C does to a command: it calls ``gently`` once where that is set, else it cancels the command."""
+    """The effect of Ctrl+C on a command: it calls ``gently`` once if that is set, else it cancels the command."""
 
     def __init__(self, task: "asyncio.Task[Any]") -> None:
         self.gently: Callable[[], None] | None = None
@@ -28,16 +28,17 @@ class Interrupts:
 
 
 def call_at(number: signal.Signals, call: Callable[[], object]) -> None:
-    """Call a function at each such signal, in the running loop.
+    """Call a function on each of these signals, in the running loop.
 
-    Windows and threads other than the main one have no such handlers: there asyncio or the system ends the command.
+    On Windows, and in threads other than the main one, such handlers are impossible: there asyncio or the system ends
+    the command.
     """
     with suppress(NotImplementedError, RuntimeError, ValueError):
         asyncio.get_running_loop().add_signal_handler(number, call)
 
 
 def call_at_end(call: Callable[[], object]) -> None:
-    """Call a function at each signal that asks a program to end; one that nohup lets it ignore stays ignored."""
+    """Call a function on each signal that ends a program; a signal that nohup ignores stays ignored."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -45,7 +46,7 @@ def call_at_end(call: Callable[[], object]) -> None:
 
 
 async def run_until_ended(interrupts: Interrupts, jobs: Iterable[Coroutine[Any, Any, None]]) -> int:
-    """Run jobs that have no end until one of them fails, or a signal asks for the end; returns the exit status."""
+    """Run endless jobs until one of them fails or a signal ends them; return the exit status."""
     stop = asyncio.Event()
     interrupts.gently = stop.set
     call_at_end(stop.set)
@@ -64,7 +65,7 @@ async def run_until_ended(interrupts: Interrupts, jobs: Iterable[Coroutine[Any, 
 
 
 def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
-    """Run a command to its end and return its exit status, 130 when it was interrupted."""
+    """Run a command to its end and return its exit status, 130 if it was interrupted."""
 
     async def run() -> int:
         task = asyncio.current_task()

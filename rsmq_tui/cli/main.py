@@ -12,7 +12,7 @@ COMPLETION = "rsmq_tui.cli.commands.completion"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0, 2 for a usage error or a server that cannot be reached.
 
-    70 is a defect of this program. Commands that change something have more of them: see their help.
+    70 is a defect of this program. Commands that change something have further statuses: see their help.
     """
     return run_program("rsmq-tui", "rsmq_tui.cli.commands", COMPLETION, arguments, exit_unwritable=EXIT_USAGE)
 

@@ -11,18 +11,18 @@ import click
 from rsmq_tui.cli.parsing import DEFAULT_URL, OneOf, Options, at_least, is_set, option, options_of, several
 
 if TYPE_CHECKING:
-    from rsmq_tui.tui.web.links import Link
+    from rsmq_tui.tui.links import Link
 
 ANALYSIS_VARIABLE = "RSMQ_TUI_ANALYSIS"
 NO_ALERTS_VARIABLE = "RSMQ_TUI_NO_ALERTS"
 READ_ONLY_VARIABLE = "RSMQ_TUI_READ_ONLY"
-# The socket from which a page of `rsmq-tui serve` has its snapshots.
+# The socket from which a page of `rsmq-tui serve` gets its snapshots.
 HUB_VARIABLE = "RSMQ_TUI_HUB"
 
 
 def _completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-        # Only a shell asks for it.
+        # Imported only for completion.
         from rsmq_tui.cli.commands.completion import names  # noqa: PLC0415
 
         options: Options = options_of(ctx)
@@ -63,7 +63,7 @@ read_only = option(
 
 
 def _zone(name: str) -> tzinfo:
-    # Few name one.
+    # Imported only here, because few users give a zone.
     from rsmq_tui.profiles.values import zone_of  # noqa: PLC0415
 
     try:
@@ -80,7 +80,7 @@ def zone_for(options: Options, zones: Iterable[str | None]) -> tzinfo | None:
 
 
 def _link(text: str) -> "Link":
-    from rsmq_tui.tui.web.links import read_link  # noqa: PLC0415 - few give one
+    from rsmq_tui.tui.links import read_link  # noqa: PLC0415 - few give one
 
     return read_link(text)
 
@@ -124,7 +124,7 @@ screen = several(
     analysis,
     link,
 )
-# What commands have that read one server or several.
+# The options of commands that read one server or several.
 server = several(redis_url, profile, config)
 reading = several(server, namespace, lists)
 guarded = several(reading, read_only)
@@ -132,7 +132,7 @@ guarded = several(reading, read_only)
 json_option = option("--json", "print JSON lines (the default when the output is not a terminal)")
 queue_argument = click.argument("queue", metavar="QUEUE", shell_complete=complete_queues)
 _HOW = OneOf()
-# What every change has.
+# The options of every change.
 changing = several(
     option("--yes", "apply the change; without it, the change is only previewed", one_of=_HOW),
     option("--dry-run", "only preview the change (the default)", one_of=_HOW),

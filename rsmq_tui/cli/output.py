@@ -16,7 +16,7 @@ from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor import QueueState
-    from rsmq_tui.monitor.peek import MessageRow
+    from rsmq_tui.monitor.messages.peek import MessageRow
     from rsmq_tui.monitor.tracking.forecast import Limit
 
 _PROGRESS_AFTER_S = 1.0
@@ -25,12 +25,12 @@ _TIMES = ("wait_p50", "wait_p95", "work_p50", "work_p95")
 
 
 def wants_json(options: Options) -> bool:
-    """Tell whether JSON lines are wanted: asked for, or not read by a person."""
+    """Return whether to print JSON lines: on request, or if the output is not a terminal."""
     return bool(options.json) or not sys.stdout.isatty()
 
 
 def has_screen() -> bool:
-    """Tell whether there is a terminal for the dashboard, or a page of `rsmq-tui serve`."""
+    """Return whether there is a terminal for the dashboard, or a page of `rsmq-tui serve`."""
     return "TEXTUAL_DRIVER" in os.environ or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
@@ -40,18 +40,18 @@ def print_json(value: object) -> None:
 
 
 def as_key(words: str) -> str:
-    """Return a word or two as a key of a JSON object: ``in_flight`` for ``in flight``."""
+    """Return words as a key of a JSON object: ``in_flight`` for ``in flight``."""
     return words.replace(" ", "_")
 
 
 def print_words(text: str) -> None:
-    """Print a line of text for people; what their terminal has no character for becomes a question mark."""
+    """Print a line of text for people; characters that their terminal does not have become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text).encode(encoding, "replace").decode(encoding))
 
 
 def say(sentence: str) -> None:
-    """Tell people a sentence beside the output."""
+    """Print a sentence for people on stderr."""
     print(f"rsmq-tui: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
@@ -83,7 +83,7 @@ def _cells_of(character: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; a ``width`` of 0 takes what is left of the line."""
+    """A column of a table; a ``width`` of 0 takes the rest of the line."""
 
     title: str
     width: int
@@ -91,7 +91,7 @@ class Column:
 
 
 class Table:
-    """Prints lines in columns as they come, the titles before the first of them; with ``wide``, no value is cut."""
+    """Prints lines in columns as they come, with the titles before the first; with ``wide``, no value is cut."""
 
     def __init__(self, *columns: Column, wide: bool = False) -> None:
         self._columns = columns
@@ -101,7 +101,7 @@ class Table:
         self._begun = False
 
     def print(self, *values: str) -> None:
-        """Print one line; whatever the values hold, it is one."""
+        """Print one line, whatever the values contain."""
         if not self._begun:
             self._begun = True
             self._print([column.title for column in self._columns])
@@ -119,9 +119,9 @@ class Table:
 def print_table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Container[int] = (), most: int | None = None
 ) -> None:
-    """Print rows in columns that are as wide as their longest value, or ``most``; the columns ``right`` end in line.
+    """Print rows in columns as wide as their longest value, at most ``most``; the columns ``right`` are right-aligned.
 
-    If the terminal is too narrow for that, no value is cut.
+    If the terminal is too narrow for the columns, no value is cut.
     """
     longest = [max(map(cells, column)) for column in zip(titles, *rows, strict=True)]
     widths = [width if most is None else min(most, width) for width in longest]
@@ -136,9 +136,9 @@ def print_table(
 
 
 class ProgressLine:
-    """One line on stderr that is written over, where stderr is a terminal and the work takes longer than a second.
+    """One line on stderr that is overwritten, if stderr is a terminal and the work takes longer than a second.
 
-    With ``lines_every_s``, it is a line of its own every so many seconds where stderr is something else.
+    With ``lines_every_s``, a new line is printed at this interval if stderr is not a terminal.
     """
 
     def __init__(self, lines_every_s: float | None = None) -> None:
@@ -148,7 +148,7 @@ class ProgressLine:
         self._shown = 0
 
     def show(self, text: str) -> None:
-        """Show how far the work is, if it is time to."""
+        """Show the progress, if it is time to."""
         if not self._wanted or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + (self._lines_every_s or _PROGRESS_EVERY_S)
@@ -161,7 +161,7 @@ class ProgressLine:
         self._shown = cells(shown)
 
     def clear(self) -> None:
-        """Take the line away, before anything else is printed."""
+        """Remove the line, before anything else is printed."""
         if self._shown:
             sys.stderr.write("\r" + " " * self._shown + "\r")
             sys.stderr.flush()
@@ -179,12 +179,12 @@ def due_words(row: "MessageRow", at_ms: int) -> str:
 
 
 def text_of(body: bytes) -> str:
-    """Return a body's text; bytes that are no UTF-8 become lone surrogates, which ``printable`` shows as \\xNN."""
+    """Return a body's text; bytes that are not UTF-8 become lone surrogates, which ``printable`` shows as \\xNN."""
     return body.decode("utf-8", "surrogateescape")
 
 
 def print_body(body: bytes) -> None:
-    """Print a body for people, with an empty line before and behind."""
+    """Print a body for people, with an empty line before and after it."""
     print()
     for line in text_of(body).split("\n"):
         print_words(line)
@@ -192,12 +192,12 @@ def print_body(body: bytes) -> None:
 
 
 def fields_json(**fields: Any) -> None:
-    """Print an object with those fields as one line."""
+    """Print an object with these fields as one line."""
     print_json(fields)
 
 
 def queue_as_json(queue: "QueueState", at_ms: int) -> dict[str, Any]:
-    """Return one queue of the documented JSON value; some kinds have keys of their own behind it."""
+    """Return one queue of the documented JSON value; some kinds add keys of their own at the end."""
     kind = kind_named(queue.kind)
     times = queue.times_at(at_ms)
     more = {"expired": queue.expired} if kind.has_leases else {}

@@ -24,7 +24,7 @@ CHANGE_STATUSES = {
 _WIDTH_MAX = 120
 # The longest time between polls, or for one answer.
 _SECONDS_MAX = 1_000_000
-# What begins with a dash and a digit is a value, such as --from -2h: no option of ours looks like that.
+# A word that begins with a dash and a digit is a value, as in --from -2h: no option has such a name.
 _VALUE = re.compile(r"-\d")
 
 T = TypeVar("T", int, float)
@@ -34,7 +34,7 @@ Section = str | Sequence[tuple[str, str]]
 
 
 class Options(SimpleNamespace):
-    """What a command was called with: an attribute for each option of its own and of the commands before it."""
+    """The options of a command: an attribute for each of its own options and those of its groups."""
 
     # rsmqctl has no options for them.
     lists: Sequence[str] = ()
@@ -42,7 +42,7 @@ class Options(SimpleNamespace):
 
 
 def options_of(ctx: click.Context) -> Options:
-    """Return the options of a command; one that is given behind the command wins over the same one before it."""
+    """Return the options of a command; an option after the command overrides the same one before it."""
     contexts = [ctx]
     while contexts[-1].parent is not None:
         contexts.append(contexts[-1].parent)
@@ -66,7 +66,7 @@ def several(*decorators: Decorator) -> Decorator:
 
 
 class OneOf:
-    """Options of which at most one may be given, or exactly one where that is ``required``."""
+    """Options of which at most one may be given, or exactly one if ``required``."""
 
     def __init__(self, *, required: bool = False) -> None:
         self.required = required
@@ -86,8 +86,8 @@ def option(spec: str, words: str, read: Any = None, name: str | None = None, **s
     """Return a decorator that adds an option to a command.
 
     ``spec`` is how the help shows it: its names, and its value if it takes one, as in ``-o --output FILE``. ``words``
-    say what it is for, and ``read`` makes a value of a text. ``name`` is its attribute in ``Options``, where that is
-    not its long name; ``settings`` are those of ``Option``, where a default is a text.
+    describe it, and ``read`` converts a text to its value. ``name`` is its attribute in ``Options``, if that is not its
+    long name; ``settings`` are those of ``Option``, in which a default is a text.
     """
     names = [part for part in spec.split() if part.startswith("-")]
     metavar = spec.rsplit(maxsplit=1)[-1]
@@ -102,12 +102,11 @@ def option(spec: str, words: str, read: Any = None, name: str | None = None, **s
 class Command(click.Command):
     """A command that is called with its options as one object, and returns its exit status.
 
-    ``help`` is what it does, without a capital or a full stop. The help shows ``notes`` behind it, and after the
-    options ``examples`` of what it is called with, and ``sections`` by their titles: lines as they are, or pairs of
-    terms and meanings.
+    ``help`` is what it does, without a capital or a full stop. The help shows ``notes`` after it, and after the options
+    ``examples`` of arguments, and ``sections`` by their titles: lines as they are, or pairs of terms and meanings.
     """
 
-    # What begins with a dash is an option and no value of one; the original rsmqctl takes it for the value.
+    # A word that begins with a dash is an option, not the value of one; the original rsmqctl takes it as the value.
     takes_options_only_as_options = True
 
     def __init__(
@@ -129,7 +128,7 @@ class Command(click.Command):
             self.describe(words)
 
     def describe(self, words: str) -> None:
-        """Set what the command does, for its own help and for the list of commands."""
+        """Set the description of the command, for its own help and for the list of commands."""
         self.short_help = words
         sentence = f"{words[0].upper()}{words[1:]}."
         self.help = f"{sentence}\n\n{self.notes}" if self.notes else sentence
@@ -164,9 +163,9 @@ class Command(click.Command):
                     formatter.write_dl(content)
 
     def _arranged(self, ctx: click.Context, args: Sequence[str]) -> list[str]:
-        """Return the options, each with one value, and the arguments behind them; raises ``click.UsageError``.
+        """Return the options, each with one value, and the arguments after them; raises ``click.UsageError``.
 
-        click alone would take an option for the value of the one before it, and -5 for an option.
+        click itself would take an option as the value of the one before it, and -5 as an option.
         """
         takers = {
             name: each
@@ -215,7 +214,7 @@ def _is_option(text: str) -> bool:
 
 
 class Group(Command, click.Group):
-    """A command that has commands; its own function is called where none of them is, and that is allowed."""
+    """A command with subcommands; its own function is called without a subcommand, if that is allowed."""
 
     command_class = Command
 
@@ -230,7 +229,7 @@ class Group(Command, click.Group):
         return self._without_command(options_of(ctx))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command that is named, or what the group does without one."""
+        """Call the given subcommand, or the group's own function without one."""
         return click.Group.invoke(self, ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -238,7 +237,7 @@ class Group(Command, click.Group):
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by their sections."""
+        """Write the commands in sections."""
         commands = [self.commands[name] for name in self.list_commands(ctx)]
         for title, of_section in groupby(commands, lambda each: getattr(each, "section", "Commands")):
             with formatter.section(title):
@@ -246,7 +245,7 @@ class Group(Command, click.Group):
 
 
 def group(*options: Decorator, cls: type[Group] = Group, **settings: Any) -> Group:
-    """Return a command with these options that only has commands."""
+    """Return a command with these options that only has subcommands."""
 
     def nothing(_: Options) -> int:
         raise NotImplementedError
@@ -255,9 +254,10 @@ def group(*options: Decorator, cls: type[Group] = Group, **settings: Any) -> Gro
 
 
 class LazyCommand(click.Command):
-    """A command that is imported when it is called: that of ``path``, ``module:name``, or a ``member`` of that group.
+    """A command that is imported when it is called.
 
-    The name is ``command`` if ``path`` has none.
+    ``path`` is ``module:name``, or only the module for the name ``command``; with ``member``, it is that subcommand of
+    the group.
     """
 
     def __init__(self, name: str, words: str, path: str, section: str = "Commands", member: str | None = None) -> None:
@@ -269,7 +269,7 @@ class LazyCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Import the command, and parse what it is called with."""
+        """Import the command, and parse its arguments."""
         module, _, attribute = self._path.partition(":")
         command = getattr(load(module), attribute or "command")
         if self._member is not None:
@@ -280,12 +280,12 @@ class LazyCommand(click.Command):
 
 
 def is_set(name: str) -> bool:
-    """Tell whether an environment variable says yes."""
+    """Return whether an environment variable is set to yes."""
     return os.environ.get(name, "").strip().lower() not in ("", "0", "no", "false", "off")
 
 
 def whole(least: int, most: int, what: str = "whole number") -> Callable[[str], int]:
-    """Return what reads a number in decimal digits."""
+    """Return a parser of a number in decimal digits."""
 
     def read(text: str) -> int:
         from rsmq_tui.monitor.text import read_whole  # noqa: PLC0415 - what it comes with delays the first paint
@@ -310,7 +310,7 @@ def whole_seconds(text: str) -> int:
 
 
 def at_least(least: float) -> Callable[[str], float]:
-    """Return what reads a duration in seconds, so many or more, with fractions: 0.5, 500ms, 10m."""
+    """Return a parser of a duration of at least that many seconds, with fractions: 0.5, 500ms, 10m."""
 
     def read(text: str) -> float:
         from rsmq_tui.monitor.text import read_seconds  # noqa: PLC0415 - as above
@@ -324,28 +324,28 @@ def at_least(least: float) -> Callable[[str], float]:
 
 
 def span(least_ms: int, most_ms: int) -> Callable[[str], int]:
-    """Return what reads a duration in ms that has a unit: 500ms, 5s, 10m, 1h, 2d."""
+    """Return a parser of a duration with a unit, in ms: 500ms, 5s, 10m, 1h, 2d."""
 
     def read(text: str) -> int:
         from rsmq_tui.monitor.text import read_span  # noqa: PLC0415 - as above
 
         span_ms = _duration(text, read_span)
         if not least_ms <= span_ms <= most_ms:
-            raise ValueError(f"{text!r} is not between {_said(least_ms)} and {_said(most_ms)}")
+            raise ValueError(f"{text!r} is not between {_span_words(least_ms)} and {_span_words(most_ms)}")
         return span_ms
 
     return read
 
 
 def _duration(text: str, read: Callable[[str], T | str]) -> T:
-    """Return what ``read`` makes of a text; its sentence becomes a usage error."""
+    """Return the result of ``read`` for a text; a sentence from it becomes a usage error."""
     found = read(text)
     if isinstance(found, str):
         raise ValueError(f"{text!r}: {found}")
     return found
 
 
-def _said(span_ms: int) -> str:
+def _span_words(span_ms: int) -> str:
     for unit_ms, unit in ((86_400_000, "d"), (1_000, "s")):
         if span_ms % unit_ms == 0:
             return f"{span_ms // unit_ms}{unit}"

@@ -1,4 +1,4 @@
-"""The places of a profile: what commands read, check and change of each kind of queue, behind one shape."""
+"""The places of a profile, by which commands read, check and change each kind of queue in the same way."""
 
 import asyncio
 import time
@@ -20,7 +20,8 @@ from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
 
-# What reads lists, checks, audits and changes is imported by what needs it: the first paint waits for none of it.
+# Readers of lists, checks, audits and changes are imported where they are needed, so that the first paint does not wait
+# for them.
 if TYPE_CHECKING:
     from rsmq_tui.monitor.checks import Checked, Limits, Scanned
     from rsmq_tui.monitor.filters.json_paths import JsonPath
@@ -42,17 +43,17 @@ class OwnChanges:
         self._path = path
         self._version = sqlite_version(path)
         self._looked_ms = _now_ms()
-        # The changes that had not ended when it was last read.
+        # Changes that were still running when the journal was last read.
         self._running: Set[int] = frozenset()
 
     async def since_last(self, server: str, ns: str) -> Set[str]:
-        """Return the queues of a namespace that changes affected since the last call; none at the first one."""
+        """Return the queues of a namespace that changes affected since the last call; none on the first call."""
         since_ms, self._looked_ms = self._looked_ms, _now_ms()
         version = sqlite_version(self._path)
         if version == self._version:
             return frozenset()
         self._version = version
-        # Loaded when something was changed: the first paint does not wait for it.
+        # Imported when something was changed, so that the first paint does not wait for it.
         from rsmq_tui.triage.change import State  # noqa: PLC0415
         from rsmq_tui.triage.journal import last_changes  # noqa: PLC0415
 
@@ -68,10 +69,10 @@ def _now_ms() -> int:
 
 
 class Place(ABC):
-    """The queues of one kind on the server of a profile, in the namespace ``ns`` or what stands for one.
+    """The queues of one kind on the server of a profile, in the namespace ``ns`` or what replaces it for that kind.
 
-    Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an address
-    that cannot be one; reading raises ``PeekError``.
+    Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an invalid
+    address; reading raises ``PeekError``.
     """
 
     kind: ClassVar[Kind]
@@ -87,19 +88,19 @@ class Place(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is called: ``namespace jobs``, ``lists queue:*``."""
+        """Its name for people: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
     def poller(self, name: str = "", memory: Path | None = None) -> "LivePoller | ListPoller":
         """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
 
-        With ``memory``, a folder, it continues from what an earlier one knew.
+        With ``memory``, a folder, it continues from the state of an earlier one.
         """
 
     def watcher(
         self, name: str = "", memory: Path | None = None, folder: Path | None = None
     ) -> "LivePoller | ListPoller":
-        """Return a poller (see ``poller``) that tells changes of this program from the work of consumers.
+        """Return a poller (see ``poller``) that distinguishes changes of this program from the work of consumers.
 
         ``folder`` is that of the journal, by default the user's.
         """
@@ -123,11 +124,11 @@ class Place(ABC):
 
     @abstractmethod
     async def poll_once(self) -> Snapshot:
-        """Return one whole snapshot; a server that cannot be read is told in its ``link``."""
+        """Return one whole snapshot; if the server cannot be read, its ``link`` says why."""
 
     async def queues(self) -> Sequence["QueueState"]:
         """Return its queues, as of one poll; raises ``PeekError``."""
-        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+        from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         snapshot = await self.source.poll()
         if (failure := snapshot.link.failure) is not None:
@@ -136,26 +137,29 @@ class Place(ABC):
 
     @abstractmethod
     def backend(self) -> "Backend":
-        """Return what changes and exports its queues; the caller closes it."""
+        """Return the backend that changes and exports its queues; the caller closes it."""
 
     @abstractmethod
     async def refuse_missing(self, queue: str) -> None:
-        """Raise ``UsageError`` for a queue that does not exist, or say that there is nothing in it."""
+        """Raise ``UsageError`` for a queue that does not exist; for an empty list, print that it is empty."""
 
     @abstractmethod
     async def missing(self, queues: Sequence[str]) -> list[str]:
-        """Return those of these queues of which there is nothing at all."""
+        """Return those of these queues that do not exist at all."""
 
     @abstractmethod
     async def check(self, limits: "Limits", scanned: "Scanned") -> "Checked":
-        """Check its queues once; what cannot be read is a problem too. ``scanned`` is told how far a scan is."""
+        """Check its queues once; a queue that cannot be read is a problem too.
+
+        ``scanned`` is called with the progress of a scan.
+        """
 
     @abstractmethod
     def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
-        """Yield what may keep the dashboard from working here."""
+        """Yield findings on what may prevent the dashboard from working here."""
 
     def inventory(self) -> QueueReader | None:
-        """Return a reader of all messages for a history, None where their ids do not tell them apart for good."""
+        """Return a reader of all messages for a history; None if their ids do not identify them permanently."""
         return None
 
     async def aclose(self) -> None:
@@ -186,7 +190,7 @@ class _RsmqPlace(Place):
     async def poll_once(self) -> Snapshot:
         async with aclosing(self.poller()) as poller:
             first = await poller.poll()
-            # The first poll looks at receive counts after the rows; the second one's verdicts know them.
+            # The first poll reads receive counts after the rows; the verdicts of the second poll include them.
             return first if first.link.failure else await poller.poll()
 
     def backend(self) -> "Backend":
@@ -196,7 +200,7 @@ class _RsmqPlace(Place):
             return RsmqBackend(self.profile.address, self.ns, self.profile.list_names)
 
     async def refuse_missing(self, queue: str) -> None:
-        from rsmq_tui.monitor.peek import PeekError  # noqa: PLC0415
+        from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         try:
             index = await self.source.reader.rows.index()
@@ -288,7 +292,7 @@ class _ListPlace(Place):
             return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, self._age)
 
     async def refuse_missing(self, queue: str) -> None:
-        # An empty one is no key, and so never missing.
+        # An empty list has no key, so it is never missing.
         say(f"{printable(queue)} is empty now: Redis deletes a list with its last item")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
@@ -301,7 +305,7 @@ class _ListPlace(Place):
         from rsmq_tui.monitor.checks import LastSeen, check_lists  # noqa: PLC0415
 
         lists = self.profile.lists
-        # Another check of the same server may be about other lists, and must not forget these.
+        # Another check of the same server may cover other lists, and must not forget these.
         last_seen = LastSeen(state_folder() / "check", self.server, "\n".join((self.ns, *lists)))
         async with aclosing(self._opened()) as reader:
             return await check_lists(reader, lists, limits, self.profile.thresholds, last_seen, self._age)
@@ -315,7 +319,7 @@ class _ListPlace(Place):
 
 
 async def _discover(poller: "ListPoller") -> None:
-    """Look for the lists of its patterns; a server that cannot be read is told by the next poll."""
+    """Look for the lists that match its patterns; if the server cannot be read, the next poll reports that."""
     line = ProgressLine()
 
     def told(passed: int, found: int) -> None:
@@ -332,16 +336,16 @@ _PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}
 
 
 def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
-    """Return the place of a namespace, without ``ns`` of the profile's first; or of the kind whose ``ns`` that is.
+    """Return the place of a namespace, by default the profile's first, or of the kind with that ``ns``.
 
-    ``kind`` is needed where a namespace of RSMQ has the name of another kind's ``ns``.
+    ``kind`` is needed if an RSMQ namespace has the same name as the ``ns`` of another kind.
     """
     kind = kind or (RSMQ if ns is None else kind_of(ns))
     return _PLACES[kind.name](profile, kind.ns or (profile.ns if ns is None else ns))
 
 
 def places_of(profile: Profile) -> list[Place]:
-    """Return the places that a profile watches: its namespaces, then its lists, where it has some."""
+    """Return the places that a profile watches: its namespaces, then its lists, if it has any."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
 
@@ -360,7 +364,7 @@ def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
 
 
 def _name(place: Place, *, is_one: bool) -> str:
-    """Name a place among others; of one server that has no name, what of it is watched says it."""
+    """Name a place among others; on a single server without a name, by what is watched there."""
     profile, label = place.profile, place.kind.label
     part = place.ns if label in profile.namespaces else label
     if place.kind.has_namespaces:

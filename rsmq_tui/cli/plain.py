@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor import LivePoller
     from rsmq_tui.monitor.list_poller import ListPoller
 
-# Counts are told again at most this often, and only if the depth has changed by this share.
+# Counts are printed again at most this often, and only if the depth has changed by this share.
 COUNTS_EVERY_MS = 60_000
 COUNTS_SHARE = 0.1
-# A server may have several places: after so many failures of one, the others would have failed too.
+# A server may have several places: after this many failures of one, the others have failed too.
 _FAILURES = 2
-# What happens to queues and is not told: consumers that catch up are no news.
+# Events of queues that are not printed: consumers that catch up are no news.
 _QUIET = (EventKind.EMPTIED,)
 
 
 def run(options: Options) -> int:
-    """Print the overview of the servers; raises ``UsageError`` for an address that cannot be one."""
+    """Print the overview of the servers; raises ``UsageError`` for an invalid address."""
     return print_overview(options, profiles_of(options))
 
 
 def print_overview(options: Options, profiles: Sequence[Profile], folder: Path | None = None) -> int:
     """Print the overview of these servers until a signal, and return the exit status.
 
-    ``folder`` is for the journal of a demo, of which nothing is kept across restarts.
+    ``folder`` is for the journal of a demo, in which nothing is kept across restarts.
     """
     for name in ("record", "analysis"):
         if getattr(options, name):
@@ -62,7 +62,7 @@ async def _follow(
     servers: dict[str, ServerDetector] = {}
     watched = []
     for name, place in places:
-        # The places of a cluster may be on different nodes: the first one speaks for all.
+        # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         informs = place.server not in servers
         server = servers.setdefault(place.server, ServerDetector(place.server))
         overview = PlainOverview(name, place.title, place.profile.thresholds, server, informs=informs)
@@ -80,22 +80,22 @@ async def _print(overview: "PlainOverview", poller: "LivePoller | ListPoller") -
 
 
 async def _reader_leaves() -> None:
-    """Raise ``BrokenPipeError`` when nobody reads the pipe any more that is printed to, also while nothing changes."""
+    """Raise ``BrokenPipeError`` when nobody reads the output any more, even while nothing changes."""
     left = asyncio.Event()
     with suppress(OSError, ValueError, NotImplementedError):
         output = sys.stdout.fileno()
         if stat.S_ISFIFO(os.fstat(output).st_mode):
-            # The end of a pipe that is written to becomes readable when the other end is closed.
+            # The write end of a pipe becomes readable when the read end is closed.
             asyncio.get_running_loop().add_reader(output, left.set)
     await left.wait()
     raise BrokenPipeError
 
 
 class PlainOverview:
-    """Makes lines of the snapshots of one place: all its queues at first, then what changes.
+    """Converts the snapshots of one place to lines: all its queues at first, then the changes.
 
-    What changes is found as for the log of events. ``name`` is that of the place among several. ``server`` is shared by
-    the places of one server, of which one ``informs`` it of restarts. ``clock`` is the monotonic clock of the
+    Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
+    the places of one server, one of which ``informs`` it of restarts. ``clock`` is the monotonic clock of the
     snapshots, in seconds.
     """
 
@@ -116,7 +116,7 @@ class PlainOverview:
         self._clock = clock
         self._queues: QueueDetector | None = None
         self._failures = 0
-        # The depths that were told last, by queue, and when they were looked at.
+        # The depths that were printed last, by queue, and when they were checked.
         self._told: dict[str, int | None] = {}
         self._told_ms = 0
 
@@ -140,7 +140,7 @@ class PlainOverview:
         return lines
 
     def _access(self, snapshot: Snapshot, now_ms: int) -> Iterator[str]:
-        """Yield that the place cannot be read, although the server answers, or that it can be read again."""
+        """Yield a line if the place cannot be read although the server answers, or can be read again."""
         failure = snapshot.link.failure
         about = f"{short_clock(now_ms, now_ms)} {self._name or self._title}"
         if failure is None:
@@ -155,7 +155,7 @@ class PlainOverview:
                 yield f"{about}: cannot be read: {failure.sentence}"
 
     def _now_ms(self, snapshot: Snapshot) -> int:
-        """Return the server's time: of a poll that failed, that of the last one and the time since."""
+        """Return the server's time; after a failed poll, the time of the last good one plus the time since."""
         fresh_s = snapshot.link.fresh_at_s
         if fresh_s is None:
             return time.time_ns() // 1_000_000
@@ -172,7 +172,7 @@ class PlainOverview:
             yield self._line(queue, snapshot.at_ms)
 
     def _counts(self, snapshot: Snapshot, told: set[str | None]) -> Iterator[str]:
-        """Yield the queues whose depth has changed much since it was told last."""
+        """Yield the queues whose depth has changed much since it was printed last."""
         at_ms = snapshot.at_ms
         is_due = at_ms - self._told_ms >= COUNTS_EVERY_MS
         if is_due:
@@ -187,7 +187,7 @@ class PlainOverview:
                 yield f"{short_clock(at_ms, at_ms)} {self._line(queue, at_ms)}"
 
     def _line(self, queue: QueueState, at_ms: int) -> str:
-        """Return a queue as words: its verdict, name, counts, the age of its oldest ready message, and the reason."""
+        """Return a line for a queue: its verdict, name, counts, the age of its oldest ready message, and the reason."""
         parts = [f"{count(queue.ready)} ready", f"{count(queue.hidden)} hidden"]
         oldest_ms = queue.oldest_ready_age_ms(at_ms)
         if oldest_ms is not None:

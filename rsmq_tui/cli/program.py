@@ -1,4 +1,4 @@
-"""Running a program: from its arguments to its exit status, whatever goes wrong."""
+"""Runs a program, from its arguments to its exit status, whatever goes wrong."""
 
 import atexit
 import errno
@@ -14,12 +14,12 @@ from typing import Any, TextIO
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_USAGE, UsageError
 
-# Errors of a disk: what is printed cannot be written.
+# Errors of a disk: the output cannot be written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def run_program(name: str, module: str, completion: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
-    """Run one command of the program in a module and return its exit status; what goes wrong is said on stderr.
+    """Run one command of the program in a module and return its exit status; errors are printed on stderr.
 
     ``completion`` is the module whose ``complete`` answers a shell, and ``exit_unwritable`` the status for output that
     cannot be written.
@@ -27,13 +27,13 @@ def run_program(name: str, module: str, completion: str, arguments: Sequence[str
     if arguments is not None:
         return _run(name, module, completion, list(arguments), exit_unwritable)
     statuses: list[int] = []
-    # The first that is registered is the last that is called.
+    # The handler that is registered first is called last.
     atexit.register(_end_beside_threads, statuses)
     statuses.append(_run(name, module, completion, sys.argv[1:], exit_unwritable))
     try:
         sys.stderr.flush()
     except OSError:
-        # The terminal was closed: to try once more would make this status 120.
+        # The terminal was closed: trying once more would make the exit status 120.
         _silence(sys.stderr)
     return statuses[0]
 
@@ -44,7 +44,7 @@ def _end_beside_threads(statuses: list[int]) -> None:
     Python ends each by unwinding its stack when it next wants the interpreter; through the C++ of a regex, that is an
     abort of the process.
     """
-    # Whoever started one has imported it; --version does without.
+    # If there is such a thread, the module was imported; --version runs without it.
     threading = sys.modules.get("threading")
     if threading and statuses and any(thread.daemon for thread in threading.enumerate()):
         os._exit(statuses[0])
@@ -53,7 +53,7 @@ def _end_beside_threads(statuses: list[int]) -> None:
 def _run(name: str, module: str, completion: str, given: list[str], exit_unwritable: int) -> int:
     try:
         if given == ["--version"]:
-            # Said before anything is imported.
+            # Printed before anything is imported.
             print(f"{name} {__version__}")
             status = 0
         else:
@@ -61,7 +61,7 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of the output has closed the pipe.
         _silence(sys.stdout)
         return EXIT_PIPE_CLOSED
     except UsageError as error:
@@ -75,7 +75,7 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
         return exit_unwritable
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:  # the last place to say it in: Python would print what the error quotes
+    except Exception as error:  # the last chance to report it: Python would print what the error quotes
         return _report_defect(name, error)
 
 
@@ -100,7 +100,7 @@ def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> i
 
 def load(module: str) -> Any:
     """Import a module of a command."""
-    # Nothing that imports make is garbage: looking for it in between costs a seventh of the start-up.
+    # Imports create no garbage: collecting it would cost a seventh of the start-up time.
     gc.disable()
     try:
         return import_module(module)
@@ -110,13 +110,13 @@ def load(module: str) -> Any:
 
 
 def completion_variable(name: str) -> str:
-    """Return the environment variable by which a shell asks a program for completions."""
+    """Return the environment variable by which a shell requests completions from a program."""
     return f"_{name.replace('-', '_').upper()}_COMPLETE"
 
 
 def error_words(text: str) -> str:
-    """Return what click says of an error, printable, and without a URL, which may hold a password."""
-    # Only needed here.
+    """Return click's message for an error, printable, and without a URL, which may contain a password."""
+    # Imported here, because only errors need it.
     from rsmq_tui.monitor.text import printable  # noqa: PLC0415
 
     without_urls = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text)
@@ -129,8 +129,8 @@ def _silence(stream: TextIO) -> None:
 
 
 def _report_defect(program: str, error: Exception) -> int:
-    """Say on stderr where the program itself failed, without what the error quotes, and return the exit status."""
-    # Only now: neither is needed to say that an option is wrong.
+    """Print on stderr where the program itself failed, without what the error quotes; return the exit status."""
+    # Imported only now: a usage error needs neither.
     import traceback  # noqa: PLC0415
 
     from rsmq_tui.protocol.errors import defect_of  # noqa: PLC0415

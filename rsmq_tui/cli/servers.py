@@ -1,4 +1,4 @@
-"""From arguments, environment and profiles to the servers that a command reads."""
+"""Finds the servers that a command reads, from arguments, environment and profiles."""
 
 import os
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def profiles_of(options: Options) -> tuple[Profile, ...]:
-    """Return the servers that were asked for, at least one; raises ``UsageError`` for one that cannot be."""
+    """Return the requested servers, at least one; raises ``UsageError`` for an invalid one."""
     wanted = _names(options)
     url = options.redis_url
     if url == "":
-        # As a variable that is not set gives it; the default is another server than the one that was meant.
+        # An unset shell variable results in this; the default server is probably not the intended one.
         raise UsageError("-r is empty: give a URL such as redis://host:6379/0")
     if wanted and url:
         raise UsageError("-r and --profile both name a server: give only one of them")
@@ -42,7 +42,7 @@ def profiles_of(options: Options) -> tuple[Profile, ...]:
 
 
 def profile_of(options: Options) -> Profile:
-    """Return the one server of a command that works on no more; raises ``UsageError``."""
+    """Return the server of a command that works on one only; raises ``UsageError``."""
     found = profiles_of(options)
     if len(found) > 1:
         names = ", ".join(profile.name for profile in found)
@@ -57,7 +57,7 @@ def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
 
 
 def config_path(options: Options) -> tuple[Path, bool]:
-    """Return where the configuration file is, and whether somebody said so: then it has to be there."""
+    """Return the path of the configuration file, and whether it was given: then the file must exist."""
     said = options.config or os.environ.get("RSMQ_TUI_CONFIG")
     return (Path(said).expanduser(), True) if said else (config_folder() / "config.toml", False)
 
@@ -67,7 +67,7 @@ def config_of(options: Options) -> "Config | None":
     path, said = config_path(options)
     if not said and not path.exists():
         return None
-    # What reads it costs the first paint some ms, of those who have one.
+    # Importing its parser delays the first paint by some ms, so only if there is a file.
     from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
     from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415
 
@@ -76,13 +76,13 @@ def config_of(options: Options) -> "Config | None":
 
 
 def expected_of(options: Options) -> "dict[str, Expected]":
-    """Return the troubles that are no incidents, by the name of their profile; raises ``UsageError``."""
+    """Return the expected trouble, which is no incident, by profile name; raises ``UsageError``."""
     config = config_of(options)
     return {} if config is None else config.expected
 
 
 def zones_of(options: Options) -> dict[str, str]:
-    """Return the time zones of the profiles that have one, by name; raises ``UsageError``."""
+    """Return the time zones of the profiles that have one, by profile name; raises ``UsageError``."""
     config = config_of(options)
     profiles = [] if config is None else [config.watched, *config.profiles.values()]
     return {profile.name: profile.zone for profile in profiles if profile.zone is not None}
@@ -103,7 +103,7 @@ def _unnamed(url: str, config: "Config | None", options: Options) -> Profile:
 
 
 def _as_asked(profile: Profile, options: Options, *, names_ns: bool) -> Profile:
-    """Return the profile with what the options say otherwise."""
+    """Return the profile with the changes of the options."""
     ns = options.ns
     if ns is None and not names_ns:
         ns = os.environ.get("RSMQ_NS")

@@ -1,10 +1,10 @@
-"""Finds events by comparing successive snapshots of a place, and what its server says of itself.
+"""Finds events by comparing successive snapshots of a place, and the INFO of its server.
 
-Only states that changed are looked at (``Snapshot.changed_since``): a quiet queue costs nothing. A verdict that gets
-worse is told at once, one that gets better when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times
-within ``QUEUE_FLAP_SPAN_MS`` is told as flapping, and then no more until it has been the same for that long; an error
-is told when it has lasted for ``FLAP_SPAN_MS``, and at once if it is none of those between which the verdict changes.
-The connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
+Only states that changed are compared (``Snapshot.changed_since``): a quiet queue costs nothing. A worse verdict is
+reported at once, a better one when it has lasted for ``HOLD_MS``. A verdict that changes ``FLAPS`` times within
+``QUEUE_FLAP_SPAN_MS`` is reported as flapping, and then not again until it has been the same for that long; an error is
+reported when it has lasted for ``FLAP_SPAN_MS``, and at once if it is not one of the verdicts of the flapping. The
+connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
-# A queue counts as emptied if it held messages for this long: those that consumers keep empty are no news.
+# A queue counts as emptied if it held messages for this long: queues that consumers keep empty are no news.
 FILLED_MS = 60_000
-# Evictions are told at most this often, with their sum.
+# Evictions are reported at most this often, with their sum.
 EVICTED_EVERY_MS = 60_000
-# More queues that were created or deleted between two polls are one event, which names so many of them.
+# If more queues were created or deleted between two polls, that is one event, which names this many of them.
 _ONE_BY_ONE, _NAMED = 50, 100
-# An attempt that came later than this after the last one does not say when a server was back.
+# If an attempt follows the last one later than this, the time at which the server came back is not known.
 _RETRIED_MS = 2_000
 # The uptime of INFO is in whole seconds.
 _UPTIME_SLACK_MS = 2_000
@@ -40,15 +40,12 @@ _SEVERITIES = {
 }
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
-# Makes an event from its time, kind, severity and text.
-_Make = Callable[..., Event]
-
 
 class Hysteresis:
-    """Decides when a condition that changes is told. ``value`` is the current one, ``told`` the last told.
+    """Decides when to report a condition that changes.
 
-    ``told_ms`` is when the value that was told last began, None if that is not known. The value changed after
-    ``after_ms``, if that is known.
+    ``value`` is the current one, ``told`` the last reported. ``told_ms`` is when the value that was reported last
+    began, None if that is not known. The value changed after ``after_ms``, if that is known.
     """
 
     __slots__ = ("_changes", "_span_ms", "after_ms", "changes", "is_flapping", "told", "told_ms", "value")
@@ -69,11 +66,11 @@ class Hysteresis:
 
     @property
     def is_new(self) -> bool:
-        """Whether the value is none of those that it changed between before."""
+        """Whether the value is new, not one of those that it changed between before."""
         return all(value != self.value for _, value in [*self._changes][:-1])
 
     def change(self, value: Any, at_ms: int, after_ms: int | None = None) -> bool:
-        """Note a new value, and return whether it begins to flap with it."""
+        """Record a new value, and return whether the condition begins to flap with it."""
         self.value, self.after_ms = value, after_ms
         self.changes += 1
         self._changes.append((at_ms, value))
@@ -84,12 +81,12 @@ class Hysteresis:
         return True
 
     def is_settled(self, at_ms: int, hold_ms: int, flapping_ms: int | None = None) -> bool:
-        """Return whether the value has lasted long enough to be told; ``flapping_ms`` is for one that is flapping."""
+        """Return whether the value has lasted long enough to be reported; ``flapping_ms`` applies while it flaps."""
         held_ms = self._span_ms if flapping_ms is None else flapping_ms
         return at_ms - self.changed_ms >= (held_ms if self.is_flapping else hold_ms)
 
     def tell(self) -> int:
-        """Note that the value is told now, and return how often it changed since the last time."""
+        """Record that the value is reported now, and return how often it changed since the last report."""
         changes, self.changes = self.changes, 0
         self.told, self.told_ms, self.is_flapping = self.value, self.changed_ms, False
         return changes
@@ -98,8 +95,8 @@ class Hysteresis:
 class QueueDetector:
     """Finds the events of the queues of one place, from its snapshots in the order of time.
 
-    ``told`` has the troubles that are in the log, by queue: an earlier run has told them, or another dashboard that has
-    watched for longer. A verdict that is the first of this run, and began with it, does not contradict them.
+    ``told`` has the troubles that are in the log, by queue: an earlier run reported them, or another dashboard that has
+    watched for longer. The first verdict of this run, if it began with the run, does not contradict them.
     """
 
     def __init__(
@@ -110,12 +107,12 @@ class QueueDetector:
         self._thresholds = thresholds
         self._told = dict(told or {})
         self._last: tuple[QueueState, ...] | None = None
-        # The time of the poll before, and of the one that is being compared with it.
+        # The time of the previous poll, and of the one that is being compared with it.
         self._last_ms: int | None = None
         self._at_ms: int | None = None
         self._was_lost = False
         self._begin_ms = 0
-        # Of queues that are or were in trouble, and those of them whose verdict is not told yet.
+        # The queues that are or were in trouble, and those whose verdict is not reported yet.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, QueueState] = {}
         # Since when queues have held messages.
@@ -140,7 +137,7 @@ class QueueDetector:
         return found
 
     def _begin(self, queues: Sequence[QueueState], at_ms: int, found: list[Event]) -> None:
-        """Tell the troubles that were not told before, and those told before that are over."""
+        """Report troubles that were not reported before, and the end of those that were."""
         for queue in queues:
             if queue.depth:
                 since_ms = queue.ready_since_ms
@@ -153,7 +150,7 @@ class QueueDetector:
                 self._meet(queue, at_ms, found)
 
     def _meet(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
-        """Take the verdict of a queue of which nothing was known."""
+        """Process the verdict of a queue of which nothing was known."""
         if queue.verdict is not Verdict.OK:
             self._verdicts[queue.name] = Hysteresis(None, span_ms=QUEUE_FLAP_SPAN_MS)
             self._follow(queue, at_ms, found)
@@ -168,7 +165,7 @@ class QueueDetector:
             created = [queue for queue in queues if queue.name not in known]
             pairs = [(known.pop(queue.name), queue) for queue in queues if queue.name in known]
         else:
-            # Most of those that changed have other counts only. Depth: whether it is 0.
+            # In most queues that changed, only counts differ. Of the depth, only whether it is 0 matters.
             pairs = [
                 (before, after)
                 for before, after in zip(*changed, strict=True)
@@ -193,7 +190,7 @@ class QueueDetector:
         found += self._again(again, at_ms, are_all=len(again) == len(last))
 
     def _again(self, queues: Sequence[QueueState], at_ms: int, *, are_all: bool) -> list[Event]:
-        """Tell of queues that were deleted and created again; of several after a restart, as one event."""
+        """Report queues that were deleted and created again; several after a restart are one event."""
         if len(queues) <= 1 or not (are_all or self._was_lost):
             return self._many(queues, at_ms, EventKind.CREATED, lambda _: "deleted, and created again")
         names = [queue.name for queue in queues[:_NAMED]]
@@ -248,7 +245,7 @@ class QueueDetector:
         changed = {
             name: (old, new)
             for name in ("vt_s", "delay_s", "maxsize")
-            # Unknown, as of a queue that is broken, is no change.
+            # An unknown value, as in a broken queue, is not a change.
             if (old := getattr(before, name)) != (new := getattr(after, name)) and None not in (old, new)
         }
         if changed:
@@ -258,10 +255,10 @@ class QueueDetector:
             found.append(make(EventKind.ATTRIBUTES, Severity.INFO, words, details=details, same=words))
 
     def _follow(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
-        """Tell a verdict that changed, or hold it."""
+        """Report a verdict that changed, or wait."""
         verdict = queue.verdict
         known = self._verdicts.get(queue.name)
-        # Watching is no verdict yet: the last one stands.
+        # Watching is not a verdict yet: the last one still applies.
         if verdict is Verdict.WATCHING or (known is None and verdict is Verdict.OK):
             return
         if known is None:
@@ -293,9 +290,9 @@ class QueueDetector:
             self._held.pop(queue.name, None)
 
     def _is_later(self, queue: QueueState, told: ToldVerdict) -> bool:
-        """Return whether a first verdict is certain to be news beside what is in the log.
+        """Return whether a first verdict is certainly newer than the log.
 
-        A dashboard that was started later may see another trouble than the one that has watched for longer.
+        A dashboard that was started later may see another trouble than one that has watched for longer.
         """
         is_known = queue.since_ms is not None and told.at_ms < queue.since_ms < self._begin_ms
         return is_known or queue.verdict is Verdict.BROKEN
@@ -315,7 +312,7 @@ class QueueDetector:
         is_over = verdict is Verdict.OK
         why = reason(queue, changed_ms, self._thresholds)
         lasted = f" for {duration(changed_ms - told_ms)}" if told_ms is not None else ""
-        # Its own time is that of the first change; those between were not told.
+        # Its own time is that of the first change; those in between were not reported.
         often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
         details = {
@@ -368,7 +365,7 @@ def _created(queue: QueueState) -> str:
 
 
 def _deleted(queue: QueueState) -> str:
-    # A list without items has no key, so nobody can tell whether it was deleted.
+    # A list without items has no key, so whether it was deleted is unknown.
     held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the previous poll"
     return f"{'gone' if queue.created_ms is None else 'deleted'}{held}"
 
@@ -380,7 +377,7 @@ def _shown(name: str, value: float) -> str:
 
 
 def _outage(lost_ms: int, failed_ms: int, back_ms: int) -> str:
-    """Say how long a server was lost; ``failed_ms`` is the last attempt in vain, and the next one may be much later."""
+    """Say how long a server was lost; ``failed_ms`` is the last failed attempt, and the next one may be much later."""
     if back_ms - failed_ms <= _RETRIED_MS:
         return duration(back_ms - lost_ms)
     least = f"{duration(failed_ms - lost_ms)} to" if failed_ms > lost_ms else "at most"
@@ -388,7 +385,7 @@ def _outage(lost_ms: int, failed_ms: int, back_ms: int) -> str:
 
 
 class ServerDetector:
-    """Finds the events of one server, which may be watched as several places: whether it answers, and who it is."""
+    """Finds the events of one server, which may be several places: whether it answers, its run id and its role."""
 
     def __init__(self, server: str, *, was_lost: bool = False) -> None:
         self._server = server
@@ -410,7 +407,7 @@ class ServerDetector:
         return bool(self._link.value)
 
     def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
-        """Note whether a place could be polled. The server is lost when none of its places can."""
+        """Record whether a place could be polled. The server is lost when no place can."""
         self._failures[place] = failure
         last_failed_ms = self._failed_ms
         if failure is not None:
@@ -440,7 +437,7 @@ class ServerDetector:
         return found
 
     def take_info(self, info: ServerInfo) -> list[Event]:
-        """Compare what the server says of itself with the last time, if there was one."""
+        """Compare the INFO of the server with the previous one, if there was one."""
         before, at_ms = self._info, info.at_ms
         self._info = info
         if before is None or info == before:
@@ -450,7 +447,8 @@ class ServerDetector:
             self._evicted = 0
             details: dict[str, Any] = {"run_id": info.run_id, "before": before.run_id, "role": info.role}
             started_ms = at_ms - info.uptime_s * 1000
-            # A server that ran already when the other one still answered is not the same one, restarted.
+            # A server that was already running while the previous one still answered is another server, not a restarted
+            # one.
             if started_ms + _UPTIME_SLACK_MS < before.at_ms:
                 words = f"another server answers, up for {duration(info.uptime_s * 1000)}: failed over"
                 found.append(self._event(at_ms, EventKind.FAILOVER, Severity.WARNING, words, details, same=info.run_id))

@@ -52,7 +52,7 @@ class Known(NamedTuple):
         return f"until {datetime.fromtimestamp(self.until_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
 
     def event(self, at_ms: int, why: str | None = None) -> Event:
-        """Return the event that it began, or that it ended if it is said ``why``; ``at_ms`` is the server's time."""
+        """Return the event of its beginning, or with ``why`` of its end; ``at_ms`` is the server's time."""
         words = f"its trouble is no longer acknowledged: {why}"
         if why is None:
             words = f"its trouble is acknowledged {self.until}{': ' if self.note else ''}{self.note}"
@@ -64,7 +64,7 @@ class Known(NamedTuple):
 
 
 def read_until(text: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
-    """Read ``06:00`` (the next time), ``2h``, or ``until it is ok``, also if it is empty; raises ValueError.
+    """Read ``06:00`` (the next such time), ``2h``, or ``until it is ok`` (also an empty text); raises ValueError.
 
     The time is in ``zone``, by default in local time.
     """
@@ -119,7 +119,7 @@ class KnownStore(SqliteFile):
             self.db.execute(f"INSERT OR REPLACE INTO known VALUES ({', '.join('?' * len(_COLUMNS))})", values)
 
     def end(self, known: Known, at_ms: int) -> bool:
-        """Note that it has ended, and return whether that is news: several programs may find it."""
+        """Record its end, and return whether that is new: several programs may find it."""
         key = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue), known.since_ms)
         with self.told(), self.transaction():
             ended = self.db.execute(

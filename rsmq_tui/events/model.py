@@ -51,9 +51,9 @@ class Event:
     ``queue`` is None if it is about the server, or about many queues. ``text`` is one sentence, which may quote names:
     it is not printable as it is. ``details`` is an object for JSON.
 
-    ``run_id`` is the server's run id, empty if it is not known. Two dashboards that see the same thing give the same
-    ``same``, and nearly the same ``begin_ms``, which is when it began; of one that was paused, it may have begun since
-    ``after_ms``, its poll before, which is not stored.
+    ``run_id`` is the server's run id, empty if it is not known. Two dashboards that see the same event give it the same
+    ``same``, and nearly the same ``begin_ms``, when it began. If a dashboard was paused, it may have begun at any time
+    since ``after_ms``, the previous poll, which is not stored.
     """
 
     at_ms: int

@@ -1,7 +1,7 @@
-"""Detects the events of a dashboard and writes them, in a thread: the screen waits for neither.
+"""Detects the events of a dashboard and writes them, in a thread, so that the screen does not wait.
 
-What does not fit into the file, as on a full disk, is kept in memory and written later. Changes are taken from the
-journal, also those that were made by a command.
+Events that cannot be written, for example because the disk is full, are kept in memory and written later. Changes are
+read from the journal, including those made by commands.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from rsmq_tui.triage.journal import last_changes
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000
-# Events in memory that could not be written; the oldest are lost beyond.
+# The maximum of events in memory that could not be written; beyond it, the oldest are lost.
 _UNWRITTEN_MAX = 10_000
 _WAITING_MAX = 256
 _TICK_S = 1.0
 _RETRY_S = 30.0
 # A change that deletes a queue begins at most this long before a poll misses it.
 _DELETED_MS = 60_000
-# The changes that count queues, not messages.
+# The changes whose counts are queues, not messages.
 _OF_QUEUES = frozenset(action.name for action in (CreateQueue, Fix, SetAttributes))
 
 _Work = Callable[[], Sequence[Event]]
@@ -80,12 +80,12 @@ class EventRecorder:
         self._shown: tuple[Event, ...] = ()
         self._queues: dict[str, tuple[str, QueueDetector]] = {}
         self._servers: dict[str, ServerDetector] = {}
-        # The place by which each server says what it is.
+        # The place whose poll reads the INFO of each server.
         self._informing: dict[str, str] = {}
         self._work: deque[_Work] = deque()
         self._news = threading.Condition()
         self._closing = False
-        # A daemon, so that a disk that hangs does not keep the program.
+        # A daemon, so that a disk that hangs does not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def start(self) -> None:
@@ -102,18 +102,18 @@ class EventRecorder:
         return self._servers[server].run_id if server in self._servers else ""
 
     def known(self, snapshot: Snapshot) -> Mapping[str, Known]:
-        """Return what is or was known of the queues of a snapshot's namespace, by their names."""
+        """Return the current and past acknowledgements of a snapshot's namespace, by the names of the queues."""
         return self._known.get((snapshot.server, snapshot.ns), {})
 
     def muted(self, snapshot: Snapshot) -> set[str]:
-        """Return the names of the queues whose trouble is known now."""
+        """Return the names of the queues whose trouble is acknowledged now."""
         return {name for name, known in self.known(snapshot).items() if known.is_active}
 
     @property
     def problems(self) -> dict[str, str]:
-        """Why a file cannot be used, by what it holds."""
+        """Why a file cannot be used, by its content."""
         found = {"events": self.problem, "known troubles": self.known_problem}
-        return {name: f"{problem}; everything else goes on" for name, problem in found.items() if problem is not None}
+        return {name: f"{problem}; everything else continues" for name, problem in found.items() if problem is not None}
 
     def set_known(self, known: Known, *, at_ms: int, failed: Callable[[str], object] = lambda _: None) -> None:
         """Store a known trouble, or its end; returns at once. ``at_ms`` is the server's time.
@@ -129,7 +129,7 @@ class EventRecorder:
                 raise
 
         with self._news:
-            # It is not dropped, as a snapshot is where too many wait.
+            # It is never dropped, unlike a snapshot if too many wait.
             self._work.append(work)
             self._news.notify()
 
@@ -143,7 +143,7 @@ class EventRecorder:
         self._give(lambda: self._detect(snapshot, source, at_ms))
 
     async def aclose(self) -> None:
-        """Write what was taken, and end; a disk that hangs is not waited for."""
+        """Write what was taken, and end, without waiting for a disk that hangs."""
         await asyncio.to_thread(self.close)
 
     def close(self, timeout_s: float = 5.0) -> None:
@@ -175,7 +175,7 @@ class EventRecorder:
                 store.close()
 
     def _turn(self, works: Sequence[_Work]) -> None:
-        """Detect, write and read again; an error is kept as a sentence, and keeps nothing else from being done."""
+        """Detect, write and read again; an error is kept as a sentence, and does not stop the other steps."""
         done = (partial(self._do, work) for work in works)
         steps: list[Callable[[], None]] = [self._open, self._read_known, *done, self._write]
         for step in steps:
@@ -213,7 +213,7 @@ class EventRecorder:
             self.problem = None
 
     def _read_known(self, *, create: bool = False) -> None:
-        """Read what is known again, if it has changed; without ``create``, only if the file exists."""
+        """Read the acknowledgements again if they have changed; without ``create``, only if the file exists."""
         store = self._known_store
         if store is not None and not store.is_in_place:
             store.close()
@@ -244,7 +244,7 @@ class EventRecorder:
         return events
 
     def _end_known(self, snapshot: Snapshot) -> list[Event]:
-        """End what is known of queues that are ok, where it lasts until then, or whose time is over."""
+        """End the acknowledgements that last until a queue is ok, if it is, and those whose time is over."""
         active = {name: known for name, known in self.known(snapshot).items() if known.is_active}
         if not active or self._known_store is None or snapshot.link.failure is not None:
             return []
@@ -286,7 +286,7 @@ class EventRecorder:
             told = None if self._store is None else self._store.told_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
-        # The places of a cluster may be on different nodes: the first one speaks for all.
+        # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
         if is_first and snapshot.info is not None and snapshot.info.run_id:
             of_server += self._server(server).take_info(snapshot.info)
@@ -294,7 +294,7 @@ class EventRecorder:
         return [*of_server, *of_queues, *self._end_known(snapshot)]
 
     def _with_changes(self, events: list[Event]) -> list[Event]:
-        """Return the events, in which queues that a change of this machine deleted name it: nothing was lost."""
+        """Return the events; if a change from this machine deleted a queue, its event names the change."""
         if not any(event.kind is EventKind.DELETED and event.queue is not None for event in events):
             return events
         changes = last_changes(self._journal_path)
@@ -322,7 +322,7 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
     """Return the event of a deleted queue with the change that has just deleted it, if there is one."""
     by_number = {change.change: change for change in changes}
     for change in reversed(changes):
-        # An undo removes a queue that the change which it undoes has created.
+        # An undo removes a queue that the undone change had created.
         cause = change if change.undoes is None else by_number.get(change.undoes)
         if cause is None or (change.undoes is None and change.name != DeleteQueue.name):
             continue
@@ -343,7 +343,7 @@ def event_of_change(change: Change) -> Event:
     parts = (change.skipped, "skipped"), (change.failed, "failed")
     left = "".join(f", {count(number)} {word}" for number, word in parts if number)
     to = f" to {change.target}" if change.target is not None else ""
-    # Whether it can be undone may change: that is no part of what happened.
+    # Whether it can be undone may change, so that is not part of the event.
     undoes = f"; undoes change {change.undoes}" if change.undoes is not None else ""
     words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}{undoes}"
     details = {
@@ -367,10 +367,10 @@ def event_of_change(change: Change) -> Event:
 
 
 def _counts(change: Change) -> str:
-    """Say how many of what were changed."""
+    """Say how many queues or messages were changed."""
     done = f"{count(change.done)} of {count(change.planned)}"
     if change.undoes is not None:
-        # It counts what the change that it undoes has counted.
+        # It counts the same things as the change that it undoes.
         return done
     if change.name == DeleteQueue.name:
         return f"{done}: the queue and its messages"

@@ -18,7 +18,7 @@ from rsmq_tui.triage.journal_db import SqliteFile
 
 LIMIT = 100_000
 # Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls. They try a
-# lost server again after up to 30 s, read INFO every 10 s, and tell evictions once a minute.
+# lost server again after up to 10 s (earlier versions: 30 s), read INFO every 10 s, and report evictions once a minute.
 _SAME_MS = 5_000
 _SAME_OF_KIND_MS = {
     EventKind.BACK: 35_000,
@@ -42,8 +42,8 @@ class Stored(NamedTuple):
     event: Event
 
 
-# server, ns and queue are blobs: names are bytes, and need not be UTF-8. queue is empty for none.
-# uid: of an event that is written once by whoever finds it first, such as a change in the journal; NULL for others.
+# server, ns and queue are blobs: names are bytes, and need not be UTF-8. queue is empty if there is none. uid: the id
+# of an event that only the program that finds it first writes, such as a change in the journal; NULL for others.
 _SCHEMA = """
 CREATE TABLE events (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -138,7 +138,7 @@ class EventStore(SqliteFile):
             return int(self.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     def told_verdicts(self, server: str, ns: str) -> dict[str, ToldVerdict]:
-        """Return the troubles of queues that were told and are not over, as far as the log goes."""
+        """Return the troubles of queues that were reported and are not over, as far as the log reaches."""
         with self.told():
             rows = self.db.execute(
                 "SELECT queue, kind, same, at_ms, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
@@ -154,7 +154,7 @@ class EventStore(SqliteFile):
         return found
 
     def was_lost(self, server: str) -> bool:
-        """Return whether the last thing told of a server's connection is that it was lost."""
+        """Return whether the last event of a server's connection is that it was lost."""
         with self.told():
             row = self.db.execute(
                 "SELECT kind FROM events WHERE server = ? AND kind IN ('lost', 'back') ORDER BY id DESC LIMIT 1",
@@ -167,7 +167,7 @@ class EventStore(SqliteFile):
             rows = self.db.execute(f"SELECT * FROM events {where}", values).fetchall()
         found = []
         for row in rows:
-            # Another program may have written anything: what is no event is left out.
+            # Another program may have written anything: invalid events are left out.
             with suppress(ValueError, TypeError, AttributeError, RecursionError):
                 found.append(Stored(int(row["id"]), _event_of(row)))
         return found

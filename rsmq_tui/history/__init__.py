@@ -4,13 +4,14 @@ analysis    reads the tables that the pipeline computes from a history
 compaction  joins the many small files of a day
 moments     times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970; all UTC
 names       places, stored names and errors of a history; does not import Arrow
+poll_log    the open segment of polls: what differs from the poll before
 reading     reads a history: its places, its time range, and its polls in order
 recorder    records polls and inventories of messages
 replay      the dashboard on recorded time: the snapshot of any moment
 report      the report of a time range, as HTML or Markdown
-rows        from snapshots and messages to rows and columns
+rows        from states and messages to columns and rows
 schema      the tables of a history, their columns, and the layout of files
 store       where sealed files are stored, and how long they are kept
 synthetic   generates a history without a recording
-writer      writes rows to segments, seals segments into Parquet files, removes old days
+writer      writes polls and messages to segments, seals segments into Parquet files, removes old days
 """

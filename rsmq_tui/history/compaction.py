@@ -96,7 +96,7 @@ def _is_worth_it(table: str, files: Sequence[SealedFile]) -> bool:
 def _compact_day(store: Store, table: str, files: Sequence[SealedFile], scratch: Path) -> int:
     """Compact the files of a day of a table; return how many fewer there are."""
     found = [(file.name, _look(store, table, file.name)) for file in files]
-    # Only those that readers leave out: they look for replaced files in joined ones.
+    # Only files that readers leave out: readers find replaced files in the metadata of joined ones.
     joined = (part for name, part in found if part is not None and is_joined(name))
     replaced = {name for part in joined for name in part.replaces}
     gone = [name for name, _ in found if name in replaced]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.files import JsonError, parse_json, state_folder
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
+from rsmq_tui.history.names import HistoryError, Place, first_line, read_name, stored_name
 from rsmq_tui.history.schema import (
     DOWN,
     MESSAGES,
@@ -151,8 +151,8 @@ class History:
         except Exception as error:
             # Each kind of filesystem has errors of its own.
             if self._listed is None:
-                raise HistoryError(f"{self.label} cannot be read: {_why(error)}") from error
-            self._tell(f"{self.label} could not be searched again: {_why(error)}")
+                raise HistoryError(f"{self.label} cannot be read: {first_line(error)}") from error
+            self._tell(f"{self.label} could not be searched again: {first_line(error)}")
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
         """Return the files of a table, the oldest day first, without opening them."""
@@ -294,7 +294,7 @@ class History:
     def _leave_out(self, name: str, error: Exception) -> None:
         if isinstance(error, FileNotFoundError) and self._is_replaced(name):
             raise ReplacedError from error
-        self._tell(f"{self.label}/{name} was left out: {_why(error)}")
+        self._tell(f"{self.label}/{name} was left out: {first_line(error)}")
 
     def _is_replaced(self, name: str) -> bool:
         """Return whether another file has the rows of a file that is gone; then its day is listed again."""
@@ -316,10 +316,6 @@ class History:
         # The same problem may occur repeatedly.
         if problem not in self.problems:
             self.problems.append(problem)
-
-
-def _why(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _within(window: Span, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:

@@ -3,16 +3,17 @@
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import Place, explain
-from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.poll_log import PollLog
+from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import PeekError, Snapshot, Thresholds, parse_filter, search
@@ -66,13 +67,12 @@ class Recorder:
     ) -> None:
         self._writer = Writer(str(out), state or state_folder(), settings or Settings(), wall_s=wall_s)
         self._wall_s = wall_s
-        self._places: dict[Place, SampleRows] = {}
+        self._places: dict[Place, PollLog] = {}
         self._taken: dict[Place, Snapshot] = {}
         # The last incomplete inventory of each queue.
         self._torn: dict[tuple[Place, str], int] = {}
-        self._work: deque[_Work] = deque()
-        self._news = threading.Condition()
-        self._closing = False
+        # None for the end.
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()
         # Changed by the thread.
         self._tally = Tally()
         # A daemon, so that a program can end without closing it; only the last poll is lost then.
@@ -103,7 +103,7 @@ class Recorder:
     @property
     def has_room(self) -> bool:
         """Whether ``take_messages`` may be called; ``take`` may always be."""
-        return len(self._work) < _MESSAGES_WAITING_MAX
+        return self._work.qsize() < _MESSAGES_WAITING_MAX
 
     @property
     def is_closed(self) -> bool:
@@ -142,7 +142,7 @@ class Recorder:
                 raise
             self._tally.messages += len(messages)
 
-        self._give(write)
+        self._work.put(write)
 
     def end_inventory(self, place: Place, queue: str, *, at_ms: int, inventory_ms: int) -> None:
         """Record that an inventory of a queue is complete, unless some of its messages could not be written."""
@@ -152,13 +152,11 @@ class Recorder:
             if self._torn.pop((place, queue), None) != inventory_ms:
                 self._writer.append(MESSAGES, rows, at_ms)
 
-        self._give(write)
+        self._work.put(write)
 
     def close(self) -> None:
         """Request the end, after everything taken is written and sealed. ``wait`` waits for that."""
-        with self._news:
-            self._closing = True
-            self._news.notify()
+        self._work.put(None)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is closed or the timeout expires; return whether it is closed."""
@@ -167,50 +165,41 @@ class Recorder:
         return self.is_closed
 
     def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int, thresholds: Thresholds | None) -> None:
-        if len(self._work) >= _WAITING_MAX:
+        if self._work.qsize() >= _WAITING_MAX:
             self._note_loss(place, "the disk is too slow: some polls were not recorded")
             return
-        rows = self._places.get(place)
-        if rows is None:
-            rows = self._places[place] = SampleRows(self.recorder, place, thresholds)
+        polls = self._places.get(place)
+        if polls is None:
+            polls = self._places[place] = PollLog(self.recorder, place, thresholds)
 
         def write() -> None:
             try:
                 # Of two polls within a millisecond, only one is recorded.
-                if snapshot.link.failure is not None or snapshot.at_ms != rows.last_ms:
-                    batch, at_ms = rows.taken(snapshot, wall_ms)
-                    self._writer.append(SAMPLES, batch, at_ms)
-                    self._tally.rows += int(batch.num_rows)
+                if snapshot.link.failure is not None or snapshot.at_ms != polls.last_ms:
+                    self._tally.rows += self._writer.append(SAMPLES, polls, polls.begin(snapshot, wall_ms))
                 self._tally.polls += 1
             except BaseException:
-                rows.last_ms = None
+                polls.forget()
                 self._tally.lost += 1
                 raise
 
-        self._give(write)
-
-    def _give(self, work: _Work) -> None:
-        with self._news:
-            self._work.append(work)
-            self._news.notify()
+        self._work.put(write)
 
     def _note_loss(self, place: Place, sentence: str) -> None:
         self._tally.lost += 1
         self._tally.problem, self._tally.is_failing = sentence, True
-        if (rows := self._places.get(place)) is not None:
-            rows.last_ms = None
+        if (polls := self._places.get(place)) is not None:
+            polls.forget()
 
     def _run(self) -> None:
-        while True:
-            with self._news:
-                if not self._work and not self._closing:
-                    self._news.wait(_IDLE_S)
+        works: list[_Work | None] = []
+        while None not in works:
+            works.clear()
+            with suppress(Empty):
+                works.append(self._work.get(timeout=_IDLE_S))
                 # Only what is queued now: new work must not delay the sync.
-                works = [self._work.popleft() for _ in range(len(self._work))]
-                is_last = self._closing and not works
-            self._guard(works)
-            if is_last:
-                break
+                works += [self._work.get_nowait() for _ in range(self._work.qsize())]
+            self._guard([work for work in works if work is not None])
         try:
             self._writer.close()
             self._tally.open_bytes = self._writer.open_bytes

@@ -1,15 +1,16 @@
-"""From snapshots and messages to rows and columns.
+"""From states and messages to columns and rows.
 
 Most queues do not change from poll to poll: only what changed since the poll before is converted.
 """
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import compress
-from operator import attrgetter, is_not, itemgetter, ne
-from typing import Any
+from operator import is_not, itemgetter, ne
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +18,8 @@ import pyarrow.compute as pc
 from rsmq_tui.history.names import Place, stored_name, stored_text
 from rsmq_tui.history.schema import DOWN, MESSAGES, OF_MEMORY, OF_SERVER, OK, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import TIMES_KEPT_MS
-from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
@@ -38,7 +39,7 @@ class NumberColumn:
         self._values = array("d" if pa.types.is_floating(type_) else "q", bytes(8 * self._count))
         # A byte for each value: 1 if it is known.
         self._known = bytearray(self._count)
-        # The bitmap of ``_known`` for Arrow; None if it must be made again, or is not needed.
+        # The bitmap of ``_known``; None if it must be made again, or is not needed.
         self._bitmap: pa.Buffer | None = None
         self.change(range(self._count), values)
 
@@ -60,11 +61,26 @@ class NumberColumn:
 
     def array(self) -> pa.Array:
         """Return the current values."""
-        if self._bitmap is None and 0 in self._known:
-            bytes_ = pa.Array.from_buffers(pa.uint8(), self._count, [None, pa.py_buffer(self._known)])
-            # Arrow's validity bitmap has a bit for each value.
-            self._bitmap = bytes_.cast(pa.bool_()).buffers()[1]
-        return pa.Array.from_buffers(self._type, self._count, [self._bitmap, pa.py_buffer(self._values.tobytes())])
+        if self._bitmap is None:
+            self._bitmap = bitmap_of(self._known)
+        return numbers_array(self._type, self._count, self._bitmap, pa.py_buffer(self._values.tobytes()))
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """Return the current values, 8 bytes each, and for each a byte that is 1 if it is known."""
+        return self._values.tobytes(), bytes(self._known)
+
+
+def bitmap_of(known: bytes | bytearray) -> pa.Buffer | None:
+    """Return Arrow's validity bitmap, with a bit for each value; None if all are known."""
+    if 0 not in known:
+        return None
+    bytes_ = pa.Array.from_buffers(pa.uint8(), len(known), [None, pa.py_buffer(known)])
+    return bytes_.cast(pa.bool_()).buffers()[1]
+
+
+def numbers_array(type_: pa.DataType, count: int, bitmap: pa.Buffer | None, values: pa.Buffer) -> pa.Array:
+    """Return an array of so many numbers of 8 bytes."""
+    return pa.Array.from_buffers(type_, count, [bitmap, values])
 
 
 class ValueColumn:
@@ -83,6 +99,10 @@ class ValueColumn:
     def array(self) -> pa.Array:
         """Return the current values."""
         return pa.array(self._values, self._type)
+
+    def values_at(self, ats: Sequence[int] | None) -> list[Any]:
+        """Return the current values at these indexes, all of them for None."""
+        return self._values if ats is None else [self._values[at] for at in ats]
 
 
 def column_of(type_: pa.DataType, values: Sequence[Any]) -> NumberColumn | ValueColumn:
@@ -141,44 +161,187 @@ _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names i
 # The columns of a sample of messages in flight, and the fields of it; the first one is its age.
 _SAMPLED = dict(zip(("sampled_age_ms", *FlightTimes._fields[1:]), range(len(FlightTimes._fields)), strict=True))
 _SAMPLED_MAX_MS = pa.scalar(TIMES_KEPT_MS, pa.int64())
+# Null for kinds of queues that do not count receives.
+_COUNTED = ("poison", "highest_rc")
+_OF_POLL = (*OF_SERVER, *OF_MEMORY, "thresholds")
 
 
-def _if_counted(at: int) -> Callable[[QueueState], Any]:
-    """Return a getter for a field that is null, not 0, for kinds that do not count receives."""
-    return lambda queue: queue[at] if kind_named(queue.kind).counts_receives else None
+# What is recorded of a state: one value for each column, and at last the sample, which has several.
+_recorded = itemgetter(*(QueueState._fields.index(field) for field in (*_FIELDS.values(), "times")))
+_RECORDED = (*_FIELDS, None)
+_RECORDED_AT = range(len(_RECORDED))
+_NO_SAMPLE = (None,) * len(_SAMPLED)
 
 
-def _of_sample(at: int) -> Callable[[FlightTimes | None], int | None]:
-    return lambda times: None if times is None else times[at]
+def _columns_of(name: str | None, values: Iterable[Any], queues: Iterable[QueueState]) -> Iterator[tuple[str, Any]]:
+    """Yield the columns of what is recorded of these queues: the one of that name, or, for None, those of the sample.
+
+    Their values are iterables.
+    """
+    if name is None:
+        known = [times or _NO_SAMPLE for times in values]
+        for column, at in _SAMPLED.items():
+            yield column, map(itemgetter(at), known)
+    elif name in _COUNTED:
+        counts = (kind_named(queue.kind).counts_receives for queue in queues)
+        yield name, [value if is_counted else None for value, is_counted in zip(values, counts, strict=True)]
+    else:
+        yield name, map(_STORED[name], values) if name in _STORED else values
 
 
-# What is read of a state, and the columns that it is stored in.
-_READ: list[tuple[Callable[[QueueState], Any], dict[str, Callable[[Any], Any] | None]]] = [
-    (itemgetter(QueueState._fields.index(field)), {column: _STORED.get(column)})
-    for column, field in _FIELDS.items()
-    if column not in ("poison", "highest_rc")
-]
-_READ += [(_if_counted(QueueState._fields.index(column)), {column: None}) for column in ("poison", "highest_rc")]
-_READ.append((attrgetter("times"), {column: _of_sample(at) for column, at in _SAMPLED.items()}))
+class Poll(NamedTuple):
+    """A poll of a place, as the columns of its rows: one for each queue, and one without a queue for the poll itself.
+
+    ``arrays`` are what is known of each row, by column, ``of_poll`` what is known of the last one alone. Columns that
+    count from the time of the poll have the moments that they count from. What is in neither is unknown.
+    """
+
+    at_ms: int
+    interval_ms: int | None
+    arrays: Mapping[str, pa.Array]
+    of_poll: Mapping[str, Any]
 
 
-class SampleRows:
-    """Converts the polls of one place to rows; ``thresholds`` are those of its verdicts.
+def table_of(polls: Sequence[Poll]) -> pa.Table:
+    """Return the rows of these polls, at least one."""
+    counts = [len(poll.arrays["recorder"]) for poll in polls]
+
+    def joined(name: str, array_of_poll: Callable[[Poll, int], pa.Array]) -> pa.Array:
+        arrays = list(map(array_of_poll, polls, counts))
+        return arrays[0] if len(arrays) == 1 else pa.chunked_array(arrays, _SAMPLES.field(name).type).combine_chunks()
+
+    at_ms = joined("at_ms", lambda poll, count: repeated(poll.at_ms, pa.int64(), count))
+    columns = {"at_ms": at_ms}
+    for name, type_ in zip(_SAMPLES.names, _SAMPLES.types, strict=True):
+        if name == "interval_ms":
+            columns[name] = joined(name, lambda poll, count: repeated(poll.interval_ms, pa.int64(), count))
+        elif name in _OF_POLL and all(poll.of_poll.get(name) is None for poll in polls):
+            columns[name] = pa.nulls(len(at_ms), type_)
+        elif name in _OF_POLL:
+            columns[name] = joined(name, partial(_in_last_row, name, type_))
+        elif name != "at_ms":
+            columns[name] = joined(name, partial(_in_each_row, name, type_))
+    for name in _SINCE:
+        columns[name] = _age(at_ms, columns[name])
+    sampled_ms = columns["sampled_age_ms"]
+    # Without any sample, its columns are null as they are.
+    if sampled_ms.null_count < len(sampled_ms):
+        columns["sampled_age_ms"] = _age(at_ms, sampled_ms)
+        is_sampled = pc.less_equal(columns["sampled_age_ms"], _SAMPLED_MAX_MS)
+        columns |= {name: pc.if_else(is_sampled, columns[name], _UNKNOWN) for name in _SAMPLED}
+    return pa.table([columns[name] for name in _SAMPLES.names], schema=_SAMPLES)
+
+
+def _in_each_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
+    found = poll.arrays.get(name)
+    return pa.nulls(count, type_) if found is None else found
+
+
+def _in_last_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
+    value = poll.of_poll.get(name)
+    told = array_of([stored_text(value) if isinstance(value, str) else value], type_)
+    return told if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), told])
+
+
+def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:
+    """Return the time since each of these, never negative."""
+    return pc.max_element_wise(pc.subtract(at_ms, times_ms), _NOTHING, skip_nulls=False)
+
+
+def of_poll(info: ServerInfo | None, memory_limit: Limit | None, thresholds: str | None) -> dict[str, Any]:
+    """Return what is recorded of a poll itself."""
+    of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
+    of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
+    return {**of_server, **of_memory, "thresholds": thresholds}
+
+
+def thresholds_text(thresholds: Thresholds | None) -> str | None:
+    """Return thresholds as they are recorded."""
+    return None if thresholds is None else json.dumps(asdict(thresholds))
+
+
+class PollTimes:
+    """Follows the polls of a place: when they were made, and what is new of the server.
 
     ``last_ms`` is the time of the last poll that the next one may be compared with; None if there is none.
     """
 
-    def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
-        self._recorder = recorder
-        self._place = place
-        self._thresholds = None if thresholds is None else json.dumps(asdict(thresholds))
-        self._queues: tuple[QueueState, ...] = ()
-        self._columns: dict[str, NumberColumn | ValueColumn] = {}
-        self._kept: dict[str, pa.Array] = {}
+    def __init__(self) -> None:
         self.last_ms: int | None = None
         self._info: ServerInfo | None = None
         # How far the server's clock is ahead of the local clock.
         self._ahead_ms = 0
+
+    def take(self, snapshot: Snapshot, wall_ms: int) -> tuple[int, int | None, ServerInfo | None]:
+        """Return the time of a poll, the time since the one before, and INFO if it was read since.
+
+        ``wall_ms`` is its time by the local clock, from which that of a poll that failed is estimated.
+        """
+        if snapshot.link.failure is not None:
+            self.last_ms = None
+            return wall_ms + self._ahead_ms, None, None
+        at_ms, last_ms = snapshot.at_ms, self.last_ms
+        self._ahead_ms, self.last_ms = at_ms - wall_ms, at_ms
+        info = None if snapshot.info == self._info else snapshot.info
+        self._info = snapshot.info
+        return at_ms, at_ms - last_ms if last_ms is not None and at_ms > last_ms else None, info
+
+
+class QueueColumns:
+    """The queues of a place as columns, each with one more value for the row of the poll itself."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, NumberColumn | ValueColumn] = {}
+        self._queues: tuple[QueueState, ...] = ()
+
+    def follow(self, queues: tuple[QueueState, ...]) -> dict[str, Sequence[int] | None]:
+        """Take over the states of a poll; return the columns that differ, and in which rows.
+
+        The rows are None for a column that is new: then all are.
+        """
+        before, self._queues = self._queues, queues
+        if not self.columns or len(before) != len(queues):
+            return self._begin(queues)
+        # Most of thousands of queues are the same objects as before: no Python code must run for each.
+        changed = compress(range(len(queues)), map(is_not, before, queues))
+        found: dict[int, tuple[list[int], list[Any]]] = {}
+        for row in changed:
+            was, now = _recorded(before[row]), _recorded(queues[row])
+            for at in compress(_RECORDED_AT, map(ne, was, now)):
+                if at not in found:
+                    found[at] = [], []
+                rows, values = found[at]
+                rows.append(row)
+                values.append(now[at])
+        differing: dict[str, Sequence[int] | None] = {}
+        for at, (rows, values) in found.items():
+            for name, column in _columns_of(_RECORDED[at], values, map(queues.__getitem__, rows)):
+                self.columns[name].change(rows, column)
+                differing[name] = rows
+        return differing
+
+    def forget(self) -> None:
+        """Begin with new columns in the next poll."""
+        self.columns = {}
+
+    def _begin(self, queues: tuple[QueueState, ...]) -> dict[str, Sequence[int] | None]:
+        rows = list(map(_recorded, queues))
+        for at, recorded in enumerate(_RECORDED):
+            for name, column in _columns_of(recorded, map(itemgetter(at), rows), queues):
+                # The last row is that of the poll itself.
+                self.columns[name] = column_of(_SAMPLES.field(name).type, [*column, None])
+        return dict.fromkeys(self.columns)
+
+
+class SampleRows:
+    """Converts the polls of one place to rows; ``thresholds`` are those of its verdicts."""
+
+    def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
+        self._place = place_columns(recorder, place)
+        self._thresholds = thresholds_text(thresholds)
+        self._times = PollTimes()
+        self._queues = QueueColumns()
+        self._kept: dict[str, pa.Array] = {}
 
     def taken(
         self, snapshot: Snapshot, wall_ms: int, queues: tuple[QueueState, ...] | None = None
@@ -187,16 +350,10 @@ class SampleRows:
 
         ``queues`` limits the rows to these queues.
         """
+        at_ms, interval_ms, info = self._times.take(snapshot, wall_ms)
         if snapshot.link.failure is not None:
-            self.last_ms = None
-            at_ms = wall_ms + self._ahead_ms
             return self.failed(snapshot.link.failure.sentence, at_ms), at_ms
-        at_ms, last_ms = snapshot.at_ms, self.last_ms
-        self._ahead_ms, self.last_ms = at_ms - wall_ms, at_ms
-        interval_ms = at_ms - last_ms if last_ms is not None and at_ms > last_ms else None
         wanted = snapshot.queues if queues is None else queues
-        info = None if snapshot.info == self._info else snapshot.info
-        self._info = snapshot.info
         return self.polled(wanted, at_ms, interval_ms, info, snapshot.memory_limit), at_ms
 
     def polled(
@@ -208,81 +365,30 @@ class SampleRows:
         memory_limit: Limit | None = None,
     ) -> pa.RecordBatch:
         """Return a row for each queue, and one without a queue for the poll."""
-        self._refresh(queues)
-        count = len(queues) + 1
-        kept = self._kept
-        of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
-        of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
-        of_poll: dict[str, Any] = {**dict.fromkeys((*OF_SERVER, *OF_MEMORY)), **of_server, **of_memory}
-        # Without any sample, its columns are null as they are.
-        has_samples = kept["sampled_age_ms"].null_count < count
-        is_sampled = pc.less_equal(_age(at_ms, kept["sampled_age_ms"]), _SAMPLED_MAX_MS) if has_samples else None
-        arrays = []
-        for field in _SAMPLES:
-            if field.name == "at_ms":
-                arrays.append(repeated(at_ms, field.type, count))
-            elif field.name == "interval_ms":
-                arrays.append(repeated(interval_ms, field.type, count))
-            elif field.name in of_poll:
-                value = of_poll[field.name]
-                told = array_of([stored_text(value) if isinstance(value, str) else value], field.type)
-                arrays.append(pa.concat_arrays([pa.nulls(count - 1, field.type), told]))
-            elif field.name in _SINCE:
-                arrays.append(_age(at_ms, kept[field.name]))
-            elif field.name in _SAMPLED and has_samples:
-                value = _age(at_ms, kept[field.name]) if field.name == "sampled_age_ms" else kept[field.name]
-                arrays.append(pc.if_else(is_sampled, value, _UNKNOWN))
-            else:
-                arrays.append(kept[field.name])
-        return pa.RecordBatch.from_arrays(arrays, schema=_SAMPLES)
+        differing = self._queues.follow(queues)
+        if None in differing.values():
+            self._kept = arrays_of_place(self._place, len(queues) + 1)
+        self._kept |= {name: self._queues.columns[name].array() for name in differing}
+        return _batch_of(Poll(at_ms, interval_ms, self._kept, of_poll(info, memory_limit, self._thresholds)))
 
     def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
         """Return the single row of a failed poll."""
-        row = {
-            **place_columns(self._recorder, self._place),
-            "at_ms": at_ms,
-            "status": DOWN,
-            "failure": stored_text(failure),
-        }
-        return pa.RecordBatch.from_arrays([pa.array([row.get(f.name)], f.type) for f in _SAMPLES], schema=_SAMPLES)
-
-    def _refresh(self, queues: tuple[QueueState, ...]) -> None:
-        before, self._queues = self._queues, queues
-        if not self._columns or len(before) != len(queues):
-            self._begin(queues)
-            return
-        # Most of thousands of queues are the same objects as before: no Python code must run for each.
-        changed = list(compress(range(len(queues)), map(is_not, before, queues)))
-        if not changed:
-            return
-        old, new = ([states[row] for row in changed] for states in (before, queues))
-        for found, columns in _READ:
-            was, now = list(map(found, old)), list(map(found, new))
-            if was != now:
-                differs = list(map(ne, was, now))
-                rows, values = list(compress(changed, differs)), list(compress(now, differs))
-                for name, stored in columns.items():
-                    self._columns[name].change(rows, values if stored is None else map(stored, values))
-                    self._kept[name] = self._columns[name].array()
-
-    def _begin(self, queues: tuple[QueueState, ...]) -> None:
-        told = {**place_columns(self._recorder, self._place), "status": OK, "failure": None}
-        for name, value in told.items():
-            self._kept[name] = repeated(value, _SAMPLES.field(name).type, len(queues) + 1)
-        for found, columns in _READ:
-            values = list(map(found, queues))
-            for name, stored in columns.items():
-                # The last row is that of the poll itself.
-                kept = [*(values if stored is None else map(stored, values)), None]
-                column = self._columns[name] = column_of(_SAMPLES.field(name).type, kept)
-                self._kept[name] = column.array()
-        self._kept["thresholds"] = pa.array([None] * len(queues) + [self._thresholds], pa.string())
+        return _batch_of(failed_poll(self._place, failure, at_ms))
 
 
-def _age(at_ms: int, times_ms: pa.Array) -> pa.Array:
-    """Return the time since each of these, never negative."""
-    age = pc.subtract(pa.scalar(at_ms, pa.int64()), times_ms)
-    return pc.if_else(pc.less(age, _NOTHING), _NOTHING, age)
+def _batch_of(poll: Poll) -> pa.RecordBatch:
+    return table_of((poll,)).to_batches()[0]
+
+
+def arrays_of_place(place: Mapping[str, str], count: int) -> dict[str, pa.Array]:
+    """Return the columns that all rows of a poll that succeeded have; ``place`` is from ``place_columns``."""
+    return {name: repeated(value, pa.string(), count) for name, value in {**place, "status": OK}.items()}
+
+
+def failed_poll(place: Mapping[str, str], failure: str, at_ms: int) -> Poll:
+    """Return a poll that failed, which is a single row; ``place`` is from ``place_columns``."""
+    row = {**place, "status": DOWN, "failure": stored_text(failure)}
+    return Poll(at_ms, None, {name: repeated(value, pa.string(), 1) for name, value in row.items()}, {})
 
 
 def message_rows(

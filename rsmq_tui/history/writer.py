@@ -1,4 +1,6 @@
-"""Writes a history: rows to segments, segments to sealed Parquet files; removes old days. Used by one thread.
+"""Writes a history: polls and messages to segments, segments to sealed Parquet files; removes old days.
+
+Used by one thread.
 
 If it is stopped at any point, by kill -9 or a full disk, sealed files are complete, and each row is in at most one of
 them. The name of the sealed file is fixed when the segment is created, so sealing it again changes nothing.
@@ -19,6 +21,7 @@ import secrets
 import shutil
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,9 +35,11 @@ import pyarrow.parquet as pq
 from rsmq_tui.files import FileLock, read_json
 from rsmq_tui.heap import give_back
 from rsmq_tui.history.names import HistoryError, Place, explain
+from rsmq_tui.history.poll_log import BEGINNING, PollLog, is_poll_log, read_polls
 from rsmq_tui.history.schema import (
     PLACES_KEY,
     REPLACES_KEY,
+    SAMPLES,
     SCHEMA_FILE,
     SCHEMAS,
     VERSION,
@@ -51,39 +56,30 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _END_BYTES = 8
 
 
-class Segment:
+class OpenFile(ABC):
     """A new segment, open for appending rows of a ``table`` and ``day``. Raises ``OSError``.
 
-    ``opened_s`` is when it was opened, ``written_s`` when it was last written, which its owner sets.
+    ``beginning`` is what its file begins with. ``opened_s`` is when it was opened, ``written_s`` when it was last
+    written, which its owner sets.
     """
 
-    def __init__(self, path: Path, table: str, day: str, schema: pa.Schema, opened_s: float = 0.0) -> None:
+    def __init__(self, path: Path, table: str, day: str, beginning: bytes, opened_s: float = 0.0) -> None:
         self.path = path
         self.table, self.day = table, day
         self.opened_s = self.written_s = opened_s
         self.rows = self.bytes = 0
-        self._header = bytes(schema.serialize())
         self._end = 0
         self._is_dirty = False
-        # Set if the file ends in a partial batch that could not be truncated: nothing may follow it.
+        # Set if the file ends in partial rows that could not be truncated: nothing may follow them.
         self.is_torn = False
         self._fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         try:
-            self._write(self._header)
+            self._write(beginning)
         except OSError:
             self.close()
             with suppress(OSError):
                 path.unlink()
             raise
-
-    def append(self, batch: pa.RecordBatch) -> None:
-        """Append rows, all or none of them; raises ``OSError``."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as stream:
-            stream.write_batch(batch)
-        self._write(memoryview(sink.getvalue())[len(self._header) : -_END_BYTES])
-        self.rows += batch.num_rows
-        self.bytes += batch.nbytes
 
     @property
     def file_bytes(self) -> int:
@@ -101,6 +97,18 @@ class Segment:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def append(self, rows: Any) -> int:
+        """Append rows, all or none of them, and return how many; raises ``OSError``."""
+        data, count, size = self._encoded(rows)
+        self._write(data)
+        self.rows += count
+        self.bytes += size
+        return count
+
+    @abstractmethod
+    def _encoded(self, rows: Any) -> tuple[Any, int, int]:
+        """Return rows as the file has them, how many they are, and their size in memory."""
 
     def _write(self, data: Any) -> None:
         left = memoryview(data)
@@ -121,10 +129,39 @@ class Segment:
             self.is_torn = True
 
 
+class Segment(OpenFile):
+    """A segment of Arrow batches."""
+
+    def __init__(self, path: Path, table: str, day: str, schema: pa.Schema, opened_s: float = 0.0) -> None:
+        self._header = bytes(schema.serialize())
+        super().__init__(path, table, day, self._header, opened_s)
+
+    def _encoded(self, batch: pa.RecordBatch) -> tuple[Any, int, int]:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as stream:
+            stream.write_batch(batch)
+        return memoryview(sink.getvalue())[len(self._header) : -_END_BYTES], batch.num_rows, batch.nbytes
+
+
+class PollSegment(OpenFile):
+    """A segment of polls."""
+
+    def __init__(self, path: Path, day: str, opened_s: float = 0.0) -> None:
+        super().__init__(path, SAMPLES, day, BEGINNING, opened_s)
+
+    def _encoded(self, polls: PollLog) -> tuple[Any, int, int]:
+        return polls.frame(self)
+
+
 def read_segment(path: Path) -> pa.Table | None:
-    """Return the rows of a segment up to its last complete batch, or None if there are none; raises ``OSError``."""
+    """Return the rows of a segment up to the last that were written whole, or None if there are none.
+
+    Raises ``OSError``.
+    """
     # Read everything first: a disk error must not be taken for the end of the segment.
     data = path.read_bytes()
+    if is_poll_log(data):
+        return read_polls(data)
     batches: list[pa.RecordBatch] = []
     try:
         reader = pa.ipc.open_stream(data)
@@ -336,6 +373,9 @@ def _give_back_memory() -> None:
     give_back()
 
 
+# What was written survives the end of the process, and, once it is flushed, a crash of the machine. A flush takes more
+# processor time than writing a poll of a hundred queues.
+SYNC_EVERY_S = 5.0
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
@@ -381,13 +421,13 @@ class Writer:
         self._clock = clock
         self._wall_s = wall_s
         self._place: Spool | None = None
-        self._open: dict[tuple[str, str], Segment] = {}
+        self._open: dict[tuple[str, str], OpenFile] = {}
         # The segments to be sealed, and the time of the next attempt.
         self._waiting: list[Path] = []
         self._retry_at_s = 0.0
         self._number = 0
         self._newest_ms = 0
-        self._recover_at_s = self._give_back_at_s = 0.0
+        self._recover_at_s = self._give_back_at_s = self._sync_at_s = 0.0
 
     def open(self) -> None:
         """Create the folders, and check that this version may write there; raises ``HistoryError``."""
@@ -409,27 +449,37 @@ class Writer:
         except Exception as error:
             raise HistoryError(explain(error, self.label)) from error
 
-    def append(self, table: str, batch: pa.RecordBatch, at_ms: int) -> None:
-        """Append the rows of one moment, all or none; raises ``OSError`` or ``HistoryError``."""
+    def append(self, table: str, rows: pa.RecordBatch | PollLog, at_ms: int) -> int:
+        """Append the rows of one moment, all or none, and return how many; raises ``OSError`` or ``HistoryError``.
+
+        The rows of ``SAMPLES`` are a poll that a log has begun.
+        """
         day = day_of(at_ms)
         now_s = self._clock()
         segment = self._open.get((table, day))
         if segment is None:
             self._number += 1
             path = self._folder / f"{table}.{day}.{self._number:06d}{SUFFIX}"
-            segment = self._open[table, day] = Segment(path, table, day, SCHEMAS[table], now_s)
+            segment = (
+                PollSegment(path, day, now_s) if table == SAMPLES else Segment(path, table, day, SCHEMAS[table], now_s)
+            )
+            self._open[table, day] = segment
         try:
-            segment.append(batch)
+            appended = segment.append(rows)
         finally:
             if segment.is_torn:
                 self._end(table, day)
         segment.written_s = now_s
         self._newest_ms = max(self._newest_ms, at_ms)
+        return appended
 
     def sync(self) -> None:
-        """Flush all segments to the disk; raises ``OSError``."""
-        for segment in self._open.values():
-            segment.sync()
+        """Flush all segments to the disk, at most every ``SYNC_EVERY_S``; raises ``OSError``."""
+        now_s = self._clock()
+        if now_s >= self._sync_at_s:
+            self._sync_at_s = now_s + SYNC_EVERY_S
+            for segment in self._open.values():
+                segment.sync()
 
     def tend(self) -> None:
         """Seal due segments, recover those of dead recorders, delete old days; failures are retried later."""
@@ -465,7 +515,7 @@ class Writer:
             raise HistoryError("nothing recorded yet")
         return self._place.folder
 
-    def _is_due(self, segment: Segment, now_s: float) -> bool:
+    def _is_due(self, segment: OpenFile, now_s: float) -> bool:
         settings = self._settings
         if segment.rows >= settings.seal_rows or segment.bytes >= settings.seal_bytes:
             return True

@@ -1,7 +1,7 @@
 """The fixture ``list_server``, for tests of other projects.
 
-``pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]`` in the conftest.py at the top of the tests makes it known. It
-is no entry point: pytest would compile every module of this package anew in each run of every project.
+``pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]`` in the top-level conftest.py of the tests loads it. It is not
+an entry point: pytest would compile every module of this package anew in each run of every project.
 """
 
 from collections.abc import Iterator

@@ -165,7 +165,7 @@ def _scripting(client: Client) -> Scripting:
         try:
             found = client.server.scripting = Scripting()
         except ModuleNotFoundError:
-            # Clients that can do without scripts know a server that has none by these first words.
+            # Clients that can work without scripts recognise a server without scripts by these first words.
             raise CommandError(
                 "ERR unknown command 'EVAL': scripts need lupa: pip install 'rsmq-tui[listserver]'"
             ) from None

@@ -1,17 +1,16 @@
 """Monitors queues: polls, rates, verdicts, peek, search and audit. It only reads.
 
-audit         finds keys, messages and fields that do not agree
+audit         finds keys, messages and fields that are inconsistent
 checks        one check of queues for a monitoring system: limits, results and state of earlier checks
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
-incidents     troubles that belong together, and how long what changes must last
+incidents     troubles that belong together; thresholds for their end and for flapping
 list_poller   polls the list queues of one server, and reads their items
+messages      pages of messages, their fields and states, and decoded bodies
 model         Snapshot, QueueState and Verdict: one poll as immutable values
-peek          pages of messages, single messages, their states; the samples of messages that a poll takes
 poller        polls one namespace of one server, with retries
-reading       tolerant reading of scores, ids and fields that other clients wrote
-server        what a server's status means: findings for its screen and for doctor
+server        findings from a server's status, for its screen and for doctor
 slo           service level objectives: what a profile promises of its server and its queues
 text          numbers, times and untrusted text in words
 tracking      from poll rows to the states of queues: recent history, rates, verdicts, forecasts
@@ -20,11 +19,12 @@ tracking      from poll rows to the states of queues: recent history, rates, ver
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.peek import MessageRow, MessageState, MessageView, Page, PageRequest, PeekError
 from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason
+from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
@@ -68,7 +68,7 @@ _OF_FILTERS |= dict.fromkeys(("Group", "GroupingError", "Groups", "Progress", "s
 
 
 def __getattr__(name: str) -> Any:
-    """Import what belongs to filters when it is first asked for."""
+    """Import the names of the package ``filters`` on first use."""
     if name not in _OF_FILTERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"rsmq_tui.monitor.filters.{_OF_FILTERS[name]}")

@@ -15,8 +15,8 @@ from rsmq_tui.files import locked, read_json, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
+from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
-from rsmq_tui.monitor.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.poller import LivePoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers

@@ -17,7 +17,7 @@ class Fleet:
 
     If a server does not answer, its last queues stay, its counts stay in the sums, and a note says so. No server waits
     for another. Server clocks may differ: the combined time starts at the first snapshot's, and advances with the
-    local clock of ``fresh_at_s``. What servers remember of an earlier run continues the sums.
+    local clock of ``fresh_at_s``. The memories of an earlier run continue the sums.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ class Fleet:
         )
 
     def _continue(self, snapshot: Snapshot, at_ms: int) -> None:
-        """Put what a server remembers of an earlier run before the sums of this one; ``at_ms`` is the combined time."""
+        """Put the sums of a server's earlier run before those of this one; ``at_ms`` is the combined time."""
         ahead_ms = at_ms - snapshot.at_ms
         earlier = [point for point in snapshot.trend.day_totals if point.at_ms < snapshot.at_ms]
         self._earlier[snapshot.place] = [point._replace(at_ms=point.at_ms + ahead_ms) for point in earlier]
@@ -165,7 +165,7 @@ def _sum(rates: Iterable[float | None]) -> float | None:
 
 
 def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
-    """Give all parts of a server that answers none of them the same link."""
+    """Give all parts of a server the same link if it answers none of them."""
     of_server: dict[str, list[Snapshot]] = {}
     for part in parts:
         of_server.setdefault(part.server, []).append(part)

@@ -12,10 +12,10 @@ HOLD_MS = 30_000
 """A trouble is over when its queue has been ok for this long."""
 
 FLAPS, FLAP_SPAN_MS = 4, 60_000
-"""What changes so many times within this time is flapping."""
+"""A value that changes this many times within this time is flapping."""
 
 QUEUE_FLAP_SPAN_MS = 600_000
-"""The same for verdicts of queues: small queues change theirs every few minutes."""
+"""The same time for verdicts of queues: those of small queues change every few minutes."""
 
 TOGETHER_MS = 60_000
 """Incidents of one server that begin within this time have one head."""
@@ -56,7 +56,7 @@ def grouped(periods: Iterable[T]) -> list[list[T]]:
             blocks.append([period])
     changes = [at_ms for block in blocks for at_ms in (block[0].start_ms, _last(block).end_ms)]
     if blocks and _last(blocks[-1]).recovered_ms is None:
-        # What the history ends in has not changed yet.
+        # The trouble in which the history ends has not ended yet.
         changes.pop()
     found: list[list[T]] = []
     for number, block in enumerate(blocks):
@@ -85,7 +85,7 @@ def _is_flapping(changes: Sequence[int], end: int) -> bool:
 
 
 class Expected(NamedTuple):
-    """Troubles that are expected, and no incidents: those of some ``queues``, and those in some spans of time.
+    """Expected troubles, which are no incidents: those of some ``queues``, and those in some spans of time.
 
     ``queues`` are names and patterns; ``spans`` are pairs of a beginning and an end in ms.
     """
@@ -94,12 +94,12 @@ class Expected(NamedTuple):
     spans: tuple[tuple[int, int], ...] = ()
 
     def as_lists(self) -> list[list[Any]]:
-        """Return what ``of_lists`` takes, for JSON."""
+        """Return the argument of ``of_lists``, for JSON."""
         return [list(self.queues), [list(span) for span in self.spans]]
 
     @classmethod
     def of_lists(cls, queues: Sequence[str], spans: Sequence[Sequence[int]]) -> "Expected":
-        """Return what gave these lists."""
+        """Return the object whose ``as_lists`` gave these lists."""
         return cls(tuple(queues), tuple((from_ms, to_ms) for from_ms, to_ms in spans))
 
     def holds(self, queue: str) -> bool:
@@ -111,7 +111,7 @@ class Expected(NamedTuple):
         return any(from_ms <= at_ms < to_ms for from_ms, to_ms in self.spans)
 
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
-        """Return what of a trouble is not in the expected spans: its beginning and its end; None for nothing.
+        """Return the beginning and the end of the part of a trouble outside the expected spans; None if there is none.
 
         A trouble that lasts beyond such a span begins at the end of the span.
         """

@@ -10,24 +10,31 @@ from typing import TYPE_CHECKING
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, JsonPath, read_age
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import Progress, search_chunks
-from rsmq_tui.monitor.model import Snapshot
-from rsmq_tui.monitor.peek import (
+from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     MessageRow,
     MessageView,
     Page,
-    PageRequest,
     RowsAgain,
     in_words,
     row_alone,
     row_of,
 )
+from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import PREVIEW_BYTES, SERVER_ERRORS, Namespaces, PeekedMessage, WholeMessage, failure_of
+from rsmq_tui.protocol import (
+    PREVIEW_BYTES,
+    SERVER_ERRORS,
+    Namespaces,
+    PageRequest,
+    PeekedMessage,
+    WholeMessage,
+    failure_of,
+)
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -177,15 +184,7 @@ class ListPoller(ReaderPolling[ListReader]):
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's items; raises ``PeekError``."""
         with in_words():
-            raw = await self.reader.pages.page(
-                request.queue,
-                part=request.part,
-                where=request.where,
-                anchor=request.anchor,
-                offset=request.offset,
-                count=request.count,
-                whole_bytes=0 if self._age is None else AGE_BYTES,
-            )
+            raw = await self.reader.pages.page(request, 0 if self._age is None else AGE_BYTES)
         rows = tuple(_row(message, raw.at_ms, self._age) for message in raw.messages)
         return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
@@ -206,7 +205,7 @@ class ListPoller(ReaderPolling[ListReader]):
         return replace(known, at_ms=raw.at_ms, id=raw.id, row=replace(row, sent_ms=sent_ms))
 
     async def read_long(self, queue: str, known: MessageView, arrived: Callable[[int], None]) -> MessageView:
-        """Read a known item of any length; if it is not found, what has become of it. Raises ``PeekError``."""
+        """Read a known item of any length; if it is not found, its current state. Raises ``PeekError``."""
         with in_words():
             body = await self.reader.pages.long_body(queue, known.id, arrived)
         return await self.read_again(queue, known) if body is None else replace(known, body=body)

@@ -8,14 +8,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
-from rsmq_tui.monitor.peek import (
+from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     QUICK_SPAN,
     MessageRow,
     MessageView,
     Page,
-    PageRequest,
     RowsAgain,
     in_words,
     read_message,
@@ -23,11 +21,22 @@ from rsmq_tui.monitor.peek import (
     row_alone,
     row_of,
 )
+from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.protocol import SERVER_ERRORS, Namespaces, PeekedMessage, QueueReader, Row, Traffic, defect_of, failure_of
+from rsmq_tui.protocol import (
+    SERVER_ERRORS,
+    Namespaces,
+    PageRequest,
+    PeekedMessage,
+    QueueReader,
+    Row,
+    Traffic,
+    defect_of,
+    failure_of,
+)
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -40,14 +49,14 @@ if TYPE_CHECKING:
 
 
 RETRY_FIRST_S = 1.0
-# Whoever waits for a server to come back should see it soon; one attempt costs it next to nothing.
+# A server that is back should be seen soon; an attempt costs it next to nothing.
 RETRY_MAX_S = 10.0
-# How often INFO is read, and how long after a refusal, which the server's ACL LOG notes.
+# How often INFO is read, and how long after a refusal, which the server records in its ACL LOG.
 INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
 class Feed(Protocol):
-    """The snapshots of the same place from another process, which polls it for several."""
+    """The snapshots of the same place from another process, which polls it for several sessions."""
 
     def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield one snapshot after another, until the other process has ended."""
@@ -152,7 +161,10 @@ class Polling(ABC):
         """Close the connections."""
 
     async def _fed(self, feed: Feed) -> AsyncGenerator[Snapshot, None]:
-        """Yield what the feed does; while paused, only what was asked for. The others are for several, and go on."""
+        """Yield the snapshots of the feed; while paused, only requested ones.
+
+        The feed has other receivers, and continues.
+        """
         async for snapshot in feed.snapshots():
             if not self._paused or self._wake.is_set():
                 self._wake.clear()
@@ -289,8 +301,8 @@ class ReaderPolling(Polling, Generic[ReaderT]):
     async def _read_info(self, at_ms: int) -> None:
         """Read INFO if that is due, as of the poll at this time.
 
-        It is due after an outage, and never with the first poll, which is to be shown soon. Without the permission for
-        it, everything else is polled as well.
+        It is due after an outage, and never with the first poll, which is to be shown soon. Without permission for it,
+        polls continue without INFO.
         """
         if self._failures:
             self._info_due_s = 0.0
@@ -546,7 +558,7 @@ class SamplesFirst(Protocol):
 
 @runtime_checkable
 class KnowsServer(Protocol):
-    """A live source, whose server can be asked about itself."""
+    """A live source that can read the status of its server."""
 
     async def server(self) -> "tuple[ServerStatus, ...]":
         """Read what the server, or each node of a cluster, says of itself; raises ``PeekError``."""

@@ -1,4 +1,4 @@
-"""What a server's status means: findings, each with a level, a sentence and a hint.
+"""Findings from a server's status, each with a level, a sentence and a hint.
 
 The dashboard's server screen and ``rsmq-tui doctor`` show the same findings.
 """
@@ -346,7 +346,7 @@ def _age_ms(then_ms: int, at_ms: int | None) -> int | None:
 
 def _number(info: Mapping[str, str], name: str) -> int | None:
     with suppress(KeyError, ValueError):
-        # No server counts further.
+        # The counters of servers have 64 bits.
         return number if abs(number := int(info[name])) < 1 << 63 else None
     return None
 

@@ -39,5 +39,5 @@ class Objective:
         return (100 - self.percent) / 100
 
     def covers(self, queue: str) -> bool:
-        """Return whether it is a promise about a queue of this name."""
+        """Return whether it applies to a queue of this name."""
         return not self.queues or is_named(queue, self.queues)

@@ -306,7 +306,7 @@ def read_whole_seconds(text: str) -> int | str:
 
 
 def read_whole(text: str, least: int = 0, most: int = 10**12) -> int | None:
-    """Return a number in decimal digits, None if it is none from ``least`` to ``most``."""
+    """Return a number in decimal digits, None if it is not a number from ``least`` to ``most``."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 15 and least <= int(text) <= most
     return int(text) if is_number else None
 

@@ -6,7 +6,7 @@ folder      one folder, accessed as files, by the store of the history, and by S
 increment   which hours and days a run has to compute again
 run         one run: preflight, new files, tables, publication; what a killed run leaves
 script      the pipeline as a script for spark-submit
-sources     the files of a history: new ones, what their footers say, and which cannot be read
+sources     the files of a history: new ones, their footers, and those that cannot be read
 spark       Spark sessions, local and remote: Java, scratch folders and logs
 state       settings, progress and errors
 tables      the rows of a run's tables, and their publication

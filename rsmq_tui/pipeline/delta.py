@@ -90,7 +90,7 @@ def write_logs(out: Folder, manifest: Manifest, scratch: Path) -> None:
 
 
 def _write_checkpoint(out: Folder, manifest: Manifest, table: str, version: int, scratch: Path) -> None:
-    """Write all files of a table at a version, and remove the commits that nobody needs any more."""
+    """Write all files of a table at a version, and remove the commits that are no longer needed."""
     log = f"{FILES}/{table}/{LOG}"
     metadata = _metadata(manifest, table)
     maps = {"format": {"provider": "parquet", "options": []}, "configuration": []}

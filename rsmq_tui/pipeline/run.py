@@ -261,7 +261,7 @@ class BatchJob:
 
 
 def is_alike(before: Manifest, manifest: Manifest) -> bool:
-    """Return whether two runs compute the same from the same."""
+    """Return whether two runs compute the same tables from the same files."""
     return before.schema == VERSION and before.settings == manifest.settings
 
 
@@ -492,7 +492,7 @@ class PipelineRun:
         except HistoryError as error:
             raise PipelineError(str(error)) from error
         except (PySparkException, Py4JError) as error:
-            # They ask Spark's Java for their text, which ends now.
+            # Errors of Spark get their text from its Java process, which ends now.
             raise RuntimeError(why(error)) from None
         finally:
             if self.engine is not None:

@@ -1,4 +1,4 @@
-"""The files of a history: which of them are new, what their footers say, and which cannot be read.
+"""The files of a history: which of them are new, the content of their footers, and which cannot be read.
 
 A file is new if the table ``sources`` of the last run does not name it. Only days whose folder has changed since are
 listed. A file that replaces others (see ``rsmq_tui.history.compaction``) is not new if all of its rows are known.
@@ -39,7 +39,7 @@ def day_in(name: str) -> str | None:
 
 
 class Source(NamedTuple):
-    """What the footer of a file says: the times of its rows, and the files that it replaces.
+    """The footer of a file: the times of its rows, and the files that it replaces.
 
     The times are None if the footer does not have them, or cannot be read; ``why`` is then the reason.
     """
@@ -116,7 +116,7 @@ class Sources:
         return {name for name in self.look(found) if is_anew or not self._is_copy(name)}
 
     def look(self, names: Iterable[str]) -> dict[str, Source]:
-        """Return what the footers of files say, by name; a file that has vanished is left out."""
+        """Return the footers of files, by name; a file that has vanished is left out."""
         names = sorted(names)
         missing = [name for name in names if name not in self._looked]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -129,7 +129,7 @@ class Sources:
         return {name: self._looked.get(name) or known.get(name) or Source(name) for name in self.names(table, day)}
 
     def stamps(self) -> dict[str, dict[str, str]]:
-        """Return the stamps of the days, of those whose next change is certain to change it."""
+        """Return the stamps of the days whose stamps are certain to change with their next change."""
         return {table: {day: stamp for day, stamp in days.items() if stamp} for table, days in self.days.items()}
 
     def _look(self, name: str) -> Source | None:
@@ -140,7 +140,7 @@ class Sources:
             return None
         except Exception as error:
             # A bad file must not stop the others.
-            return Source(name, why=_said(error))
+            return Source(name, why=_sentence_of(error))
 
     def _is_copy(self, name: str) -> bool:
         """Return whether all rows of a file are those of files that are known."""
@@ -156,7 +156,7 @@ def _cannot_be_read(history: Folder, error: Exception) -> str:
 
 
 def look_at(store: Store, name: str) -> Source:
-    """Return what the footer of a file says; raises if it cannot be read."""
+    """Read the footer of a file; raises if it cannot be read."""
     with pq.ParquetFile(store.open(name)) as file:
         why = odd_column(name, {field.name: field.type for field in file.schema_arrow})
         spans: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ def spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     told = [group.column(place).statistics for group in groups if group.num_rows]
     if not all(one is not None and one.has_min_max for one in told):
-        raise ValueError("not all is told")
+        raise ValueError("a row group has no statistics")
     return [(int(one.min), int(one.max)) for one in told]
 
 
@@ -204,11 +204,11 @@ def _damage(store: Store, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except Exception as error:
-        return _said(error)
+        return _sentence_of(error)
     return None
 
 
-def _said(error: Exception) -> str:
+def _sentence_of(error: Exception) -> str:
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
 

@@ -246,7 +246,7 @@ def why(error: BaseException) -> str:
     try:
         text = str(error)
     except OSError:
-        # It asks Java for its text.
+        # It gets its text from Java.
         return _JAVA_ENDED
     if "OutOfMemoryError" in text:
         return "not enough memory: use a larger --driver-memory, such as 4g"
@@ -363,7 +363,7 @@ _GATEWAY = "PYSPARK_GATEWAY_PORT"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Rows of fifty columns generate methods that are too long for Java to compile by default.
 _JAVA = "-XX:-DontCompileHugeMethods"
-# Without the compiler that optimizes: such a run ends before it is worth its time. The default room for compiled code
+# Without the optimizing compiler: such a run ends before that pays off. The default room for compiled code
 # is then a fifth of the usual one, which Spark fills: Java would search it for old code all the time.
 _JAVA_FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # A collector without threads of its own, or one that slows the work on rows less than the default does, with longer

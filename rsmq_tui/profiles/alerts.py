@@ -1,6 +1,6 @@
 """Reads the alerts of the configuration file: the rules of [[alerts]], and the channels of [channels.NAME].
 
-A mistake in them is told with its line, and leaves out the rule or channel that has it. Everything else is used.
+A mistake is reported with its line, and the rule or channel that has it is left out. Everything else is used.
 """
 
 import re
@@ -21,7 +21,7 @@ from rsmq_tui.protocol import Password
 SERVER_GONE = "server gone"
 TROUBLE = "trouble"
 FULL_IN, MEMORY_FULL_IN = "full in", "memory full in"
-# The conditions that are about a server, and no queue.
+# The conditions that concern a server, not a queue.
 OF_SERVERS = (SERVER_GONE, MEMORY_FULL_IN)
 # Channels that need no table of their own.
 BELL, TERMINAL = "bell", "terminal"
@@ -138,7 +138,7 @@ def read_alerts(content: Mapping[str, Any], mistakes: Mistakes, *, others_may_re
         mistakes.add(("alerts",), "alerts must be tables, one for each rule: [[alerts]]")
         raw = []
     usual = tuple(given) or (BELL, TERMINAL)
-    # A channel with a mistake is told once, for itself.
+    # A mistake in a channel is reported once, for the channel.
     named = {*channels, *tables}
     rules: dict[str, Rule] = {}
     for number, table in enumerate(raw):
@@ -190,19 +190,19 @@ def _read_channel(name: str, table: Any, mistakes: Mistakes, *, others_may_read:
         return None
     (kind,) = kinds
     urls = [url for key, read in _URLS.items() if key in given for url in read(given[key].value)]
-    sequence = _said(given, "terminal", True)
+    sequence = _value_or(given, "terminal", True)
     return Channel(
         name,
         kind,
         sequence="" if sequence is True else sequence,
-        tmux=_said(given, "tmux", False),
-        command=_said(given, "command", ()),
+        tmux=_value_or(given, "tmux", False),
+        command=_value_or(given, "command", ()),
         urls=tuple(urls),
-        timeout_s=_said(given, "timeout", _TIMEOUT_S),
+        timeout_s=_value_or(given, "timeout", _TIMEOUT_S),
     )
 
 
-def _said(given: Mapping[str, Value], key: str, usual: Any) -> Any:
+def _value_or(given: Mapping[str, Value], key: str, usual: Any) -> Any:
     return given[key].value if key in given else usual
 
 

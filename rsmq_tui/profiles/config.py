@@ -267,7 +267,7 @@ _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "list
 
 
 class Web(NamedTuple):
-    """Who may open the dashboard in a browser, from [web]: who has the secret, or the user with the password."""
+    """Who may open the dashboard in a browser, from [web]: anyone with the secret, or the user with the password."""
 
     secret: Password | None = None
     user: str = ""
@@ -291,7 +291,7 @@ class Config:
 
     @property
     def expected(self) -> dict[str, Expected]:
-        """The troubles that are no incidents, by the name of their profile, "" for ``watched``."""
+        """The expected troubles, which are no incidents, by profile name, "" for ``watched``."""
         of_profiles = {name: profile.expected for name, profile in ({"": self.watched} | {**self.profiles}).items()}
         return {name: expected for name, expected in of_profiles.items() if any(expected)}
 

@@ -1,9 +1,10 @@
 """The protocol core: RSMQ queues and list queues over redis-py. The only importer of redis.
 
 address      addresses and URLs of servers
-clients      who works on a queue: by CLIENT LIST, and by MONITOR for a moment
+clients      the clients that work on a queue: by CLIENT LIST, and by MONITOR for a moment
 connections  connections to servers, Sentinels and clusters, and running scripts on them
-diagnosis    asks a server what it is, and which commands its user may run
+diagnosis    diagnoses a server, and which commands its user may run
+due_times    when each of very many queues must be read again
 editing      applies guarded changes on a server, each exactly once
 errors       RsmqError, and the sentence for each server or network error
 keys         names of keys, and message ids
@@ -12,7 +13,7 @@ lists        list queues
 polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
 replies      decodes and checks replies
 rsmq         RSMQ queues
-status       what a server says of itself: INFO, slow log, latency events
+status       the status of a server: INFO, slow log, latency events
 validation   which names, ids, times and sizes may be written
 
     from redis import Redis
@@ -56,7 +57,15 @@ from rsmq_tui.protocol.keys import make_id, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
 from rsmq_tui.protocol.polling import Index
 from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
-from rsmq_tui.protocol.rsmq.pages import PREVIEW_BYTES, Anchor, Part, PeekedMessage, RawPage, Where, WholeMessage
+from rsmq_tui.protocol.rsmq.pages import (
+    PREVIEW_BYTES,
+    Anchor,
+    PageRequest,
+    Part,
+    PeekedMessage,
+    RawPage,
+    WholeMessage,
+)
 from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
@@ -93,6 +102,7 @@ __all__ = [
     "Namespaces",
     "Node",
     "PageLook",
+    "PageRequest",
     "Part",
     "Password",
     "PeekedMessage",
@@ -112,7 +122,6 @@ __all__ = [
     "StoredMessage",
     "Tls",
     "Traffic",
-    "Where",
     "WholeMessage",
     "check_url",
     "connect",
@@ -138,7 +147,7 @@ _LATER |= dict.fromkeys(("AsyncRsmq", "Rsmq"), "rsmq.client") | dict.fromkeys(("
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client, or what reads whole queues, when it is first asked for."""
+    """Import a client, or a reader of whole queues, on first use."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"rsmq_tui.protocol.{_LATER[name]}"), name)

@@ -96,19 +96,19 @@ _LUA = b"lua"
 
 Deed = Literal["sends", "receives", "deletes", "calls"]
 _TOTALS: Mapping[bytes, Deed] = {b"totalsent": "sends", b"totalrecv": "receives"}
-# From the arguments of a command, its name first, to what it does to a queue.
+# Maps the arguments of a command, its name first, to its effect on a queue.
 Rule = Callable[[Sequence[bytes]], Mapping[Deed, int]]
 
 
 class Rules(NamedTuple):
-    """The keys of a queue, and by the names of commands, what these do to it."""
+    """The keys of a queue, and the effects of commands on it, by their names."""
 
     keys: tuple[bytes, ...]
     by_name: Mapping[bytes, Rule]
 
 
 def rsmq_rules(messages: bytes, attributes: bytes) -> Rules:
-    """Return what commands on the keys of an RSMQ queue do; every client counts sends and receives in its hash."""
+    """Return the effects of commands on the keys of an RSMQ queue; all clients count sends and receives in its hash."""
 
     def totals(arguments: Sequence[bytes]) -> Mapping[Deed, int]:
         deed = _TOTALS.get(b"".join(arguments[2:3]))
@@ -125,7 +125,7 @@ def rsmq_rules(messages: bytes, attributes: bytes) -> Rules:
 
 
 def list_rules(queue: bytes, processing: bytes) -> Rules:
-    """Return what commands on the keys of a list queue do.
+    """Return the effects of commands on the keys of a list queue.
 
     Whether a receive found an item is not known: each call counts. A pop receives and deletes.
     """
@@ -159,7 +159,7 @@ def _first_key(key: bytes, rule: Rule) -> Rule:
 
 
 def _number(arguments: Sequence[bytes]) -> int:
-    """Return the first of these as a number, 0 if it is none or one that no client would use."""
+    """Return the first of these as a number; 0 if it is not a number, or not one that a client would use."""
     text = arguments[0] if arguments else b""
     return int(text) if text.isdigit() and len(text) < 8 else 0
 
@@ -197,7 +197,7 @@ class CommandLog:
         self._begun = b""
 
     def take(self, data: bytes) -> None:
-        """Take what the server sent next; it may end within a line."""
+        """Process the next data of the server; it may end within a line."""
         *whole, last = data.split(b"\n")
         for part in whole:
             line = (self._begun + part)[:_LINE_BYTES_MAX]
@@ -256,7 +256,7 @@ Ended = Literal["time", "commands", "bytes", "closed"]
 
 @dataclass(frozen=True, slots=True)
 class QueueClients:
-    """Who works on a queue, as watched by MONITOR for ``span_ms``: ``activities``, the busiest client first.
+    """The clients that work on a queue, as watched by MONITOR for ``span_ms``: ``activities``, the busiest first.
 
     ``commands`` are those of all clients of the server, the first at ``from_us`` and the last at ``to_us`` of its
     clock. ``ended`` says what ended the look: its time, its limit of commands or bytes, or the server. If MONITOR was
@@ -277,7 +277,7 @@ class QueueClients:
 
     @property
     def sentence(self) -> str:
-        """What was done to find them out, and what that leaves out; it may quote the server."""
+        """How they were found, and what is missing; it may quote the server."""
         guess = "a guess: all clients of this database by name, library and last command"
         if self.groups is None:
             too = " too" if self.refused else ""
@@ -327,7 +327,7 @@ async def clients_of_queue(
 
 
 async def _listed(runner: ScriptRunner, database: int) -> tuple[list[ConnectedClient] | None, str | None]:
-    """Return the clients of a database; or None and why, if the server refuses to tell."""
+    """Return the clients of a database; or None and the reason, if the server refuses."""
     (reply,) = await runner.commands(_CLIENTS)
     return (None, _why(reply)) if isinstance(reply, Exception) else (read_clients(reply, database), None)
 

@@ -171,7 +171,7 @@ class Diagnosis:
             yield step
 
     async def status(self) -> ServerStatus:
-        """Return what the server says of itself."""
+        """Return the status of the server."""
         return status_of(decode_all(COMMANDS, await self._ask(*COMMANDS)))
 
     async def permissions(self, queue: str | None = None) -> Permissions:

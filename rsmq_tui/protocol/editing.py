@@ -21,6 +21,8 @@ from rsmq_tui.protocol.replies import decode_text
 from rsmq_tui.protocol.rsmq.operations import Operation, raise_refusal
 
 _WITNESS_S = 7 * 86_400
+# By the server's clock: the local one may have jumped, and a void call may still be under way.
+_VOID_S = 86_400
 
 
 class Batch(Protocol):
@@ -180,6 +182,15 @@ class EditExecutor(ABC):
         """Delete the markers and witnesses of calls whose outcomes are known."""
         for client, markers in self._by_place(tokens).items():
             await self._read(("DEL", *markers, *map(_witness, markers)), client=client)
+
+    async def expire(self, tokens: Sequence[str]) -> None:
+        """Let the server remove the markers and witnesses of calls a day from now, by its clock.
+
+        It may evict them from now on, if it runs out of memory and evicts keys with an expiry.
+        """
+        for client, markers in self._by_place(tokens).items():
+            keys = (*markers, *map(_witness, markers))
+            await self._read(*(("SET", key, b"", "XX", "EX", _VOID_S) for key in keys), client=client)
 
     async def aclose(self) -> None:
         """Close the connections."""

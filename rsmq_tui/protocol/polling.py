@@ -26,6 +26,7 @@ from redis.exceptions import ResponseError
 from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic, reader_of
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
+from rsmq_tui.protocol.due_times import DueTimes
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
@@ -85,8 +86,9 @@ class RowCache:
         self._keys: list[QueueKeys] = []
         # One dict per key position, because the same key may be the zset of ``a:Q`` and the hash of ``a``.
         self._by_key: list[dict[bytes, int]] = []
-        # When a row must be read again, in ms; 0 for at once.
-        self._from_ms: list[float] = []
+        # When a row must be read again; 0 for at once.
+        self._due = DueTimes()
+        self._are_all_due = False
         self._next = 0
         self._last_ms = 0
 
@@ -99,29 +101,28 @@ class RowCache:
         """Set the queues; rows of those that stay are kept."""
         if raw_names is self._raw_names or raw_names == self._raw_names:
             return
-        before = dict(zip(self.names, zip(self.rows, self._from_ms, strict=True), strict=True))
+        before = dict(zip(self.names, zip(self.rows, self._due, strict=True), strict=True))
         unknown: tuple[Row, float] = ([], 0)
         self._raw_names = raw_names
         self.names = tuple(name_of(name) for name in sorted(raw_names))
         known = [before.get(name, unknown) for name in self.names]
         self.rows = [row for row, _ in known]
-        self._from_ms = [from_ms for _, from_ms in known]
+        self._due = DueTimes(due_ms for _, due_ms in known)
         self._keys = [self._codec.keys(name) for name in self.names]
         columns = zip(*self._keys, strict=True)
         self._by_key = [{key: position for position, key in enumerate(column)} for column in columns]
 
     def forget(self) -> None:
         """Mark every queue to be read again."""
-        self._from_ms = [0] * len(self.names)
+        self._are_all_due = True
 
     def mark_changed(self, keys: Iterable[bytes]) -> None:
         """Mark the queues of these keys to be read again."""
-        from_ms = self._from_ms
         for key in keys:
             for positions in self._by_key:
                 position = positions.get(key)
                 if position is not None:
-                    from_ms[position] = 0
+                    self._due.set(position, 0)
 
     def to_ask(self, now_ms: int) -> list[int]:
         """Return the positions of the queues that must be read at that server time, in order."""
@@ -129,7 +130,11 @@ class RowCache:
             # The clock went back: rows that changed by time may change back.
             self.forget()
         self._last_ms = now_ms
-        due = [position for position, from_ms in enumerate(self._from_ms) if from_ms <= now_ms]
+        if self._are_all_due:
+            # Each row that is read says when it is due.
+            self._due, self._are_all_due = DueTimes.all_taken(len(self.names)), False
+            return list(range(len(self.names)))
+        due = self._due.take(now_ms)
         if len(due) == len(self.names):
             return due
         start = 0 if self.begins_anew else self._next
@@ -151,24 +156,24 @@ class RowCache:
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
-        rows, from_ms, names, settle = self.rows, self._from_ms, self.names, self._codec.settle
-        untold: list[bytes] = []
+        rows, due, names, settle = self.rows, self._due, self.names, self._codec.settle
+        unreported: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
             due_ms = settle(names[position], row, before, now_ms)
             if row != before:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
-                if from_ms[position] > now_ms:
-                    untold += self._keys[position]
+                if due[position] > now_ms:
+                    unreported += self._keys[position]
                 rows[position] = row
-            from_ms[position] = due_ms
-        return untold
+            due.set(position, due_ms)
+        return unreported
 
 
 # Older servers track all keys of a script each time that it reads one of them.
 _TRACKS_SCRIPTS_FROM = (7, 2)
-_UNTOLD_MAX = 3
+_UNREPORTED_MAX = 3
 _CLOSED = "the connection was closed"
 
 
@@ -187,7 +192,7 @@ class TrackedConnection:
         self._traffic = traffic
         self._connection: Any = None
         self._refused = False
-        self._untold = 0
+        self._unreported = 0
         self._sending = asyncio.Lock()
         self._turn = asyncio.Event()
         self._turn.set()
@@ -227,10 +232,10 @@ class TrackedConnection:
         return changed
 
     def distrust(self) -> None:
-        """Note that a change was not reported; after ``_UNTOLD_MAX`` times, stop relying on the server."""
+        """Note that a change was not reported; after ``_UNREPORTED_MAX`` times, stop relying on the server."""
         self._forget()
-        self._untold += 1
-        if self._untold >= _UNTOLD_MAX:
+        self._unreported += 1
+        if self._unreported >= _UNREPORTED_MAX:
             self._refused, self.tracks = True, False
 
     async def aclose(self) -> None:
@@ -379,6 +384,10 @@ class IncrementalPoll:
                 start = end
             if start < len(known.names):
                 yield known.names[start:], known.rows[start:]
+        except BaseException:
+            # Rows that were due may not have been read.
+            known.forget()
+            raise
         finally:
             for _, task in pending:
                 task.cancel()
@@ -406,8 +415,8 @@ class IncrementalPoll:
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
-        untold = self._known.take(asked, reply, now_ms)
-        if untold and self._connection.changed.isdisjoint(untold):
+        unreported = self._known.take(asked, reply, now_ms)
+        if unreported and self._connection.changed.isdisjoint(unreported):
             self._connection.distrust()
 
 

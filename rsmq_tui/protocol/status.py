@@ -1,4 +1,4 @@
-"""What a server says of itself: INFO, the ``save`` setting, the slow log and latency events. It only reads."""
+"""The status of a server: INFO, the ``save`` setting, the slow log and latency events. It only reads."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import Command, clock_ms, decoded
 
 SLOW_COMMANDS = 5
-# The sections of INFO that tell which server answers, and how full it is.
+# The sections of INFO that identify the server, and show how full it is.
 _SECTIONS = ("server", "replication", "stats", "memory")
-# No server has more kinds of events.
+# Servers have fewer kinds of events.
 _EVENTS_MAX = 30
 COMMANDS: tuple[Command, ...] = (
     ("TIME",),
@@ -62,7 +62,7 @@ class LatencyEvent:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What one server says of itself at its time ``at_ms``; a part that its user may not read is a ``Failure``.
+    """The status of one server at its time ``at_ms``; a part that its user may not read is a ``Failure``.
 
     ``node`` names the node of a cluster, and is empty for a single server. ``at_ms`` is None, and every part a
     ``Failure``, for a node that cannot be read. ``saves`` is the ``save`` setting, empty for never, None if it may not

@@ -32,14 +32,14 @@ class Action:
     ) -> None:
         words = {"name": name, "verb": verb or name.replace("-", " ").capitalize(), "done_word": past}
         for word, value in {**words, "asks_for_name": asks_for_name, "takes_away": takes_away}.items():
-            # What is not given is inherited.
+            # Keywords that are not given are inherited.
             if value:
                 setattr(cls, word, value)
         dataclass(frozen=True, kw_only=True)(cls)
 
     @property
     def past(self) -> str:
-        """What a report says that was done."""
+        """The past form of the verb, for reports."""
         return self.done_word
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.messages.peek import PeekError
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
 from rsmq_tui.triage.journal_db import JournalError

@@ -46,7 +46,7 @@ async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> li
         if not now.audited:
             await asyncio.to_thread(journal.audit, now.change, partial(_write_line, audit))
         recovered.append(now)
-    await _remove_markers(editor, journal)
+    await _expire_markers(editor, journal)
     return recovered
 
 
@@ -101,11 +101,15 @@ async def _settle(editor: EditExecutor, journal: Journal, change: Change) -> Non
         await editor.forget(spent)
 
 
-async def _remove_markers(editor: EditExecutor, journal: Journal) -> None:
+async def _expire_markers(editor: EditExecutor, journal: Journal) -> None:
     left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
     for ns, markers in groupby(sorted(left), key=itemgetter(0)):
         tokens = [token for _, token in markers]
-        await editor_of(editor, ns).forget(tokens)
+        try:
+            await editor_of(editor, ns).expire(tokens)
+        except SERVER_ERRORS:
+            # As when the server is out of memory: a later run tries again.
+            continue
         await asyncio.to_thread(journal.drop_markers, tokens)
 
 
@@ -412,7 +416,7 @@ class ChangeRunner:
         try:
             await self._editor.forget(spent)
         except SERVER_ERRORS:
-            # The change itself succeeded: a later run removes the markers.
+            # The change itself succeeded: a later run lets the markers expire.
             await asyncio.to_thread(self.journal.leave_markers, self.change, spent)
 
 

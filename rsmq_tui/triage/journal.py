@@ -95,7 +95,7 @@ LIMIT_BYTES = 1_000_000_000
 _UNDOABLE = f"{ENDED} AND {TOUCHED}"
 
 _DAY_MS = 86_400_000
-# How long a void call may still be under way; until then its marker must stay.
+# How long the marker of a void call has no expiry, and so is not evicted; then the server keeps it for a day.
 _VOID_MS = _DAY_MS
 
 
@@ -351,15 +351,16 @@ class Journal:
         return [(ns, token) for ns, token in rows]
 
     def drop_markers(self, tokens: Sequence[str]) -> None:
-        """Record that these markers are no longer on the server."""
+        """Record that these markers are no longer on the server, or expire there."""
         with self.file.told(), self.file.transaction():
             self.file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
 
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        It does not if it changed nothing and skipped or failed some: then it may be tried again. If the undone change
-        was itself an undo, the change that it had undone can be undone again.
+        It does not if it did none and skipped or failed some, whatever became of a queue that the change had created:
+        then it may be tried again. If the undone change was itself an undo, the change that it had undone can be undone
+        again.
         """
         with self.file.told(), self.file.transaction():
             self.file.db.execute(
@@ -367,8 +368,7 @@ class Journal:
                 " AND (state = 'running' OR ? != 'interrupted')",
                 (state, done, skipped, failed, unsure, change, state),
             )
-            taken_back = not skipped + failed or any(self._changes("WHERE change = ? AND touched", change))
-            if state is State.DONE and taken_back:
+            if state is State.DONE and (done or not skipped + failed):
                 undone = "SELECT undoes FROM changes WHERE change = ?"
                 self.file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
                 self.file.db.execute(
@@ -620,7 +620,11 @@ class AuditLog:
                 text = "\n" + text
             # A single write, because several programs may append at once.
             if os.write(descriptor, text.encode()) < len(text):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            # Without its name, this would be an error of the network.
+            error.filename = str(self.path)
+            raise
         finally:
             os.close(descriptor)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import RawMessage, sent_ms
+from rsmq_tui.protocol import RawMessage, name_of, sent_ms
 from rsmq_tui.triage.errors import TriageError
 
 _SHOWN_CHARS = 60
@@ -40,8 +40,8 @@ def to_line(message: RawMessage, at_ms: int) -> str:
 
 def to_fields(message: RawMessage, at_ms: int) -> dict[str, Any]:
     """Return the fields of a message's line."""
-    line: dict[str, Any] = {"id": _text(message.id), "score": _number(message.score)}
-    sent = sent_ms(_text(message.id), now_ms=at_ms)
+    line: dict[str, Any] = {"id": name_of(message.id), "score": _number(message.score)}
+    sent = sent_ms(name_of(message.id), now_ms=at_ms)
     if sent is not None:
         line["sent_ms"] = sent
     line["rc"] = _rc(message.rc)
@@ -119,10 +119,6 @@ def _body(fields: dict[str, Any]) -> bytes | None:
     return _bytes(body)
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
-
-
 def _bytes(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
@@ -131,7 +127,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _number(raw: bytes) -> int | str:
-    text = _text(raw)
+    text = name_of(raw)
     return int(text) if text.isdecimal() and text.isascii() and str(int(text[:30])) == text else text
 
 

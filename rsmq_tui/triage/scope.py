@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Predicate, Term
-from rsmq_tui.monitor.peek import MessageState, count_states
-from rsmq_tui.monitor.reading import ScoreUnit, score_units
+from rsmq_tui.monitor.messages.peek import MessageState, count_states
+from rsmq_tui.monitor.messages.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import plural, printable, size
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.kinds import kind_of

@@ -267,7 +267,7 @@ async def export_several(
 ) -> AsyncGenerator[Exported, None]:
     """Write messages of several queues to a file as JSON lines, each with its queue, and yield the progress.
 
-    A single queue is exported as ever. Raises ``TriageError``.
+    The lines of a single queue's export have no queue. Raises ``TriageError``.
     """
     if len(asked) == 1:
         service, queue, scope = asked[0]

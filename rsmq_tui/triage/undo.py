@@ -138,7 +138,7 @@ def left_to_undo(journal: Journal, change: int) -> LeftToUndo:
     return _left(_Undos(journal, change))
 
 
-# How many messages are looked at to tell what an undo would do now.
+# How many messages are read to find out what an undo would do now.
 _EXAMINED_MAX = 1_000
 
 
@@ -188,7 +188,7 @@ _UNDOES = {
     **dict.fromkeys((actions.Send.name, actions.Copy.name, actions.Import.name, actions.CreateQueue.name), _REMOVE),
     **dict.fromkeys((actions.Hide.name, actions.Release.name, actions.SetAttributes.name, actions.Fix.name), _RESTORE),
     **dict.fromkeys((actions.Move.name, actions.Redrive.name, actions.Requeue.name), _MOVE_BACK),
-    # An undo of which the journal no longer has the change that it undid.
+    # An undo whose original change is no longer in the journal.
     actions.Undo.name: ("undo", "undone"),
 }
 _REDOES = {actions.DeleteQueue.name: "delete", actions.SetAttributes.name: "change", actions.Purge.name: "delete"}
@@ -203,10 +203,10 @@ def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
 
 
 def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:
-    """Return what undoing a change does to ``planned`` messages or queues, or making it again."""
+    """Return the effect of undoing a change, or of making it again, on ``planned`` messages or queues."""
     name, queue = original.name, original.queue
     if not original.done:
-        # It did nothing to messages: it created its target, or changed its queue.
+        # It changed no messages: it created its target, or changed its queue.
         name, queue = (
             (actions.SetAttributes.name, queue)
             if original.target is None

@@ -42,7 +42,8 @@ from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_i
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import (
@@ -57,14 +58,13 @@ from rsmq_tui.tui.theme import (
     read_theme,
     version_of,
 )
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 
 if TYPE_CHECKING:
-    from rsmq_tui.alerts.runner import AlertRunner
+    from rsmq_tui.events.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
@@ -79,23 +79,25 @@ if TYPE_CHECKING:
 def end_on_signals(end: Callable[[int], None]) -> None:
     """Restore the terminal before a signal ends the program.
 
-    ``end`` is given the exit status.
+    ``end`` gets the exit status.
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # Also if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
+        # Even if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
         if number is not None:
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(number, end, 128 + number)
 
 
+# The exit status of a program whose terminal was closed, as a shell sees it.
+_HUNG_UP = 129
 # How often the step of a tour is checked.
 _TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
-# The longest time for which a start does without the garbage collector.
+# The longest time during the start without the garbage collector.
 _START_S = 3.0
-# How often the file of the current theme is looked at.
+# How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
 
 
@@ -117,7 +119,7 @@ _SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x258
 class AsciiFilter(LineFilter):
     """Draws signs, boxes and bars with ASCII characters of the same width; letters in names and bodies stay.
 
-    ``printable`` has escaped what the terminal's ``encoding`` lacks; where a program forgets to, it becomes dots.
+    ``printable`` has escaped what the terminal's ``encoding`` lacks; what was not escaped becomes dots.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -186,12 +188,12 @@ class RsmqApp(App[None]):
     standard output. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, or
     through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``, nothing
     can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
-    after the first numbers are shown; so does ``alerts``, which gets what writes to the terminal and
-    what returns the queues of a snapshot whose trouble is known. ``past`` names an
-    analysis to open; without a site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its
-    sites, which are not polled. ``choices`` is the file in which the user's choices are kept.
-    ``zone`` is the user's time zone, None for that of the system. ``controls`` are those of a demo, which may be shown
-    by a ``tour``. A ``link`` is what to show first.
+    after the first numbers are shown; so does ``alerts``, which gets a function that writes to the terminal, and one
+    that returns the queues of a snapshot whose trouble is acknowledged. ``past`` names an analysis to open; without a
+    site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not
+    polled. ``choices`` is the file in which the user's choices are kept. ``zone`` is the user's time zone, None for
+    that of the system. ``controls`` are those of a demo, which may be shown by a ``tour``. A ``link`` is what to show
+    first.
     """
 
     TITLE = "rsmq-tui"
@@ -260,7 +262,7 @@ class RsmqApp(App[None]):
         # The palette and the key for the next theme read the others.
         kept = self.dashboard.preferences.get(THEME)
         self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, theme or kept))
-        # Of the current theme's file, if that was found to be edited.
+        # Set if the file of the current theme was edited.
         self._theme_version: tuple[int, int] | None = None
         for known in self._themes.themes.values():
             self.register_theme(known)
@@ -271,7 +273,7 @@ class RsmqApp(App[None]):
         return TOKENS
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Filter all output by the output guard, and draw with ASCII characters if only those may be drawn."""
+        """Filter all output by the output guard, and draw with ASCII characters if only those are allowed."""
         filters = [_GUARD, *super().get_line_filters()]
         return [*filters, self._ascii] if self.ascii_only else filters
 
@@ -290,7 +292,7 @@ class RsmqApp(App[None]):
 
     def run(self, *arguments: Any, **options: Any) -> None:
         """Run the app, without the garbage collector until the first numbers."""
-        # Nothing that is made up to the first numbers is garbage; to look for some takes a thirtieth of the start.
+        # Nothing that is created before the first numbers is garbage; collections take a thirtieth of the start.
         gc.disable()
         self._is_uncollected = True
         try:
@@ -299,12 +301,12 @@ class RsmqApp(App[None]):
             gc.enable()
 
     def get_driver_class(self) -> type[Driver]:
-        """Return Textual's driver, on a terminal one of our own."""
+        """Return Textual's driver, or on a terminal our own."""
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
         # It cannot be imported on Windows.
-        from rsmq_tui.tui.terminal import TerminalDriver  # noqa: PLC0415 - as above
+        from rsmq_tui.tui.drivers import TerminalDriver  # noqa: PLC0415 - as above
 
         return TerminalDriver
 
@@ -379,13 +381,13 @@ class RsmqApp(App[None]):
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
         self._theme_version = None
-        # After Textual's own handler: until then the tokens have their old colours.
+        # After Textual's own handler: before that, the tokens have their old colours.
         self.call_next(self._repaint)
 
     def _begin_in(self, name: str) -> None:
-        """Begin in this theme: one that is chosen later has all CSS parsed again.
+        """Start with this theme: a theme that is chosen later requires all CSS to be parsed again.
 
-        That is for ``on_mount`` to do if also the colours of the terminal are drawn otherwise than now.
+        ``on_mount`` does that if also the colours of the terminal are drawn differently.
         """
         before, theme = self.current_theme, self.available_themes.get(name)
         if theme is not None and (theme.dark, theme.ansi) == (before.dark, before.ansi):
@@ -394,7 +396,7 @@ class RsmqApp(App[None]):
             self.stylesheet.set_variables(self.get_css_variables())
 
     def _follow_theme_file(self) -> None:
-        """Show what was edited in the file of the current theme; with a mistake in it, the last good one stays."""
+        """Apply edits of the current theme's file; if it has a mistake, the last valid theme stays."""
         file = self._themes.files.get(self.theme)
         version = None if file is None else version_of(file.path)
         if file is None or version in (None, self._theme_version or file.version):
@@ -416,7 +418,7 @@ class RsmqApp(App[None]):
         self.register_theme(file.theme)
 
     def _read_themes(self) -> None:
-        """Read all themes, which the first paint does not wait for; the user's may be new."""
+        """Read all themes, including new ones of the user, after the first paint."""
         self._themes = load_themes().keeping(self._themes, self.theme)
         for name, theme in self._themes.themes.items():
             if name != self.theme:
@@ -456,8 +458,9 @@ class RsmqApp(App[None]):
         act(self, self.dashboard, name, direction)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen in front, with all that its widgets have painted."""
-        # Its key has the object whose method it is, and so it keeps what the last 1,024 widgets painted: 50 MB.
+        """Close the screen in front, and free what its widgets have painted."""
+        # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
+        # MB.
         StylesCache.get_inner_outer.cache_clear()
         # Of where its widgets were, too: that fills up over an hour.
         Region.intersection.cache_clear()
@@ -522,7 +525,7 @@ class RsmqApp(App[None]):
             return
         site = self.dashboard.site(place)
         if not site.kind.has_namespaces:
-            # The namespaces of the same server are meant.
+            # Use the site of the same server with namespaces.
             others = (other for other in self.dashboard.sites if other.name == site.name)
             beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
@@ -530,7 +533,7 @@ class RsmqApp(App[None]):
                 self.notify(words, severity="warning", markup=False)
                 return
             (site,) = beside
-        # Not by ``open``: this screen returns the chosen namespace.
+        # Without ``open``, because this screen returns the chosen namespace.
         self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
 
     def action_server(self) -> None:
@@ -541,7 +544,7 @@ class RsmqApp(App[None]):
             self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
 
     def action_copy_link(self) -> None:
-        """Copy the address of what is shown, in a terminal a command that shows it."""
+        """Copy the address of what is shown; in a terminal, copy a command that shows it."""
         if isinstance(self.screen, DashboardScreen):
             page = str(getattr(self._driver, "address", ""))
             copy_text(self, self.screen.address(page), "the address" if page else "the command", shown=True)
@@ -578,7 +581,7 @@ class RsmqApp(App[None]):
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_pane(self) -> None:
-        """Show what the cursor is on beside the table, below it, or not at all."""
+        """Show the pane beside the table, below it, or not at all."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.turn_pane()
 
@@ -622,6 +625,9 @@ class RsmqApp(App[None]):
             site.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
+        if self._quitting is not None and return_code == _HUNG_UP:
+            # A terminal that is closed says so more than once, and not because somebody is impatient.
+            return
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)
             return
@@ -632,7 +638,7 @@ class RsmqApp(App[None]):
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
             told = self.dashboard.changes.told
-            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` takes it back"
+            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` reverts it"
             words = f"the running change was stopped{'' if told is None else f', {told.words}'}{undo}"
         self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
@@ -665,7 +671,7 @@ class RsmqApp(App[None]):
                 self.dashboard.changes.recover(site, snapshot.server)
 
     def _collect(self) -> None:
-        """Start the garbage collector, if it waits for the first numbers."""
+        """Enable the garbage collector, if that waits for the first numbers."""
         if self._is_uncollected:
             self._is_uncollected = False
             gc.freeze()
@@ -691,7 +697,8 @@ class RsmqApp(App[None]):
             loop, driver = asyncio.get_running_loop(), self._driver
 
             def write(text: str) -> None:
-                # From the thread of a channel; sequences must not be written into one of the screen's.
+                # Called from the thread of a channel; a sequence must not be written into the middle of one of the
+                # screen's.
                 if driver is not None:
                     loop.call_soon_threadsafe(driver.write, text)
 
@@ -708,7 +715,7 @@ class RsmqApp(App[None]):
             self._event_problems = self._tell_problems(events.problems, self._event_problems)
 
     def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
-        """Show the problems that were not there before, each with what it is about, and return them all."""
+        """Show new problems, each with its subject, and return all problems."""
         for name, problem in problems.items():
             if before.get(name) != problem:
                 self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)

@@ -16,9 +16,9 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
-from rsmq_tui.tui.place.servers import WatchedServer
-from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, told
-from rsmq_tui.tui.web.links import Link
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, reason_of
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -39,11 +39,11 @@ _SCREENS = {
     "queue": "queue.screen:QueueScreen",
     "message": "queue.message:MessageScreen",
     "life": "queue.life:LifeScreen",
-    "audit": "place.audit:AuditScreen",
-    "events": "place.events:EventsScreen",
+    "audit": "overview.audit:AuditScreen",
+    "events": "overview.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",
-    "search": "place.search:SearchScreen",
-    "server": "place.server:ServerScreen",
+    "search": "overview.search:SearchScreen",
+    "server": "overview.server:ServerScreen",
     "history": "history.screen:HistoryScreen",
     "diff": "replay.screens:DiffScreen",
     "seek": "replay.screens:seek_screen",
@@ -97,7 +97,7 @@ class Navigation:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What was shown before a replay was opened; its servers are still polled."""
+    """The state from before a replay was opened; its servers are still polled."""
 
     sites: Sequence[WatchedServer]
     by_place: Mapping[str, WatchedServer]
@@ -107,7 +107,7 @@ class _Behind:
 class Dashboard:
     """What screens know of their app: live servers and their snapshots, or those of a replay.
 
-    ``show`` gets each snapshot that screens are to show, and ``tell_change`` the progress and outcome of a change. A
+    ``show`` gets each snapshot to be shown, and ``tell_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are kept.
     ``zone`` is the user's time zone, None for that of the system. Troubles that are ``expected``, by profile, are no
@@ -132,7 +132,7 @@ class Dashboard:
     ) -> None:
         self._app = app
         self.controls = controls
-        # None until the first numbers are shown, and where there is no tour.
+        # None until the first numbers are shown, and if there is no tour.
         self.tour: Tour | None = None
         self._expected = expected
         self.sites = sites
@@ -140,7 +140,7 @@ class Dashboard:
         self.changes = ChangeController(app, self.part, tell_change)
         self.replay = replay
         self.recording = recording
-        # None until its packages are loaded, after the first numbers are shown, and where no events are recorded.
+        # None until its packages are imported, after the first numbers are shown, and if no events are recorded.
         self.events: EventRecorder | None = None
         self.past = past
         self.clock = clock
@@ -156,7 +156,7 @@ class Dashboard:
 
     @property
     def window_ms(self) -> int:
-        """The window of time of the charts; a replay has no longer one than that for which it reads polls."""
+        """The window of time of the charts; in a replay, at most the time for which it reads polls."""
         window_ms = self.preferences.get(WINDOW_MS)
         return window_ms if self.replay is None else min(window_ms, _REPLAY_WINDOW_MS)
 
@@ -179,7 +179,7 @@ class Dashboard:
 
     def _show_zone(self) -> None:
         times = self.preferences.get(TIMES)
-        # Beside ages, clock times are in the zone that the user has named.
+        # While ages are shown, other times are in the zone that the user has given.
         is_utc = times == "utc" or (times == "ages" and self._zone is None)
         show_in_zone(UTC if is_utc else self._zone)
 
@@ -187,12 +187,12 @@ class Dashboard:
         self._app.run_worker(self.save_choices(), group="choices")
 
     async def save_choices(self) -> None:
-        """Write what was chosen since the last time into the file."""
+        """Write the choices since the last call to the file."""
         try:
             await asyncio.to_thread(self.preferences.save)
         except OSError as error:
             path = self.preferences.path
-            self._warn(f"your choices cannot be kept in {path}: {told(error)}; they last until you quit")
+            self._warn(f"your choices cannot be kept in {path}: {reason_of(error)}; they last until you quit")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:
@@ -213,7 +213,7 @@ class Dashboard:
         return self.snapshot and self.snapshot.part(place)
 
     def known(self, place: str) -> "Mapping[str, Known]":
-        """Return what is or was known of the troubles of a server's queues, by name; a replay has none."""
+        """Return the current and past acknowledgements of a server's queues, by name; a replay has none."""
         part = self.part(place)
         return {} if part is None or self.events is None or self.replay is not None else self.events.known(part)
 
@@ -228,14 +228,14 @@ class Dashboard:
     ) -> Worker[None]:
         """Open a paused replay of a history at a moment, on the screen of ``queue`` if given.
 
-        It returns at once. If the history cannot be read, a toast says why. With ``otherwise``, that is called if
-        nothing was recorded at that moment, or nothing can be read of it.
+        It returns at once. If the history cannot be read, a toast says why. ``otherwise``, if given, is called if
+        nothing was recorded at that moment, or if it cannot be read.
         """
         opening = partial(self._open_replay, history, at_ms, queue, otherwise)
         return self._app.run_worker(opening, group="replay", exclusive=True)
 
     def leave_replay(self) -> bool:
-        """Show what was there before a replay was opened, and return whether there was anything."""
+        """Return to the state from before a replay was opened; return False if there was none."""
         behind, replay, navigation = self._behind, self.replay, self.navigation
         if replay is None or behind is None:
             return False
@@ -247,7 +247,7 @@ class Dashboard:
         return True
 
     async def follow_replay(self, replay: "ReplaySession", queue: str | None = None) -> None:
-        """Show what the player yields until it is closed, first on the screen of ``queue`` if given."""
+        """Show the snapshots of the player until it is closed, first on the screen of ``queue`` if given."""
         async for snapshot in replay.player.snapshots():
             if self.replay is not replay:
                 return
@@ -312,9 +312,9 @@ class Dashboard:
         self._by_place = {**self._by_place, **replay.sites_by_label}
 
     def open_shown(self, server: str, names: Callable[[str], Container[str | None]]) -> bool:
-        """Open a queue of a server that ``names`` has of its namespace, above the current screen.
+        """Open a queue of one of the given servers and namespaces, above the current screen.
 
-        Return False if none of them is shown.
+        Return False if none is shown.
         """
         if (snapshot := self.snapshot) is None:
             return False
@@ -326,12 +326,12 @@ class Dashboard:
         return False
 
     def go_to(self, link: Link) -> str | None:
-        """Show what a link names, and return what there is to say of it; None before its server has been polled."""
+        """Show what a link names, and return a message about it; None before its server has been polled."""
         places = [site.place for site in self.sites]
         if link.server and link.server not in places:
             return f"the link is for {printable(link.server, 60)}, which is not among the servers here"
         if link.at_ms is not None and self.replay is None:
-            return "the link is for a moment of a replay, and this is live"
+            return "the link is for a moment of a replay, but this dashboard is live"
         if self.snapshot is None:
             return None
         wanted = [link.server] if link.server else places
@@ -361,7 +361,7 @@ class Dashboard:
             self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
 
     def tell(self, words: str, *, title: str) -> None:
-        """Show a warning that is to be acted on."""
+        """Show a warning that the user should act on."""
         self._app.notify(printable(words, 500), title=title, severity="warning", markup=False, timeout=20)
 
     def _warn(self, words: str) -> None:

@@ -18,10 +18,10 @@ Where = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """What decides which keys are available.
+    """The conditions that decide which keys are available.
 
-    Whether queues may be changed, whether it is live, whether the user is at this machine rather than in a browser, the
-    kinds shown, and whether it is a demo with controls.
+    Whether queues may be changed, whether the screen is live, whether the user is at this machine rather than in a
+    browser, the kinds shown, and whether it is a demo with controls.
     """
 
     changes: bool = True
@@ -40,11 +40,11 @@ class Key:
     """What one key does.
 
     ``id`` names it in key files, and begins with the key group (``Where``). ``hint`` is its word in the bottom line; if
-    empty, only the help lists the key. ``face`` is shown in place of its keys, if one hint stands for a pair. Hints are
+    empty, only the help lists the key. ``face`` is shown instead of its keys, if one hint represents a pair. Hints are
     in the order of the keys; those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that
     change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have,
     ``demo`` those that only a demo has, and ``local`` those that a page does not have: they use files and programs of
-    this machine, or what its user keeps.
+    this machine, or its user's stored data.
     """
 
     id: str
@@ -129,7 +129,9 @@ KEYS = (
         demo=True,
     ),
     # Priority: also while a dialog is open.
-    Key("app.skip_step", "ctrl+n", "skip_step", "Demo: skip the step of its tour", priority=True, live=True, demo=True),
+    Key(
+        "app.skip_step", "ctrl+n", "skip_step", "Demo: skip this step of the tour", priority=True, live=True, demo=True
+    ),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
     _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
@@ -164,7 +166,7 @@ KEYS = (
     Key("table.top", "g,home", "top", "First row"),
     Key("table.bottom", "G,end", "bottom", "Last row"),
     Key("table.open", "enter", "open", "Open the row under the cursor", "open"),
-    # Priority, so that what is typed right after it reaches the filter and not the table.
+    # Priority, so that the characters typed right after it reach the filter and not the table.
     Key("overview.filter", "/", "filter", "Show only queues that match a filter", "filter", priority=True),
     Key("overview.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
     Key("overview.sort", "s", "sort_next", "Sort by the next column", "sort"),
@@ -182,20 +184,27 @@ KEYS = (
     _change("overview.import", "I", "change('import')", "Import messages from a file into the queue", local=True),
     Key("overview.export", "E", "export", "Export all messages of the queue to a file", live=True, local=True),
     Key("overview.audit", "F", "audit", "Audit: check that the keys of all queues are consistent", "audit", live=True),
-    Key("overview.search", "f", "search", "Find messages in all queues, or in those of a pattern", "find", live=True),
+    Key(
+        "overview.search",
+        "f",
+        "search",
+        "Find messages in all queues, or those that match a pattern",
+        "find",
+        live=True,
+    ),
     Key("overview.events", "L", "events", "Show the log of events: what happened to queues and servers"),
     Key(
         "overview.journal",
         "J",
         "journal",
-        "Show the journal: what was changed, and undo any of it",
+        "Show the journal of changes, and undo any of them",
         live=True,
     ),
     Key(
         "overview.known",
         "N",
         "known",
-        "Acknowledge the trouble of the queue: no alerts for a time",
+        "Acknowledge the trouble of the queue: no alerts for some time",
         live=True,
         local=True,
     ),
@@ -232,7 +241,7 @@ KEYS = (
     ),
     Key("queue.next_page", "]", "turn(1)", "Next page of messages", live=True),
     Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True),
-    Key("queue.go_to", "#", "go_to", "Go to a message: by number, share, time or id", "go to"),
+    Key("queue.go_to", "#", "go_to", "Go to a message: by number, percentage, time or id", "go to"),
     Key("queue.sort", "s", "sort_next", "Sort by the next column: due time, age, receive count, size", "sort"),
     Key("queue.reverse", "S", "sort_reverse", "Reverse the order"),
     Key("queue.blocked", "B", "blocked", "Count the consumers blocked on lists of this server", "waiting", live=True),
@@ -260,12 +269,12 @@ KEYS = (
     _change("queue.ack", "K", "change('ack')", "Acknowledge the marked items in processing: remove them", "ack"),
     _change("queue.purge", "P", "change('purge')", "Remove every message of this queue", "purge"),
     Key("queue.audit", "F", "audit", "Audit: check that the keys of this queue are consistent", live=True),
-    Key("queue.journal", "J", "journal", "Show what was changed in this queue, and undo any of it", live=True),
+    Key("queue.journal", "J", "journal", "Show the changes of this queue, and undo any of them", live=True),
     Key(
         "queue.known",
         "N",
         "known",
-        "Acknowledge the trouble of this queue: no alerts for a time",
+        "Acknowledge the trouble of this queue: no alerts for some time",
         live=True,
         local=True,
     ),
@@ -347,7 +356,7 @@ KEYS = (
     Key("message.previous_view", "h,left", "view(-1)", "Previous view: pretty, raw, hex"),
     Key("message.decoded", "d", "decoded", "Show the body as it is stored, or decoded", "decode"),
     Key("message.life", "W", "life", "Watch the life of the message", "life", live=True),
-    # Priority, so that what is typed right after it reaches the search.
+    # Priority, so that the characters typed right after it reach the search.
     Key("message.find", "/", "find", "Find a text in the body", "find", priority=True),
     Key("lines.down", "j,down", "scroll_lines(1)", "One line down"),
     Key("lines.up", "k,up", "scroll_lines(-1)", "One line up"),

@@ -1,4 +1,4 @@
-"""What the user chose in the dashboard and finds again at the next start: one JSON file, which versions share.
+"""The user's choices in the dashboard, kept for the next start in one JSON file, which versions share.
 
 The file is an object. A key that this version does not know stays as it is, and a value of the wrong type counts as
 missing, for that key alone. So an older or newer version can use the same file.
@@ -25,9 +25,9 @@ TEXT_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[T]):
-    """One key of the file, with its default; ``fits`` tells whether a value of the file can be one of this choice.
+    """One key of the file, with its default; ``fits`` returns whether a value of the file is valid for it.
 
-    Values are what JSON can hold, and are never changed in place.
+    Values are JSON values, and are never changed in place.
     """
 
     key: str
@@ -49,7 +49,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_named(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return what tells whether a value is an object whose values all fit."""
+    """Return a function that returns whether a value is an object whose values all fit."""
     return lambda value: (
         isinstance(value, dict)
         and len(value) <= NAMES_MAX
@@ -66,9 +66,9 @@ TIMES_SHOWN = ("ages", "utc", "local")
 TIMES = Choice("times", "ages", _one_of(*TIMES_SHOWN))
 # Empty for the default of the terminal.
 THEME = Choice("theme", "", _is_text)
-# Where the pane beside the cursor is: beside, below, closed, or empty for what fits.
+# Where the pane is: beside, below, closed, or empty for the best position that fits.
 PANE = Choice("pane", "", _one_of("", "beside", "below", "closed"))
-# The column by which the overview is sorted, empty for the order by trouble; and whether in the reverse order.
+# The column by which the overview is sorted, empty for the order by trouble; and whether the order is reversed.
 SORT = Choice("sort", "", _is_text)
 REVERSE = Choice("reverse", False, _one_of(False, True))
 # The columns of the overview in their order, those that are not shown with a - before; empty for the default.
@@ -95,9 +95,9 @@ COMMANDS: Choice[list[str]] = Choice("commands", [], _are_texts)
 class Preferences:
     """The user's choices, kept in the file at ``path`` or, if that is None, for this run.
 
-    ``changed`` is called after each choice that is to be saved; it has ``save`` called in a thread. What several
-    dashboards choose is merged, choice by choice: ``edit`` is applied to what the file then holds. ``problem`` is a
-    sentence, if the file cannot be used.
+    ``changed`` is called after each choice to be saved, and must have ``save`` called in a thread. The choices of
+    several dashboards are merged one by one: ``edit`` is applied to the content of the file at that time. ``problem``
+    is a sentence, if the file cannot be used.
     """
 
     def __init__(self, path: Path | None, changed: Callable[[], object] = lambda: None) -> None:
@@ -111,19 +111,19 @@ class Preferences:
             try:
                 self._values = _read(path)
             except (OSError, JsonError) as error:
-                self.problem = f"your choices cannot be read from {path}: {told(error)}"
+                self.problem = f"your choices cannot be read from {path}: {reason_of(error)}"
 
     def get(self, choice: Choice[T]) -> T:
-        """Return what was chosen, or the default."""
+        """Return the user's choice, or the default."""
         return _of(self._values, choice)
 
     def set(self, choice: Choice[T], value: T) -> None:
-        """Choose a value; nothing is written if it is the present one."""
+        """Set a value; nothing is written if it does not change."""
         if value != self.get(choice):
             self.edit(choice, lambda _: value)
 
     def edit(self, choice: Choice[T], change: Callable[[T], T]) -> None:
-        """Choose what ``change`` makes of the present value; a result that does not fit is dropped."""
+        """Set the result of ``change`` for the current value; a result that does not fit is dropped."""
         self._values = _changed(self._values, choice, change)
         if self.path is not None:
             self._edits.append((choice, change))
@@ -142,10 +142,10 @@ class Preferences:
                 try:
                     values = _read(path)
                 except JsonError:
-                    # No version can read it.
+                    # No version can read such a file.
                     values = {}
                 except UnfitFileError:
-                    # What is too long is replaced; a pipe or a device is not.
+                    # A file that is too long is replaced; a pipe or a device is not.
                     if not path.is_file():
                         raise
                     values = {}
@@ -172,7 +172,7 @@ def _changed(values: Mapping[str, Any], choice: Choice[T], change: Callable[[T],
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what the file holds, nothing if there is none; raises ``OSError`` and ``JsonError``."""
+    """Return the content of the file, empty if there is none; raises ``OSError`` and ``JsonError``."""
     try:
         values = parse_json(read_bytes(path, FILE_BYTES_MAX))
     except FileNotFoundError:
@@ -182,7 +182,7 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
-def told(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return why a file cannot be used."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return printable(reason or str(error) or type(error).__name__, 200)

@@ -17,9 +17,9 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
@@ -40,7 +40,7 @@ class DashboardScreen(Screen[None]):
     ``tell_change`` with updates.
     """
 
-    # A key that is typed ahead is meant for the table, and must not go to the filter.
+    # A key that is typed ahead is for the table, and must not go to the filter.
     AUTO_FOCUS = "RowTable"
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
@@ -91,11 +91,11 @@ class DashboardScreen(Screen[None]):
             pane.leave()
 
     def on_resize(self) -> None:
-        """Show the pane where there is room for it."""
+        """Show the pane if there is room for it."""
         self._place_pane()
 
     def turn_pane(self) -> None:
-        """Show what the cursor is on beside the table, below it, or not at all."""
+        """Show the pane beside the table, below it, or not at all."""
         pane = self.query_one_optional(Pane)
         if pane is None:
             self.notify("this screen has no pane", severity="warning", markup=False)
@@ -147,7 +147,7 @@ class DashboardScreen(Screen[None]):
         return None
 
     def leave_later(self) -> None:
-        """Go back when what is under way is done, unless that was done already: a second press must not quit."""
+        """Go back after pending messages, unless this screen was left already: a second press must not quit."""
         self.app.call_later(self._leave_if_in_front)
 
     async def _leave_if_in_front(self) -> None:
@@ -170,7 +170,7 @@ class DashboardScreen(Screen[None]):
         return {name: text for name, text in saved.items() if entry is not None and entry.reads(text)}
 
     def apply_filter(self, text: str) -> None:
-        """Filter by a text, as if it was typed and entered."""
+        """Filter by a text, as if it had been typed and entered."""
         self.action_filter()
         self.query_one(FilterInput).apply(text)
 
@@ -221,7 +221,7 @@ class DashboardScreen(Screen[None]):
 
     @property
     def link(self) -> Link:
-        """What this screen shows, as a link; that of the overview if it has none of its own."""
+        """The link to what this screen shows; the link to the overview if it has none of its own."""
         queue = self.chosen_queue
         return Link() if queue is None else Link(queue[2], server=self.place or "")
 
@@ -253,11 +253,11 @@ class DashboardScreen(Screen[None]):
         return None if self.chosen_queue is None else self.chosen_queue[2]
 
     def ask_known(self, queue: str, place: str) -> None:
-        """Ask for a note and an end, with which the trouble of a queue is known."""
+        """Ask for a note and an end, and acknowledge the trouble of a queue."""
         part = self.dashboard.part(place)
         if part is None:
             return
-        from rsmq_tui.tui.place.known import ask_known  # noqa: PLC0415 - not before the first paint
+        from rsmq_tui.tui.overview.known import ask_known  # noqa: PLC0415 - not before the first paint
 
         form = ask_known(self.dashboard, part, queue)
         if isinstance(form, str):
@@ -316,7 +316,7 @@ class DashboardScreen(Screen[None]):
                 return
             hints = self.query_one_optional(KeyHints)
             if hints is None or not self.is_attached:
-                # The app is closing: it takes no more widgets, and the screen may be empty already.
+                # The app is closing: it accepts no more widgets, and the screen may already be empty.
                 return
             line = ChangeLine()
             self.mount(line, before=hints)

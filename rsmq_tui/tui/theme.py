@@ -74,7 +74,7 @@ _COLORS = (
 class ThemeError(ValueError):
     """A theme file that cannot be used.
 
-    ``mistakes`` are what is wrong, each with its line, from 1; None where no line is to blame.
+    ``mistakes`` are the errors, each with its line, from 1; None if it concerns no line.
     """
 
     def __init__(self, mistakes: Sequence[tuple[int | None, str]]) -> None:
@@ -114,13 +114,13 @@ class Themes:
         return {name: file.theme for name, file in self.files.items()}
 
     def keeping(self, before: "Themes", shown: str) -> "Themes":
-        """Return these, but the theme that is shown as it was before, and behind them those that are gone since."""
+        """Return these themes, with the shown one as it was before, and after them those that no longer exist."""
         kept = {name: file for name, file in before.files.items() if name == shown or name not in self.files}
         return Themes({**self.files, **kept}, self.problems)
 
 
 def load_themes(folders: Iterable[Path] | None = None, shipped: Container[str] | None = None) -> Themes:
-    """Read all theme files, of the included ones only those ``shipped`` if given.
+    """Read all theme files; if ``shipped`` is given, only those of the included ones.
 
     A user's file replaces an included one of the same name.
     """
@@ -129,7 +129,7 @@ def load_themes(folders: Iterable[Path] | None = None, shipped: Container[str] |
     for folder in folders or (shipped_themes(), user_themes()):
         is_shipped = folder == shipped_themes()
         for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem):
-            # The name of an included theme is that of its file.
+            # An included theme has the name of its file.
             if is_shipped and shipped is not None and path.stem not in shipped:
                 continue
             try:
@@ -142,7 +142,7 @@ def load_themes(folders: Iterable[Path] | None = None, shipped: Container[str] |
 
 
 def version_of(path: Path) -> tuple[int, int] | None:
-    """Return what changes when the file is written; None while it is missing, or empty as an editor may leave it."""
+    """Return a value that changes when the file is written; None while it is missing or empty, as in some editors."""
     try:
         found = path.stat()
     except OSError:
@@ -153,7 +153,7 @@ def version_of(path: Path) -> tuple[int, int] | None:
 def first_theme(app: App[Any], wanted: str | None, kept: str) -> str:
     """Return the requested theme, or the one for the terminal's colours; show a toast if it does not exist.
 
-    On a terminal with enough colours that is the ``kept`` one, the user's last choice, or the default.
+    With enough colours, that is ``kept``, the user's last choice, or the default.
     """
     plain = app.console.color_system in (None, "standard") and not app.is_headless
     wanted = wanted or (ANSI_THEME if plain else kept if kept in app.available_themes else DEFAULT_THEME)
@@ -218,7 +218,7 @@ def _color_mistake(value: Any) -> str | None:
     if not isinstance(value, str):
         return "must be a colour in quotes"
     if _HEX.fullmatch(value):
-        # Textual takes long to parse the hundreds of the included themes, which the first paint waits for.
+        # Textual takes long to parse the hundreds of colours of the included themes, which would delay the first paint.
         return None
     try:
         Color.parse(value)
@@ -269,8 +269,8 @@ SIGNS = {
 }
 MEANINGS = {
     Verdict.BROKEN: "its keys disagree or hold wrong types, or messages have no body",
-    Verdict.STALLED: "messages are ready and nobody receives them",
-    Verdict.LEAKING: "leases of a list expired and nobody returns the items",
+    Verdict.STALLED: "messages are ready and no consumer receives them",
+    Verdict.LEAKING: "leases of a list expired and no reaper returns the items",
     Verdict.GROWING: "arrivals exceed deletes",
     Verdict.POISONED: "messages are received again and again",
     Verdict.AGED: "the first ready message has been due for too long",

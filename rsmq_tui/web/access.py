@@ -1,4 +1,4 @@
-"""Who may open the page: the secret in the address, or a user and a password, and requests from this page only."""
+"""Access control: a secret in the address, or a user and a password, and only requests of this page."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ _COOKIE = "rsmq-tui"
 
 
 class Answer(Enum):
-    """What a request gets: the page, the page after a redirection without the secret, or a refusal."""
+    """The answer to a request: the page, a redirection to the address without the secret, or a refusal."""
 
     ALLOWED = "allowed"
     SECRET = "secret"
@@ -35,14 +35,15 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing has to be known."""
+        """Whether neither a secret nor a password is required."""
         return self.secret is None and self.password is None
 
     @property
     def cookie(self) -> tuple[str, str]:
-        """The name and value of what a browser is given for the secret: the same after a restart, and not the secret.
+        """The name and value of the cookie that replaces the secret; they are the same after a restart.
 
-        Browsers give cookies to all ports of a host, so servers with different secrets have different names.
+        The value is not the secret itself. Browsers send cookies to all ports of a host, so servers with different
+        secrets use different names.
         """
         return f"{_COOKIE}-{self._digest(b'name')[:8]}", self._digest(b"value")
 
@@ -50,7 +51,7 @@ class Access:
         return hmac.new((self.secret or "").encode(), purpose, hashlib.sha256).hexdigest()
 
     def judge(self, secret: str | None, cookies: Mapping[str, str], authorization: str | None) -> Answer:
-        """Return the answer to a request with these: of its address, its cookies and its header."""
+        """Return the answer to a request with this secret in its address, these cookies and this header."""
         if self.is_open:
             return Answer.ALLOWED
         if self.secret is not None:
@@ -77,14 +78,14 @@ class Access:
     def is_host(self, host: str) -> bool:
         """Return whether a request may name that host.
 
-        Without a secret or a password, another name than this machine's own is that of a foreign page, whose address
-        was changed to this one (DNS rebinding).
+        Without a secret or a password, a name other than this machine's own is from a foreign page, whose name was
+        redirected to this machine (DNS rebinding).
         """
         return not self.is_open or is_this_machine(urlsplit(f"//{host}").hostname or "")
 
 
 def is_same_origin(origin: str | None, host: str) -> bool:
-    """Return whether a browser says that the page of this host asks."""
+    """Return whether the request comes from a page of this host, according to the browser."""
     return origin is not None and urlsplit(origin).netloc.lower() == host.lower() != ""
 
 
@@ -97,7 +98,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def _are_equal(given: str, expected: str) -> bool:
-    # Of digests: their lengths are the same.
+    # Digests are compared, because they have equal lengths.
     return hmac.compare_digest(
         *(hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, expected))
     )

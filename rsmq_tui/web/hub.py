@@ -1,28 +1,38 @@
 """Polls each place once for all sessions, and streams its snapshots to them over a Unix socket.
 
-The socket is in a folder that only its user can enter. What the server sends is pickled; what sessions ask for is JSON.
-A message is its length in four bytes, then its content.
+The socket is in a folder that only its user can enter. Messages of the server are pickled; requests of sessions are
+JSON. A message is its length in four bytes, then its content.
+
+A snapshot refers to an hour of every queue, to which polls add one bucket every few seconds: sending all of it would
+cost more than polling. So a session gets one snapshot in full, and then the changes of each poll.
 """
 
 import asyncio
 import json
 import os
+import pickle
+from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
+from itertools import takewhile
+from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor.model import Changes, QueueState
 from rsmq_tui.monitor.poller import SamplesFirst
-from rsmq_tui.web.sharing import SnapshotReceiver, SnapshotSender
+from rsmq_tui.monitor.tracking.series import FlightTimes, QueueSeries, TotalsPoint, Trend
 
-# A session that reads nothing is left behind: it connects again, and begins anew.
+# A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000
 _ASKED_BYTES_MAX = 4_000_000
 _SNAPSHOT_BYTES_MAX = 2_000_000_000
 _AGAIN_S = 0.2
 # The queues on the screens of all sessions that are sampled first.
 _SHOWN_MAX = 1_000
+_NO_TREND = Trend()
 
 
 class _Channel:
@@ -35,13 +45,13 @@ class _Channel:
         self._task = asyncio.create_task(self._poll())
 
     def join(self, session: asyncio.StreamWriter) -> None:
-        """Send the last snapshot to a session, and all that follow."""
+        """Send the last snapshot to a session, and all later ones."""
         self.sessions[session] = []
         if (full := self._sender.full()) is not None:
             _send(session, full)
 
     def sample_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
-        """Sample first what is on the screen of any session, beginning with this one."""
+        """Sample the queues on the screens of all sessions first, beginning with this one."""
         self.sessions.pop(session, None)
         shown = dict.fromkeys([*queues, *(name for names in self.sessions.values() for name in names)])
         self.sessions[session] = queues
@@ -63,9 +73,9 @@ class _Channel:
 
 
 class Hub:
-    """Polls the places, which have ``sources`` by name, from the start on; ``path`` is that of the socket.
+    """Polls the places of ``sources``, by name, from the start on; ``path`` is that of the socket.
 
-    A source is made for each namespace that a session switches to, and closed when no session is there any more.
+    A source is created for each namespace that a session switches to, and closed when no session uses it any more.
     """
 
     def __init__(self, path: Path, sources: Mapping[str, Callable[[], Source]]) -> None:
@@ -76,13 +86,13 @@ class Hub:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Begin to poll and to listen."""
+        """Start to poll and to listen."""
         for place in self._sources:
             self._channel(place, None)
         self._server = await asyncio.start_unix_server(self._serve, os.fspath(self.path), limit=_ASKED_BYTES_MAX)
 
     async def aclose(self) -> None:
-        """End all polls, and leave the sessions."""
+        """End all polls, and disconnect the sessions."""
         if self._server is not None:
             self._server.close()
         for channel in self._channels.values():
@@ -100,7 +110,7 @@ class Hub:
         return channel
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one session about one place, until it leaves."""
+        """Serve one session for one place, until it disconnects."""
         at: tuple[str, str | None] | None = None
         try:
             while True:
@@ -114,7 +124,7 @@ class Hub:
                 elif at is not None:
                     self._channels[at].source.wake()
         except (OSError, EOFError, ValueError, LookupError):
-            # It has ended, or was left behind.
+            # It has ended, or was disconnected.
             pass
         finally:
             self._leave(at, writer)
@@ -133,12 +143,12 @@ class Hub:
 
 
 class HubFeed:
-    """The snapshots of a place from the hub at ``path``, in place of polls (see ``Feed`` of `monitor/poller.py`)."""
+    """The snapshots of a place from the hub at ``path``, instead of polls (see ``Feed`` of `monitor/poller.py`)."""
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path
         self._place = place
-        # The namespace of the place, and the one that it was switched to.
+        # The namespace of the place, and the one to which it was switched.
         self._own_ns: str | None = None
         self._ns: str | None = None
         self._receiver = SnapshotReceiver()
@@ -146,7 +156,7 @@ class HubFeed:
         self._is_switching = False
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
-        """Yield each snapshot that the hub has, until the hub has ended."""
+        """Yield each snapshot of the hub, until the hub has ended."""
         while True:
             try:
                 reader, self._writer = await asyncio.open_unix_connection(os.fspath(self._path))
@@ -161,7 +171,7 @@ class HubFeed:
                     self._own_ns = snapshot.ns if self._own_ns is None else self._own_ns
                     yield snapshot
             except (OSError, EOFError):
-                # The hub left this session behind, or has ended.
+                # The hub has disconnected this session, or has ended.
                 if not self._is_switching:
                     await asyncio.sleep(_AGAIN_S)
             finally:
@@ -210,3 +220,164 @@ async def _receive(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
     if size > bytes_max:
         raise ValueError("too long")
     return await reader.readexactly(size)
+
+
+class _TrendNews(NamedTuple):
+    """The additions of a poll to a ``Trend``.
+
+    ``removed`` and ``added`` are queues, the latter with their kind of series. ``bucket`` is the time of a new bucket,
+    and depth, ready, totalsent and totalrecv of each queue in it, in the order of the series. ``changes`` and
+    ``flights`` are sent with a bucket.
+    """
+
+    gaps_ms: list[int]
+    removed: list[str]
+    added: list[tuple[str, type[QueueSeries]]]
+    bucket: "tuple[int, list[array[float]]] | None"
+    totals: list[TotalsPoint]
+    changes: Mapping[str, list[int]]
+    flights: Mapping[str, list[FlightTimes]]
+
+
+class _News(NamedTuple):
+    """A snapshot without its queues and its trend, and the changes in these.
+
+    ``states`` are those of ``indexes``, or of all queues if that is None.
+    """
+
+    snapshot: Snapshot
+    indexes: Sequence[int] | None
+    states: Sequence[QueueState]
+    trend: _TrendNews
+
+
+class SnapshotSender:
+    """Makes the messages for all receivers of one place: each gets ``full`` first, then every ``take``."""
+
+    def __init__(self) -> None:
+        self._last: Snapshot | None = None
+        self._names: list[str] = []
+        self._bucket_ms: int | None = None
+        self._totals_ms = 0
+        self._gaps_ms: list[int] = []
+
+    def full(self) -> bytes | None:
+        """Return the last snapshot as a message, None before the first one."""
+        return None if self._last is None else pickle.dumps(replace(self._last, changes=None), pickle.HIGHEST_PROTOCOL)
+
+    def take(self, snapshot: Snapshot) -> bytes:
+        """Take the next snapshot, and return the message for receivers of the previous one."""
+        last, self._last = self._last, snapshot
+        news = None if last is None or last.trend is not snapshot.trend else self._news(last, snapshot)
+        self._note(snapshot.trend)
+        if news is None:
+            return self.full() or b""
+        return pickle.dumps(news, pickle.HIGHEST_PROTOCOL)
+
+    def _note(self, trend: Trend) -> None:
+        self._names = list(trend.series)
+        self._bucket_ms = trend.times_ms[-1] if trend.times_ms else None
+        self._totals_ms = trend.totals[-1].at_ms if trend.totals else 0
+        self._gaps_ms = trend.gaps_ms
+
+    def _news(self, last: Snapshot, snapshot: Snapshot) -> _News | None:
+        """Return the changes; None if they do not follow from what was sent before."""
+        trend = self._trend_news(snapshot.trend)
+        if trend is None:
+            return None
+        indexes: Sequence[int] | None = None
+        queues, changes = snapshot.queues, snapshot.changes
+        if changes is not None and changes.before is last.queues:
+            indexes = changes.indexes
+        elif queues is last.queues:
+            indexes = ()
+        states = queues if indexes is None else [queues[index] for index in indexes]
+        return _News(replace(snapshot, queues=(), trend=_NO_TREND, changes=None), indexes, states, trend)
+
+    def _trend_news(self, trend: Trend) -> _TrendNews | None:
+        times_ms, series = trend.times_ms, trend.series
+        newest_ms = times_ms[-1] if times_ms else None
+        has_bucket = newest_ms != self._bucket_ms
+        if has_bucket and self._bucket_ms != (times_ms[-2] if len(times_ms) > 1 else None):
+            # The memory of an earlier run was restored.
+            return None
+        names = list(series)
+        removed = [] if names == self._names else [name for name in self._names if name not in series]
+        known = frozenset() if names == self._names else frozenset(self._names)
+        added = [] if names == self._names else [(name, type(series[name])) for name in names if name not in known]
+        since_ms = self._bucket_ms or 0
+        bucket, changes, flights = None, {}, {}
+        if has_bucket and newest_ms is not None:
+            columns = ("depth", "ready", "totalsent", "totalrecv")
+            bucket = newest_ms, [array("d", (getattr(each, name)[-1] for each in series.values())) for name in columns]
+            changes = {
+                name: [at_ms for at_ms in each.changed_ms if at_ms > since_ms]
+                for name, each in series.items()
+                if each.changed_ms and each.changed_ms[-1] > since_ms
+            }
+            flights = {
+                name: each.flights.since(since_ms + 1)
+                for name, each in series.items()
+                if each.flights and each.flights[-1].at_ms > since_ms
+            }
+        totals = list(takewhile(lambda point: point.at_ms > self._totals_ms, reversed(trend.totals)))[::-1]
+        gaps_ms = trend.gaps_ms if trend.gaps_ms != self._gaps_ms else []
+        return _TrendNews(gaps_ms, removed, added, bucket, totals, changes, flights)
+
+
+class SnapshotReceiver:
+    """Converts the messages of a ``SnapshotSender`` to snapshots."""
+
+    def __init__(self) -> None:
+        self._last: Snapshot | None = None
+
+    def take(self, message: bytes) -> Snapshot:
+        """Return the snapshot of the next message."""
+        news: Snapshot | _News = pickle.loads(message)
+        if isinstance(news, Snapshot):
+            self._last = news
+        elif self._last is not None:
+            self._last = _applied(self._last, news)
+        else:
+            raise RuntimeError("a change without the snapshot before it")
+        return self._last
+
+    def follow(self, names: Sequence[str]) -> None:
+        """Keep a day of these queues, rather than of those that were followed longest ago."""
+        if self._last is not None:
+            self._last.trend.follow(names)
+
+
+def _applied(last: Snapshot, news: _News) -> Snapshot:
+    _apply(last.trend, news.trend)
+    if news.indexes is None:
+        return replace(news.snapshot, trend=last.trend, queues=tuple(news.states))
+    queues = last.queues
+    if news.indexes:
+        states = list(queues)
+        for index, state in zip(news.indexes, news.states, strict=True):
+            states[index] = state
+        queues = tuple(states)
+    return replace(news.snapshot, trend=last.trend, queues=queues, changes=Changes(last.queues, news.indexes))
+
+
+def _apply(trend: Trend, news: _TrendNews) -> None:
+    """Apply the sampler's steps to this trend, in the same order."""
+    trend.gaps_ms = news.gaps_ms or trend.gaps_ms
+    for name, kind in news.added:
+        trend.add_queue(name, kind)
+    for name in news.removed:
+        trend.remove_queue(name)
+    for name, changed_ms in news.changes.items():
+        for at_ms in changed_ms:
+            trend.series[name].note_change(at_ms)
+    if news.bucket is not None:
+        at_ms, columns = news.bucket
+        trend.open_bucket(at_ms)
+        for series, *counters in zip(trend.series.values(), *columns, strict=True):
+            series.append(None if isnan(counters[0]) else series.sample(at_ms, *counters))
+    for point in news.totals:
+        trend.add_totals(point)
+    for name, samples in news.flights.items():
+        for times in samples:
+            trend.series[name].add_flights(times)

@@ -15,7 +15,7 @@ from rsmq_tui.heap import give_back
 from rsmq_tui.web.access import Access, Answer, is_same_origin
 from rsmq_tui.web.sessions import Session, Size, size_of
 
-# Of the package textual-serve, only these are used: xterm.js in one script, its style and a font.
+# The only files used of the package textual-serve: xterm.js in one script, its style and a font.
 _PACKAGE = "textual_serve"
 _STATIC = {
     "css/xterm.css": "text/css",
@@ -25,7 +25,7 @@ _STATIC = {
 }
 _OWN = {"page.css": "text/css", "page.js": "text/javascript"}
 _HEADERS = {
-    # xterm.js makes its styles in the page.
+    # xterm.js adds styles to the page.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,20 +41,20 @@ _LINK_CHARACTERS_MAX = 4_000
 _HEARTBEAT_S = 20.0
 _PLACE_S = 5.0
 _STATUS_USAGE = 2
-# Of a WebSocket's close frame.
+# The maximum of a WebSocket's close frame.
 _REASON_BYTES_MAX = 120
 _CLOSE_S = 2.0
 # After the end of a session, when nothing refers to it any more.
 _COLLECT_S = 1.0
-# Codes of our own, which the page shows with their reason.
+# Our own close codes; the page shows the reason.
 CLOSE_FULL, CLOSE_IDLE, CLOSE_ENDED, CLOSE_FAILED = 4001, 4002, 4003, 4004
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served: the ``arguments`` of the program for a link, and what is added to the environment of a session.
+    """The served program: its ``arguments`` for a link, and additions to the environment of a session.
 
-    ``prefix`` is the path before all others, empty or such as ``/dash``. A session ends after ``idle_s`` without input.
+    ``prefix`` precedes all paths; it is empty, or such as ``/dash``. A session ends after ``idle_s`` without input.
     """
 
     arguments: Callable[[str], Sequence[str]]
@@ -66,7 +66,7 @@ class Served:
 
 
 class WebServer:
-    """Serves the page on an address until ``aclose``; ``failed`` is told why a session could not start."""
+    """Serves the page on an address until ``aclose``; ``failed`` gets the reason why a session could not start."""
 
     def __init__(self, served: Served, failed: Callable[[str], None]) -> None:
         self._served = served
@@ -79,7 +79,7 @@ class WebServer:
         self._is_closing = False
         package = files(_PACKAGE) / "static"
         own = files("rsmq_tui.web") / "page"
-        # Read once, and by a list of names: no path of a request becomes one of a file.
+        # Read once, by a list of names: the path of a request is never used as the path of a file.
         self._files = {name: (package.joinpath(name).read_bytes(), kind) for name, kind in _STATIC.items()}
         self._files |= {name: (own.joinpath(name).read_bytes(), kind) for name, kind in _OWN.items()}
         self._page = own.joinpath("index.html").read_bytes()
@@ -99,7 +99,7 @@ class WebServer:
         if prefix:
             app.add_routes([web.get(prefix, self._add_slash)])
         app.on_response_prepare.append(_add_headers)
-        # The addresses of requests may hold the secret: none is logged.
+        # Requests are not logged, because their addresses may contain the secret.
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
@@ -130,11 +130,11 @@ class WebServer:
             return web.Response(
                 status=401,
                 headers={"WWW-Authenticate": 'Basic realm="rsmq-tui", charset="UTF-8"'},
-                text="who are you?\n",
+                text="a user and a password are required\n",
             )
         if answer is Answer.REFUSED or not request.path.endswith("/"):
             return web.Response(status=403, body=self._locked, content_type="text/html", charset="utf-8")
-        # A fragment stays, as browsers keep it; the secret does not.
+        # Browsers keep the fragment; the secret is removed.
         response = web.Response(status=303, headers={"Location": f"{self._served.prefix}/"})
         is_secure = request.secure or request.headers.get("X-Forwarded-Proto") == "https"
         response.set_cookie(
@@ -169,14 +169,14 @@ class WebServer:
         size = size_of(request.query.get("width"), request.query.get("height"))
         link = request.query.get("link", "")
         if size is None or len(link) > _LINK_CHARACTERS_MAX or not link.isprintable():
-            return web.Response(status=400, text="the page asks for what cannot be\n")
+            return web.Response(status=400, text="the page sent an invalid request\n")
         page = web.WebSocketResponse(
             timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, max_msg_size=_MESSAGE_BYTES_MAX, compress=False
         )
         await page.prepare(request)
         served = self._served
         try:
-            # A page that is loaded again comes before its last session has ended.
+            # When a page is reloaded, its last session may not have ended yet.
             async with asyncio.timeout(_PLACE_S):
                 await self._places.acquire()
         except TimeoutError:
@@ -204,11 +204,11 @@ class WebServer:
         try:
             await self._connect(page, session)
         finally:
-            # Also if the server is cancelled meanwhile: no process outlives its page.
+            # Even if the server is cancelled meanwhile: no process outlives its page.
             await asyncio.shield(session.aclose())
 
     async def _connect(self, page: web.WebSocketResponse, session: Session) -> None:
-        """Pass on what the page and the session send, until one of them ends, or nothing was typed for too long."""
+        """Pass on messages of the page and the session, until one of them ends, or there was no input for too long."""
         idle_s, clock = self._served.idle_s, asyncio.get_running_loop().time
 
         async def read_page(deadline: asyncio.Timeout) -> None:
@@ -229,7 +229,7 @@ class WebServer:
                 await asyncio.wait((reading, writing), return_when=asyncio.FIRST_COMPLETED)
             has_ended = writing.done()
         except TimeoutError:
-            await page.close(code=CLOSE_IDLE, message=b"nothing was typed here for too long")
+            await page.close(code=CLOSE_IDLE, message=b"the session was closed because there was no input")
             has_ended = False
         finally:
             tasks = [task for task in (reading, writing) if task is not None]
@@ -246,7 +246,7 @@ class WebServer:
             return
         told = session.errors.decode("utf-8", "replace")
         self._failed(told)
-        # A usage error is about the link or the options; anything else is not for the page.
+        # A usage error concerns the link or the options; other errors are not shown on the page.
         why = told.strip().splitlines()[-1] if session.status == _STATUS_USAGE else ""
         words = why or "the session has failed: the server's output says why"
         reason = words.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
@@ -260,7 +260,7 @@ def _collect() -> None:
 
 
 async def _pass_on(text: str, page: web.WebSocketResponse, session: Session) -> bool:
-    """Pass on a message of the page, and return whether it is input of its user; what is no message is ignored."""
+    """Pass on a message of the page, and return whether it is user input; invalid messages are ignored."""
     try:
         kind, *rest = json.loads(text)
         given: Any = rest[0] if rest else None

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-_DRIVER = "rsmq_tui.tui.web.driver:BrowserDriver"
-# The line of Textual's driver before the first packet; what is printed before it is not for the page.
+_DRIVER = "rsmq_tui.tui.drivers:BrowserDriver"
+# The line of Textual's driver before the first packet; output before it is not for the page.
 _READY = b"__GANGLION__\n"
 _LINES_BEFORE_MAX = 100
 _PACKET_BYTES_MAX = 50_000_000
 _ERRORS_BYTES_MAX = 20_000
-# A change that runs is stopped after its batch, which may take a while.
+# A running change is stopped after its batch, which may take a while.
 _END_S = 10.0
 _SIDE_MAX = 500
 
@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 
 def size_of(columns: Any, rows: Any) -> Size | None:
-    """Return the size that a page asks for, None if it cannot be one."""
+    """Return the size that a page requests; None if it is invalid."""
     try:
         size = Size(int(columns), int(rows))
     except (TypeError, ValueError, OverflowError):
@@ -42,7 +42,7 @@ def size_of(columns: Any, rows: Any) -> Size | None:
 class Session:
     """A process of this program in a group of its own; start it with ``start``, and end it with ``aclose``.
 
-    ``status`` is its exit status, once it has ended, and ``errors`` the end of what it wrote to stderr.
+    ``status`` is its exit status, once it has ended, and ``errors`` the end of its output on stderr.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -65,7 +65,7 @@ class Session:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **drawn, **sides, **environment},
-            # It is killed with all that it started.
+            # Its own group, so that it is killed with all processes that it started.
             start_new_session=True,
         )
         return cls(process)
@@ -81,11 +81,11 @@ class Session:
         return self._process.returncode
 
     async def output(self) -> AsyncIterator[bytes]:
-        """Yield what the dashboard writes to its terminal, until it ends."""
+        """Yield the terminal output of the dashboard, until it ends."""
         stdout = self._process.stdout
         if stdout is None:
             raise RuntimeError("the process has no pipes")
-        # Else it has failed to start: ``errors`` says why.
+        # Otherwise it has failed to start, and ``errors`` says why.
         with suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
             for _ in range(_LINES_BEFORE_MAX):
                 line = await stdout.readline()
@@ -102,21 +102,21 @@ class Session:
                     return
 
     async def write(self, data: bytes) -> None:
-        """Pass on what was typed, clicked or pasted."""
+        """Pass on keys, clicks and pasted text."""
         await self._send(b"D", data)
 
     async def resize(self, size: Size) -> None:
-        """Tell the new size of the page's terminal."""
+        """Send the new size of the page's terminal."""
         await self._tell(type="resize", width=size.columns, height=size.rows)
 
     async def focus(self, *, has_focus: bool) -> None:
-        """Tell whether the page has the focus."""
+        """Send whether the page has the focus."""
         await self._tell(type="focus" if has_focus else "blur")
 
     async def aclose(self) -> None:
-        """End the process and all that it has started; when it returns, none of them is left."""
+        """End the process and all that it has started; none of them is left when this returns."""
         if self._is_closed:
-            # Its id may be that of another process by now.
+            # Its id may belong to another process by now.
             return
         self._is_closed = True
         process = self._process
@@ -124,14 +124,14 @@ class Session:
             self._signal(signal.SIGTERM)
             if process.stdin is not None:
                 process.stdin.close()
-            # What it still writes must be read: it would wait for that.
+            # Its remaining output must be read, because it would wait for that.
             draining = asyncio.create_task(self._drain())
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_S):
                     await process.wait()
             draining.cancel()
         finally:
-            # The group may have others than its leader.
+            # The group may contain more processes than its leader.
             self._signal(signal.SIGKILL)
             await process.wait()
             self._reading.cancel()

@@ -1,4 +1,4 @@
-"""``python -m tests.bench``: one line a row, both sides measured in this run; the exit status does not judge."""
+"""``python -m tests.bench``: one line per row, both sides measured in this run; the exit status judges nothing."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 def main() -> int:
-    """Measure the rows that were asked for and print them."""
+    """Measure the requested rows and print them."""
     options = _arguments().parse_args()
     rows = chosen(options.only)
     if options.list:
@@ -25,7 +25,7 @@ def main() -> int:
     if not rows:
         print(f"no row's name contains {' or '.join(options.only)}; --list shows them", file=sys.stderr)
         return 2
-    # A bench that is told to stop must stop its servers too: let SIGTERM unwind as Ctrl+C does.
+    # When the bench is stopped, its servers must stop too: let SIGTERM unwind as Ctrl+C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         results = [_run(row, quick=options.quick, as_json=options.json) for row in rows]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.bench.measure import Sample, interleave
 from tests.bench.peek_rows import _QUEUE, _fill
 from tests.bench.queues import NS
@@ -31,7 +31,7 @@ _LOOPBACK = "127.0.0.1"
 
 @contextmanager
 def _spark() -> "Iterator[SparkSession]":
-    # Late: who measures other rows need not have it.
+    # Imported late: other rows do not need it.
     from pyspark.sql import SparkSession
 
     from rsmq_tui.pipeline.datasource import register

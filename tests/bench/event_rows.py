@@ -1,4 +1,4 @@
-"""What finding events, applying alert rules, and all that goes on beside adds to a poll of 10,000 queues."""
+"""The cost of finding events, applying alert rules and other work beside a poll of 10,000 queues."""
 
 import asyncio
 import tempfile
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import redis
 
-from rsmq_tui.alerts.rules import AlertRules
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.places import OwnChanges
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.events.alerts.rules import AlertRules
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.tracking.memory import Memory
@@ -23,7 +23,7 @@ from tests.bench.row import Measured, Row, Run, Sense
 
 # As in ``poll_rows``: between two polls of either side all of the busy tenth changes.
 _CHANGED_SHARE = 0.10
-# Of the row with everything: of many queues most rest for some seconds.
+# For the row with everything: most of many queues are idle for some seconds.
 _SOME_SHARE = 0.01
 
 

@@ -1,4 +1,4 @@
-"""Finding new files: what it takes with a year of days that are known, compared with a week."""
+"""Finding new files: the time with a year of known days, compared with a week."""
 
 import os
 import tempfile

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import QueueReader

@@ -1,4 +1,4 @@
-"""List queues against the bare commands that they are made of."""
+"""List queues against the bare commands that they send."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Lease, ListNames, ListQueue
 from rsmq_tui.protocol.lists import operations, scripts
 from rsmq_tui.protocol.lists.operations import Location

@@ -24,7 +24,7 @@ _CALLS = 25
 
 
 def interleave(run: Run, ours: Side, other: Side, *, pairs: int, warm_up: int = 2, limit_s: float = 30.0) -> Measured:
-    """Take ``pairs`` samples of each side in turn; past ``limit_s`` fewer have to do, but never fewer than five."""
+    """Take ``pairs`` samples of each side in turn; after ``limit_s`` the sampling ends, but not before five pairs."""
     figures: tuple[list[float], list[float]] = ([], [])
     wanted = run.size(pairs, 2)
     for _ in range(run.size(warm_up, 1)):
@@ -70,7 +70,8 @@ def interleave_calls(
 
 
 class ProcessorTimes:
-    """The processor time of samples, of this process and of a server: it tells more than the wall of a busy machine."""
+    """The processor time of samples, of this process and of a server: on a busy machine it is more reliable than wall
+    time."""
 
     def __init__(self, server: redis.Redis) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""What it costs that the dashboard continues where it ended: a restart, and the polls in between."""
+"""The cost of the memory across restarts: a restart, and the polls in between."""
 
 import asyncio
 import tempfile
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import Memory

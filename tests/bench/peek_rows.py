@@ -5,7 +5,7 @@ import time
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import PageRequest
 from rsmq_tui.protocol import Anchor, Rsmq, make_id
 from tests.bench.measure import Sample, Side, interleave

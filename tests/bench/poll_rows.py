@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog, filled, poller_on
@@ -33,8 +33,16 @@ class _Scene:
     changed: float
 
     def ours(self) -> Sample:
-        self.backlog.change(self.changed / 2)
-        return lambda: self.loop.run(self._timed_poll())
+        return self.changed_before(lambda: self.loop.run(self._timed_poll()))()
+
+    def changed_before(self, sample: Sample) -> Callable[[], Sample]:
+        """Return what changes half of what is to change, before each sample."""
+
+        def prepare() -> Sample:
+            self.backlog.change(self.changed / 2)
+            return sample
+
+        return prepare
 
     async def _timed_poll(self) -> float:
         started_s = time.perf_counter()
@@ -68,11 +76,7 @@ def _against_pyrsmq(run: Run) -> Measured:
                 peer.getQueueAttributes(qname=name).execute()
             return (time.perf_counter() - started_s) * 1000
 
-        def other() -> Sample:
-            scene.backlog.change(_CHANGED_SHARE / 2)
-            return ask_for_each
-
-        return interleave(run, scene.ours, other, pairs=20, warm_up=2, limit_s=10)
+        return interleave(run, scene.ours, scene.changed_before(ask_for_each), pairs=20, warm_up=2, limit_s=10)
 
 
 def _against_pipeline(run: Run) -> Measured:
@@ -91,11 +95,7 @@ def _against_pipeline(run: Run) -> Measured:
                 pipeline.execute()
             return (time.perf_counter() - started_s) * 1000
 
-        def other() -> Sample:
-            scene.backlog.change(_CHANGED_SHARE / 2)
-            return pipelined
-
-        return interleave(run, scene.ours, other, pairs=20, warm_up=3, limit_s=22)
+        return interleave(run, scene.ours, scene.changed_before(pipelined), pairs=20, warm_up=3, limit_s=22)
 
 
 def _against_a_tenth(run: Run) -> Measured:

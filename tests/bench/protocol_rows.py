@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.rsmq import operations

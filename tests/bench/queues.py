@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer, scenarios
+from rsmq_tui.cli.demo import EmbeddedServer, scenarios
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.keys import Keys

@@ -9,16 +9,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pyarrow as pa
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
+from rsmq_tui.history.poll_log import PollLog
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import Drain, QueueState, Verdict
+from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import filled, names, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
@@ -31,6 +30,7 @@ _DAY_S, _EVERY_S = 86_400, 5
 # A day is measured by an hour of it; of a seal's ten minutes each takes as much as the next.
 _MEASURED_S = 3_600
 _DAY_BEGINS_MS = 20_600 * 86_400_000
+_PLACE = Place("prod", "redis://db1:6379/0", "rsmq")
 
 
 def _polls(run: Run) -> Measured:
@@ -153,13 +153,13 @@ def _day(run: Run, busy: float) -> Measured:
         elapsed_s = 0.0
         writer = Writer(str(Path(folder) / "history"), Path(folder), Settings(), clock=lambda: elapsed_s)
         writer.open()
-        rows = SampleRows(writer.recorder, Place("prod", "redis://db1:6379/0", "rsmq"))
+        polls = PollLog(writer.recorder, _PLACE)
         states = {queue: queue.state(_DAY_BEGINS_MS, 60_000) for queue in queues}
-        for at_ms, interval_ms in _times(run, rng):
+        for at_ms in _times(run, rng):
             elapsed_s = (at_ms - _DAY_BEGINS_MS) / 1000
             states |= {queue: queue.step(at_ms) for queue in working}
-            batch: pa.RecordBatch = rows.polled(tuple(states.values()), at_ms, interval_ms)
-            writer.append(SAMPLES, batch, at_ms)
+            snapshot = Snapshot(at_ms, _PLACE.server, _PLACE.ns, tuple(states.values()))
+            writer.append(SAMPLES, polls, polls.begin(snapshot, at_ms))
             writer.tend()
             run.say(f"{elapsed_s / 60:.0f} minutes of 60")
         writer.close()
@@ -171,13 +171,10 @@ def _day(run: Run, busy: float) -> Measured:
     return Measured(day_mb, _LIMIT_MB, note)
 
 
-def _times(run: Run, rng: random.Random) -> Iterator[tuple[int, int | None]]:
-    """Yield when polls are made, a little late each, and the time since the one before."""
-    before_ms: int | None = None
+def _times(run: Run, rng: random.Random) -> Iterator[int]:
+    """Yield when polls are made, a little late each."""
     for number in range(run.size(_MEASURED_S, 60) // _EVERY_S):
-        at_ms = _DAY_BEGINS_MS + number * _EVERY_S * 1000 + rng.randrange(12)
-        yield at_ms, None if before_ms is None else at_ms - before_ms
-        before_ms = at_ms
+        yield _DAY_BEGINS_MS + number * _EVERY_S * 1000 + rng.randrange(12)
 
 
 ROWS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Sense(Enum):
-    """How a row's ratio is made from its two figures, and which way it has to go."""
+    """How a row's ratio is computed from its two figures, and its direction."""
 
     TIMES_LESS = ">="
     """ratio = other / ours: how many times less ours takes; at least the target."""
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The medians of both sides, in the row's unit; ``note`` says what else was seen."""
+    """The medians of both sides, in the row's unit; ``note`` has further observations."""
 
     ours: float
     other: float
@@ -58,7 +58,7 @@ class Row:
         ours = other = ratio = None
         if measured is not None:
             ours, other = measured.ours, measured.other
-            # Judged as printed, so that whoever reads the ratio comes to the same verdict.
+            # Judged as printed, so that readers of the ratio reach the same verdict.
             ratio = round(other / ours if self.sense is Sense.TIMES_LESS else ours / other, 3)
         return {
             "row": self.name,
@@ -71,5 +71,5 @@ class Row:
         }
 
     def reaches(self, ratio: float) -> bool:
-        """Tell whether a ratio reaches the target."""
+        """Return whether a ratio reaches the target."""
         return ratio >= self.target if self.sense is Sense.TIMES_LESS else ratio <= self.target

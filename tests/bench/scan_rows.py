@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import Filter, parse_filter, search
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES

@@ -5,7 +5,7 @@ from statistics import mean
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.bench.measure import Sample, Side, interleave
 from tests.bench.queues import NAME_PREFIX, Backlog
 from tests.bench.row import Measured, Row, Run, Sense

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.bench.measure import interleave
 from tests.bench.queues import filled
 from tests.bench.row import Measured, Row, Run, Sense

@@ -57,7 +57,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # It may be in the middle of anything: nothing it could still do is wanted.
+        # It may be in the middle of some work, none of which is needed any more.
         with suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)

@@ -7,7 +7,7 @@ from statistics import median
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import filled, poller_on
 from tests.bench.row import Measured, Row, Run, Sense

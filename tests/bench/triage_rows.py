@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
@@ -81,25 +81,19 @@ def _scene() -> Iterator[_Scene]:
 
 async def _change(scene: _Scene, action: MessageAction, matching: int) -> float:
     """Preview and carry out an action, and return how many microseconds a message took."""
-    triage = ChangeService(scene.server.url, NS, scene.folder)
-    try:
-        started_s = time.perf_counter()
-        preview = await triage.preview(action, Matching(parse_filter(_FILTER)))
-        report = await triage.run(preview).to_end()
-        taken_s = time.perf_counter() - started_s
-    finally:
-        await triage.aclose()
-    if report.tally.done != matching:
-        raise RuntimeError(report.sentence)
-    return taken_s * 1e6 / matching
+    return await _timed(scene, matching, lambda triage: triage.preview(action, Matching(parse_filter(_FILTER))))
 
 
 async def _undo(scene: _Scene, matching: int) -> float:
     """Preview and carry out the undo of the last change, and return how many microseconds a message took."""
+    return await _timed(scene, matching, ChangeService.preview_undo)
+
+
+async def _timed(scene: _Scene, matching: int, preview: Callable[[ChangeService], Awaitable[Any]]) -> float:
     triage = ChangeService(scene.server.url, NS, scene.folder)
     try:
         started_s = time.perf_counter()
-        report = await triage.run(await triage.preview_undo()).to_end()
+        report = await triage.run(await preview(triage)).to_end()
         taken_s = time.perf_counter() - started_s
     finally:
         await triage.aclose()

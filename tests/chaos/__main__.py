@@ -5,13 +5,15 @@ The exit status is 1 if an invariant was violated, and 2 if the options are wron
 
 import argparse
 import json
+import multiprocessing
 import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tests.chaos import faults, processes
@@ -94,32 +96,87 @@ def main() -> int:
 
 
 def _play_all(options: argparse.Namespace, totals: Totals, started_s: float) -> None:
-    with ExitStack() as stack:
-        server: ClockedServer | None = None
-        said_s = started_s
-        for seed in _seeds(options, started_s):
-            cheap, real = _kinds(options.fault, seed)
-            if real:
-                result = processes.play(seed, real)
-            else:
-                server = server or stack.enter_context(ClockedServer())
-                result = play(server, seed, cheap)
+    said_s = started_s
+    with closing(_results(options, started_s)) as results:
+        for result in results:
             replay = " ".join(
-                [f"python -m tests.chaos --seed {seed} --rounds 1", *(f"--fault {name}" for name in options.fault)]
+                [
+                    f"python -m tests.chaos --seed {result.seed} --rounds 1",
+                    *(f"--fault {name}" for name in options.fault),
+                ]
             )
             totals.add(result, replay)
             if options.trace:
                 print(*result.trace, sep="\n")
             for law, how in result.violations:
                 print(
-                    f"{_clear()}seed {seed}: {law}: {how[:_HOW_MAX]}\n  {replay} --trace", file=sys.stderr, flush=True
+                    f"{_clear()}seed {result.seed}: {law}: {how[:_HOW_MAX]}\n  {replay} --trace",
+                    file=sys.stderr,
+                    flush=True,
                 )
             if sys.stderr.isatty():
                 said_s = 0.0
             if time.monotonic() - said_s > _SAY_S:
                 said_s = time.monotonic()
-                text = f"{totals.rounds:,} rounds, {len(totals.violations)} violations; seed {seed}"
+                text = f"{totals.rounds:,} rounds, {len(totals.violations)} violations; seed {result.seed}"
                 print(f"{_clear()}{text}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+
+
+def _results(options: argparse.Namespace, started_s: float) -> Generator[Result, None, None]:
+    """Play the rounds, in as many processes as ``--jobs`` says: a round mostly waits for its server's replies."""
+    if options.jobs == 1:
+        yield from _played(options, started_s, 0)
+        return
+    fork = multiprocessing.get_context("fork")
+    running: list[Connection] = []
+    workers = []
+    for job in range(options.jobs):
+        ours, theirs = fork.Pipe(duplex=False)
+        worker = fork.Process(target=_work, args=(options, started_s, job, theirs))
+        worker.start()
+        theirs.close()
+        running.append(ours)
+        workers.append(worker)
+    try:
+        while running:
+            for pipe in wait(running):
+                assert isinstance(pipe, Connection)
+                try:
+                    yield pipe.recv()
+                except EOFError:
+                    running.remove(pipe)
+    finally:
+        for worker in workers:
+            if running:
+                worker.terminate()
+            worker.join()
+    if failed := [worker.exitcode for worker in workers if worker.exitcode]:
+        raise RuntimeError(f"a worker has ended with {failed[0]}")
+
+
+def _work(options: argparse.Namespace, started_s: float, job: int, results: Connection) -> None:
+    try:
+        for result in _played(options, started_s, job):
+            if not options.trace:
+                result.trace.clear()
+            results.send(result)
+    except KeyboardInterrupt:
+        return
+
+
+def _played(options: argparse.Namespace, started_s: float, job: int) -> Iterator[Result]:
+    """Play the rounds of one of the jobs."""
+    with ExitStack() as stack:
+        server: ClockedServer | None = None
+        for seed in _seeds(options, started_s):
+            if (seed - options.seed) % options.jobs != job:
+                continue
+            cheap, real = _kinds(options.fault, seed)
+            if real:
+                yield processes.play(seed, real)
+            else:
+                server = server or stack.enter_context(ClockedServer())
+                yield play(server, seed, cheap)
 
 
 def _seeds(options: argparse.Namespace, started_s: float) -> Iterator[int]:
@@ -184,6 +241,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first round; the others follow (0)")
     parser.add_argument("--rounds", type=int, default=None, help="how many rounds (1000, or as long as --minutes)")
     parser.add_argument("--minutes", type=float, default=0.0, help="for how long at most")
+    parser.add_argument("--jobs", type=int, default=1, help="how many rounds are played at the same time (1)")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME", help="only this fault; repeatable")
     parser.add_argument("--list", action="store_true", help="list the faults")
     parser.add_argument("--trace", action="store_true", help="print all that happens in each round")

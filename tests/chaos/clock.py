@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import hiredis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 
 Word = str | int | float | bytes | memoryview
 START_US = 1_800_000_000_000_000

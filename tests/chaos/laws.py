@@ -18,7 +18,7 @@ nothing left behind      What calls left in the server is gone a day after recov
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
 from rsmq_tui.triage import actions
@@ -78,7 +78,7 @@ def broken_by(ask: Ask | None, before: State, after: State, at_ms: int) -> Viola
 
 def _broken(ask: Ask, diff: Diff, at_ms: int) -> Iterator[Violation | None]:
     yield _order(diff)
-    yield _totals(diff)
+    yield _totals(ask, diff)
     if isinstance(ask.action, actions.Undo):
         yield from _undo(ask, diff)
         return
@@ -199,12 +199,13 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
             yield Violation("undo is the inverse", f"{place}: {found} -> {left}, undone {old} -> {new}")
     for place, (old_field, new_field) in diff.attributes.items():
         found, left = undone.effects.get(("field", place), (None, None))
-        if (left, found) != (old_field, new_field):
+        if (left, found) != (old_field, new_field) and not _is_of_lost_queue(undone, place, old_field, new_field):
             yield Violation(
                 "undo is the inverse", f"field {place}: {found!r} -> {left!r}, {old_field!r} -> {new_field!r}"
             )
     for queue in diff.listed | diff.unlisted:
-        if ("index", queue) not in undone.effects:
+        is_back = queue in diff.listed and undone.is_lost and isinstance(undone.action, actions.DeleteQueue)
+        if ("index", queue) not in undone.effects and not is_back:
             yield Violation("undo is the inverse", f"the index was not changed for {queue!r}")
     for member, (old_lease, new_lease) in diff.leases.items():
         found, left = undone.effects.get(("lease", member), (None, None))
@@ -216,6 +217,12 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         yield Violation(law, f"items were put back that the change had not taken: {excess}")
     if excess := diff.items_gone + undone.removed - undone.came:
         yield Violation("undo is the inverse", f"items were removed that the change had not put there: {excess}")
+
+
+def _is_of_lost_queue(undone: Ask, place: Place, old: bytes | None, new: bytes | None) -> bool:
+    """Return whether an undo restores a field of a deleted queue, of which the server has lost who removed it."""
+    is_deleted = isinstance(undone.action, actions.DeleteQueue) and undone.is_lost
+    return is_deleted and old is None and new in undone.fields.get(place, ())
 
 
 def _note(ask: Ask, diff: Diff) -> None:
@@ -283,10 +290,15 @@ def _order(diff: Diff) -> Violation | None:
     return None
 
 
-def _totals(diff: Diff) -> Violation | None:
-    """A total counts what came, or no longer counts what went; a counter of nothing may come or go."""
+def _totals(ask: Ask, diff: Diff) -> Violation | None:
+    """A total counts what came, or no longer counts what went; that of a queue comes and goes with the queue."""
+    original = ask
+    while original.undoes is not None:
+        original = original.undoes
+    deleted = original.action.queue if isinstance(original.action, actions.DeleteQueue) else None
     for (queue, name), (old, new) in diff.fields.items():
-        if name not in _COUNTERS or diff.unlisted or diff.listed:
+        # A queue that has lost its attributes is not in the index.
+        if name not in _COUNTERS or diff.unlisted or diff.listed or queue == deleted:
             continue
         delta = int(new or 0) - int(old or 0)
         came = sum(place[0] == queue for place in diff.came)
@@ -336,8 +348,11 @@ def _shown(diff: Diff) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
-def not_brought_back(undone: Ask, before: State, after: State) -> Violation | None:
-    """Return what an undo left that nobody had touched since the change; ``before`` and ``after`` are of the undo."""
+def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]) -> Violation | None:
+    """Return what an undo left that nobody had touched since the change; ``before`` and ``after`` are of the undo.
+
+    ``taken`` are the places of messages that consumers have removed.
+    """
     moves = isinstance(undone.action, actions.Move | actions.Redrive) and not isinstance(undone.action, actions.Copy)
     there = {item for key, item in undone.came if item in before.lists[key]}
     there |= {
@@ -350,6 +365,9 @@ def not_brought_back(undone: Ask, before: State, after: State) -> Violation | No
             continue
         if moves and found is not None and left is None and (found.body or b"") not in there:
             # Somebody has taken it from where it was moved to.
+            continue
+        if left is None and place in taken:
+            # An earlier undo, which did not come to its end, has put it back, and a consumer has taken it.
             continue
         return Violation("undo brings back", f"{undone.title}: {place} is {after.messages.get(place)}, not {found}")
     return None

@@ -61,7 +61,8 @@ class Ask:
     ``how`` is the guard: "every", "named", "ready" or "received". ``seen`` has, by place, the scores and receive counts
     that a message had during the preview, ``items`` how often each item was there at most. ``effects`` has, for
     each thing that it changed, what that was before and is after; ``came`` and ``gone`` are items of lists.
-    ``back`` and ``removed`` are the items that undos have put back and removed.
+    ``back`` and ``removed`` are the items that undos have put back and removed. ``fields`` has the values that each
+    field had, and ``is_lost`` is True if the server has lost its data since.
     """
 
     operator: str
@@ -81,6 +82,8 @@ class Ask:
     gone: Counter[Item] = field(default_factory=Counter)
     back: Counter[Item] = field(default_factory=Counter)
     removed: Counter[Item] = field(default_factory=Counter)
+    fields: dict[Place, set[bytes]] = field(default_factory=dict)
+    is_lost: bool = False
 
     @property
     def title(self) -> str:
@@ -93,6 +96,8 @@ class Ask:
         for place, message in state.messages.items():
             self.seen.setdefault(place, set()).add((message.score, message.rc))
             self.bodies[place] = message.body
+        for place, value in state.fields.items():
+            self.fields.setdefault(place, set()).add(value)
         self.items |= Counter((key, item) for key, items in state.lists.items() for item in items)
 
 

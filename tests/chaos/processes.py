@@ -5,9 +5,11 @@ When what happens is up to other processes, a seed does not fix it all: replay a
 """
 
 import asyncio
+import errno
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,12 +19,15 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, redirect_
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import Address, Node, QueueReader, Sentinels, slot_of, url_of
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything
@@ -35,7 +40,7 @@ from tests.cli.running import PROGRAM, environment
 from tests.history.made import left_over, rows_of
 from tests.hostile.proxy import Proxy
 from tests.hostile.watching import Dashboard, dashboard, dashboard_app, open_message, open_queue, press, text_of, until
-from tests.servers.real import real_server, wait_until
+from tests.servers.real import HOST, RealServer, cluster, real_server, wait_until, watched
 from tests.tui.driving import ask_change
 
 MESSAGES = 1_500
@@ -46,7 +51,7 @@ _UNDOS_MAX = 10
 _AGE = re.compile(r"stale \d+ (s|min|h)|no data yet")
 _VERBS: dict[str, tuple[str, ...]] = {
     "delete": ("messages", "delete", "a"),
-    "hide": ("messages", "hide", "a", "1000"),
+    "hide": ("messages", "hide", "a", "--for", "1000s"),
     "move": ("messages", "move", "a", "--to", "b"),
 }
 _ACTIONS: dict[str, actions.Action] = {
@@ -58,32 +63,32 @@ _ACTIONS: dict[str, actions.Action] = {
 Found = dict[tuple[str, bytes], tuple[float, bytes | None, bytes | None, bytes | None]]
 
 
-def found(client: Redis) -> Found:
+def found(client: Redis, ns: str = "rsmq") -> Found:
     """Return all messages, as plain commands find them."""
     messages: Found = {}
     for queue in "ab":
-        fields = client.hgetall(f"rsmq:{queue}:Q")
-        for id, score in client.zrange(f"rsmq:{queue}", 0, -1, withscores=True):
+        fields = client.hgetall(f"{ns}:{queue}:Q")
+        for id, score in client.zrange(f"{ns}:{queue}", 0, -1, withscores=True):
             messages[queue, id] = score, fields.get(id), fields.get(id + b":rc"), fields.get(id + b":fr")
     return messages
 
 
-def lay(client: Redis, chance: random.Random) -> Found:
+def lay(client: Redis, chance: random.Random, ns: str = "rsmq") -> Found:
     """Put messages into queue a, and return all."""
     seconds = client.time()[0]
     with client.pipeline(transaction=False) as asked:
         for queue in "ab":
             fields = {"vt": 30, "delay": 0, "maxsize": 65536, "totalsent": 0, "totalrecv": 0}
-            asked.hset(f"rsmq:{queue}:Q", mapping={**fields, "created": seconds, "modified": seconds})
-            asked.sadd("rsmq:QUEUES", queue)
+            asked.hset(f"{ns}:{queue}:Q", mapping={**fields, "created": seconds, "modified": seconds})
+            asked.sadd(f"{ns}:QUEUES", queue)
         for number in range(MESSAGES):
             id = b"hq%08d" % number + b"x" * 22
-            asked.zadd("rsmq:a", {id: (seconds - 1000) * 1000 + number})
-            asked.hset("rsmq:a:Q", id, b"body %d" % number)
+            asked.zadd(f"{ns}:a", {id: (seconds - 1000) * 1000 + number})
+            asked.hset(f"{ns}:a:Q", id, b"body %d" % number)
             if chance.random() < 0.2:
-                asked.hset("rsmq:a:Q", mapping={id + b":rc": 3, id + b":fr": (seconds - 500) * 1000})
+                asked.hset(f"{ns}:a:Q", mapping={id + b":rc": 3, id + b":fr": (seconds - 500) * 1000})
         asked.execute()
-    return found(client)
+    return found(client, ns)
 
 
 class _At:
@@ -135,7 +140,8 @@ class _Case:
             out, err = process.communicate()
             self.violate("nobody stuck", f"{process.args!r}: {out}{err}")
         self.say(f"exit status {process.returncode}: {out.strip()} {err.strip()}")
-        if "Traceback" in out + err:
+        # A full disk is no error of the network, and has a file.
+        if any(words in out + err for words in ("Traceback", "Usage:", f"[Errno {errno.ENOSPC}]")):
             self.violate(law, out + err)
         for line in err.splitlines():
             self.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", line)] += 1
@@ -148,9 +154,9 @@ class _Case:
             if status:
                 break
 
-    def check(self, before: Found, client: Redis, taken: set[bytes]) -> None:
+    def check(self, before: Found, client: Redis, taken: set[bytes], ns: str = "rsmq") -> None:
         """Check that all is there again, except what was taken."""
-        after = found(client)
+        after = found(client, ns)
         wanted = {place: message for place, message in before.items() if place[1] not in taken}
         if lost := wanted.keys() - after.keys():
             self.violate("undo brings back", f"{len(lost)} messages are missing, such as {min(lost)}")
@@ -205,6 +211,38 @@ def _full_disk(case: _Case) -> None:
             case.violate("told is done", f"nothing was changed, and it said: {told}")
         case.undo(server.url)
         case.check(before, client, set())
+
+
+def _small_disk(case: _Case) -> None:
+    """The disk has little room left, of which the change needs more; the undo finds it so, too, or has room again."""
+    chance, folder = case.chance, case.folder / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True)
+    if mounted.returncode:
+        case.say("this user may not mount")
+        return
+    small, filler = _Case(chance, case.result, folder), folder / "filler"
+    verb, left = chance.choice(sorted(_VERBS)), chance.choice((0, 4_096, 40_960, 81_920, 163_840, 327_680, 655_360))
+    case.say(f"{verb} with {left} bytes left on the disk")
+    try:
+        with _served() as (server, client):
+            before = lay(client, chance)
+            if chance.random() < 0.5:
+                # A journal that is there already.
+                small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
+                small.undo(server.url)
+            filler.write_bytes(bytes(max(0, shutil.disk_usage(folder).free - left)))
+            status, told = small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
+            if status == 0 and found(client) == before:
+                case.violate("told is done", f"nothing was changed, and it said: {told}")
+            if chance.random() < 0.5:
+                small.undo(server.url)
+            filler.unlink()
+            small.undo(server.url, _UNDOS_MAX)
+            case.check(before, client, set())
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def _kill_recorder(case: _Case) -> None:
@@ -329,14 +367,55 @@ async def _change_and_undo(case: _Case, proxy: Proxy, fail: Callable[[], object]
             await asyncio.to_thread(fail)
         await asyncio.to_thread(after)
         proxy.forward()
-        for change in await service.recover():
-            case.say(f"recovered: {change.done} done, {change.unsure} unsure, {change.state}")
-        for unsettled in (False, True):
-            with _told(case):
-                undone = await service.run(await service.preview_undo(number_of_change, unsettled=unsettled)).to_end()
-                case.say(undone.sentence)
+        await _recovers_and_undoes(case, service, number_of_change)
     finally:
         await service.aclose()
+
+
+async def _change_meanwhile(case: _Case, address: Address, ns: str, fail: Callable[[], object]) -> None:
+    """Make a change, in which servers fail before or after a random batch; recover and undo all of it."""
+    verb, left, is_before = (
+        case.chance.choice(sorted(_ACTIONS)),
+        case.chance.randrange(1, 9),
+        case.chance.random() < 0.5,
+    )
+    case.say(f"{verb} fails {'before' if is_before else 'after'} batch {left}")
+    service = ChangeService(address, ns, case.folder / "state")
+    apply = QueueEditor.apply
+
+    async def failing(editor: QueueEditor, batch: Batch, token: str) -> str:
+        nonlocal left
+        left -= 1
+        is_now = left == 0
+        if is_now and is_before:
+            await asyncio.to_thread(fail)
+        outcome = await apply(editor, batch, token)
+        if is_now and not is_before:
+            await asyncio.to_thread(fail)
+        return outcome
+
+    try:
+        preview = await service.preview(_ACTIONS[verb])
+        number_of_change: int | None = None
+        with _told(case), patch.object(QueueEditor, "apply", failing):
+            report = await service.run(preview).to_end()
+            number_of_change = report.change
+            case.say(report.sentence)
+            case.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
+        if left > 0:
+            await asyncio.to_thread(fail)
+        await _recovers_and_undoes(case, service, number_of_change)
+    finally:
+        await service.aclose()
+
+
+async def _recovers_and_undoes(case: _Case, service: ChangeService, number_of_change: int | None) -> None:
+    for change in await service.recover():
+        case.say(f"recovered: {change.done} done, {change.unsure} unsure, {change.state}")
+    for unsettled in (False, True):
+        with _told(case):
+            undone = await service.run(await service.preview_undo(number_of_change, unsettled=unsettled)).to_end()
+            case.say(undone.sentence)
 
 
 @contextmanager
@@ -345,6 +424,56 @@ def _told(case: _Case) -> Iterator[None]:
         yield
     except TriageError as error:
         case.say(f"refused: {error}")
+
+
+def _sentinel(case: _Case) -> None:
+    """The master is killed within a change, and the sentinel makes its replica the master, at another address."""
+    with watched("mymaster") as servers:
+        with servers.master.client() as client:
+            before = lay(client, case.chance)
+        (replica,) = (server for server in servers.servers if server is not servers.master)
+        with replica.client() as copy:
+            wait_until(lambda: found(copy) == before, what="the replica follows")
+        sentinels = Sentinels("mymaster", tuple(Node(HOST, sentinel.port) for sentinel in servers.sentinels))
+        address = Address("redis://localhost/0", sentinels=sentinels)
+        asyncio.run(_change_meanwhile(case, address, "rsmq", servers.fail_over))
+        with servers.master.client() as client:
+            case.check(before, client, set())
+
+
+def _cluster(case: _Case) -> None:
+    """The node that holds the queues is killed within a change, or their slot moves to another node."""
+    ns = "{rsmq}"
+    slot = slot_of(ns)
+    assert slot is not None
+    with cluster(replicas=3) as servers:
+        before_node = servers.owner(slot)
+        with before_node.client() as client:
+            before = lay(client, case.chance, ns)
+        replica = servers.replicas[servers.masters.index(before_node)]
+
+        def fail() -> None:
+            before_node.kill()
+            wait_until(lambda: replica.call("ROLE")[0] == b"master" and servers.owner(slot) is replica, what="a master")
+
+        def move() -> None:
+            servers.move(slot, next(node for node in servers.masters if node is not before_node))
+
+        happens = case.chance.choice((fail, move))
+        if happens is fail:
+            wait_until(lambda: _has_all(replica, before, ns), what="the replica follows")
+        case.say(happens.__name__)
+        port = next(node.port for node in servers.masters if node is not before_node)
+        address = Address(url_of(HOST, port), cluster=(Node(HOST, port),))
+        asyncio.run(_change_meanwhile(case, address, ns, happens))
+        with servers.owner(slot).client() as client:
+            case.check(before, client, set(), ns)
+
+
+def _has_all(replica: RealServer, before: Found, ns: str) -> bool:
+    with replica.client() as client:
+        client.execute_command("READONLY")
+        return found(client, ns) == before
 
 
 def _hung_screen(case: _Case) -> None:
@@ -508,10 +637,16 @@ def _served() -> Iterator[tuple[EmbeddedServer, Redis]]:
 _ROUNDS: dict[str, tuple[Callable[[_Case], None], str]] = {
     "kill-process": (_kill_change, "a command is killed within a change, and perhaps within its undo"),
     "full-disk-process": (_full_disk, "a command makes a change on a disk that is full, or becomes so"),
+    "small-disk-process": (
+        _small_disk,
+        "a command makes a change on a file system with little room, if it may mount one",
+    ),
     "kill-recorder": (_kill_recorder, "recorders are killed, and another one continues"),
     "full-disk-recorder": (_full_recorder, "a recorder writes to a disk that is full, or becomes so"),
     "restart-process": (_restart_server, "a server process ends within a change, and starts again with its data"),
     "failover-process": (_failover, "a replica takes over from a master that is killed within a change"),
+    "sentinel-process": (_sentinel, "a sentinel replaces a master that is killed within a change"),
+    "cluster-process": (_cluster, "a node of a cluster is killed within a change, or its slot moves"),
     "hung-screen": (_hung_screen, "a server hangs or goes away while a screen shows it"),
     "two-dashboards": (_two_dashboards, "two dashboards on one journal make or undo the same change at once"),
 }

@@ -250,6 +250,7 @@ class Round:
         for ask in self.asks:
             ask.back.clear()
             ask.removed.clear()
+            ask.is_lost = True
 
     def acts(self) -> None:
         """Let one of the others do something."""
@@ -492,7 +493,7 @@ class Round:
         queues = {place[0] for what, place in undone.effects if what == "message"}
         if any((queue, b"vt") not in before.fields for queue in queues):
             return None
-        return laws.not_brought_back(undone, before, self.world.state)
+        return laws.not_brought_back(undone, before, self.world.state, self.world.taken)
 
     def _check_taken(self) -> None:
         again = self.world.taken & self.world.state.messages.keys()

@@ -1,5 +1,6 @@
 """Cheap rounds of fixed seeds, and that a defect of the program is found by them."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,8 +9,11 @@ import pytest
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
+from rsmq_tui.triage.actions import Delete, DeleteQueue, SetAttributes, Undo
 from tests.chaos.__main__ import main
 from tests.chaos.clock import ClockedServer
+from tests.chaos.laws import broken_by, not_brought_back
+from tests.chaos.model import LISTS, Ask, Message, State
 from tests.chaos.rounds import Result, play
 
 # An operator that is killed closes nothing, and its remains are found by the garbage collector.
@@ -68,6 +72,47 @@ def test_a_call_that_is_taken_for_lost_but_was_executed_is_found(
     assert is_found(clocked, "told is done", "cut-after")
 
 
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_the_total_of_a_queue_without_attributes_goes_with_the_queue(is_undone: bool) -> None:
+    empty = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    left = empty._replace(fields={("b", b"totalsent"): b"1"})
+    ask = Ask("operator 1", DeleteQueue(queue="b"), "every")
+
+    assert broken_by(ask, left, empty, 0) is None
+    if is_undone:
+        ask = Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask)
+        assert broken_by(ask, empty, left, 0) is None
+    other = Ask("operator 1", SetAttributes(queue="b", vt=1), "every")
+    found = broken_by(other, left, empty, 0)
+    assert found is not None
+    assert found.law == "only what was asked"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bool) -> None:
+    gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    there = gone._replace(fields={("b", b"vt"): b"30"}, listed=frozenset([b"b"]))
+    ask = Ask("operator 1", DeleteQueue(queue="b"), "every")
+    ask.look(there)
+    ask.is_lost = is_lost
+
+    found = broken_by(Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask), gone, there, 0)
+
+    assert (found is None) is is_lost
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_what_consumers_took_after_an_earlier_undo_need_not_come_back(is_taken: bool) -> None:
+    place = "a", b"id"
+    gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    ask = Ask("operator 1", Delete(queue="a"), "every")
+    ask.effects["message", place] = [Message(1.0, b"x", None, None), None]
+
+    found = not_brought_back(ask, gone, gone, {place} if is_taken else set())
+
+    assert (found is None) is is_taken
+
+
 def test_the_command_says_how_to_replay_a_violation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,3 +130,14 @@ def test_the_command_says_how_to_replay_a_violation(
     shown = capsys.readouterr()
     assert "nothing lost: python -m tests.chaos --seed 4 --rounds 1 --fault cut-after\n" in shown.out
     assert "seed 4: nothing lost: a message" in shown.err
+
+
+def test_several_jobs_play_the_same_rounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for jobs in ("1", "3"):
+        monkeypatch.setattr("sys.argv", ["chaos", "--seed", "40", "--rounds", "7", "--jobs", jobs, "--json"])
+        assert main() == 0
+        shown.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+
+    assert shown[0] == shown[1]
+    assert shown[0]["rounds"] == 7

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 import pytest
 from rich.cells import cell_len
 
-from rsmq_tui.charts import Palette, bar_rows
+from rsmq_tui.charts.drawing import bar_rows
+from rsmq_tui.charts.series import Palette
 
 COLOUR = Palette(("#5fafff",), "#888888")
 VISIBLE = [("now", 37_900), ("< 10 s", 61), ("< 1 min", 118), ("< 10 min", 33), ("later", 0)]

@@ -6,7 +6,8 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from rsmq_tui.charts import Palette, Series, line_chart
+from rsmq_tui.charts.drawing import line_chart
+from rsmq_tui.charts.series import Palette, Series
 
 # 2023-11-14 22:00 UTC
 START = 1_699_999_200_000

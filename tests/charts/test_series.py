@@ -3,8 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rsmq_tui.charts import Series
-from rsmq_tui.charts.series import Run, Span, fold_runs, reduce_run, split_runs
+from rsmq_tui.charts.series import Run, Series, Span, fold_runs, reduce_run, split_runs
 
 MINUTE = Span(0, 60_000)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rsmq_tui.charts import Series, fold_latest, spark_runs, sparkline, sparklines
+from rsmq_tui.charts.drawing import fold_latest, spark_runs, sparkline, sparklines
+from rsmq_tui.charts.series import Series
 
 NUMBERS = st.none() | st.floats() | st.integers(-(10**400), 10**400)
 

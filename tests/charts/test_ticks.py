@@ -5,8 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rsmq_tui.charts import tick_label
-from rsmq_tui.charts.series import time_ticks, value_ticks
+from rsmq_tui.charts.series import tick_label, time_ticks, value_ticks
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 # 2023-11-14 00:00 UTC

@@ -86,7 +86,7 @@ Command = Callable[..., Done]
 
 @pytest.fixture
 def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """Run a command on no server in particular; with ``terminal`` its output is read by a person."""
+    """Run a command without a given server; with ``terminal`` its output is a terminal."""
 
     def command(*arguments: str, terminal: bool = False, columns: int = 120) -> Done:
         with monkeypatch.context() as patched:
@@ -130,7 +130,7 @@ def orders(client: Redis) -> Rsmq:
 
 @pytest.fixture
 def keys(client: Redis) -> Callable[[], Mapping[bytes, object]]:
-    """What all keys hold."""
+    """Return the content of all keys."""
     return lambda: everything(client)
 
 

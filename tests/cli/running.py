@@ -25,7 +25,7 @@ Running: TypeAlias = "subprocess.Popen[str]"
 
 
 def environment(**values: str) -> dict[str, str]:
-    """The environment of a command: this one without what would decide for it, and with these."""
+    """The environment of a command: this process's, without variables that would affect it, and with these."""
     return {name: value for name, value in os.environ.items() if name not in _OURS} | values
 
 
@@ -85,7 +85,7 @@ def line_of(stream: IO[str] | None) -> str:
 
 
 def check_closed_pipe(beginning: str, *arguments: str) -> None:
-    """Close the pipe that a command prints to, once it has begun: it ends, and says nothing of it."""
+    """Close the pipe that a command prints to, once it has begun: it must end without a message."""
     with started(*PROGRAM, *arguments) as process:
         assert line_of(process.stdout).startswith(beginning)
         assert process.stdout is not None
@@ -95,7 +95,7 @@ def check_closed_pipe(beginning: str, *arguments: str) -> None:
 
 
 def check_ctrl_c(server: ListServer, *arguments: str, env: Mapping[str, str]) -> str:
-    """Press Ctrl+C while a command waits for a server that says nothing: it ends at once; returns what it printed."""
+    """Press Ctrl+C while a command waits for a silent server: it must end at once; returns its output."""
     with (
         server.fault("stall") as fault,
         started(*PROGRAM, "-r", server.url, *arguments, env=environment(**env)) as process,
@@ -114,7 +114,7 @@ class _StopError(Exception):
 
 
 def parsed(*arguments: str, program: click.Group = commands.command) -> parsing.Options:
-    """What a command would be called with; ``words`` are the program and its commands."""
+    """Return the parsed options of a command; ``words`` are the program and its commands."""
     options_of = parsing.options_of
     # What imports it by its name must not have the one of this test for good.
     import_module("rsmq_tui.cli.commands.serve")

@@ -129,7 +129,7 @@ def test_nothing_to_fix_is_no_preview(command: Command, client: Redis, orders: R
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--yes"], "--yes and --dry-run go with --fix"),
+        (["--yes"], "--yes and --dry-run need --fix"),
         (["--queue", "nope"], "queue nope does not exist"),
         (["--kind", "nope"], "'nope' is not one of 'wrong-type'"),
         (["--fix", "--read-only"], "read-only: nothing can be fixed"),

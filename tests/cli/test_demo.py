@@ -17,19 +17,21 @@ import redis
 
 from rsmq_tui.cli.changes import service_of
 from rsmq_tui.cli.commands.demo import address_of
+from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS, LIST_SCENARIOS
 from rsmq_tui.cli.places import place_of
-from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.embedded.scenarios import DEMO_SCENARIOS, LIST_SCENARIOS
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader, Rsmq
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
+from tests.cli.demo.processes import eventually, is_alive, is_gone
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
-from tests.embedded.processes import eventually, is_alive, is_gone
 from tests.hostile.terminal import Terminal
 from tests.tui.driving import names_in, text_of, until
+
+pytestmark = pytest.mark.slow
 
 
 @contextmanager
@@ -157,10 +159,10 @@ _NO_PROGRAM = """
 import sys
 from unittest import mock
 from rsmq_tui.cli.main import main
-from rsmq_tui.embedded import ServerNotFound
+from rsmq_tui.cli.demo import ServerNotFound
 if {without_lua}:
     sys.modules["lupa"] = None
-with mock.patch("rsmq_tui.embedded.server.find_server", side_effect=ServerNotFound("install one")):
+with mock.patch("rsmq_tui.cli.demo.server.find_server", side_effect=ServerNotFound("install one")):
     sys.exit(main(["demo", "--headless"]))
 """
 

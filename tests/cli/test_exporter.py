@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-import rsmq_tui.exporter
+import rsmq_tui.web.exporter
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
-from tests.exporter.scraping import ask
+from tests.web.exporter.scraping import ask
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(rsmq_tui.exporter.__file__).parent
+FOLDER = Path(rsmq_tui.web.exporter.__file__).parent
 
 
 @contextmanager
@@ -159,4 +159,4 @@ def test_nothing_else_loads_prometheus(module: str) -> None:
     code = f"import sys, rsmq_tui.cli.main, {module}; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
-    assert not {"prometheus_client", "http.server", "rsmq_tui.exporter"} & set(loaded.stdout.split())
+    assert not {"prometheus_client", "http.server", "rsmq_tui.web.exporter"} & set(loaded.stdout.split())

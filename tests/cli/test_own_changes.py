@@ -18,6 +18,8 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.triage.change import Change
 from tests.cli.running import run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def places(redis_url: str, client: Redis, state: Path) -> tuple[Place, Place]:

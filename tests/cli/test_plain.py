@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.plain import PlainOverview
-from rsmq_tui.embedded import EmbeddedServer
 from rsmq_tui.events.detector import ServerDetector
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
 from rsmq_tui.protocol import Failure, Rsmq

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import call, check_closed_pipe
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
-from rsmq_tui.embedded import EmbeddedServer
 from tests.cli.running import call
 
 SECRET = "hunter2"

@@ -13,6 +13,8 @@ from tests.cli.conftest import Command, write
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.hostile.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 _RULE = '[[alerts]]\nname = "pile"\nwhen = "depth > 1"\n'
 
 
@@ -123,7 +125,7 @@ def test_a_file_that_is_missing_or_damaged_stops_nothing(state: Path, config: Pa
 
     with started(*PROGRAM, "--config", str(config), "--interval", "0.2", "watch", env=env) as process:
         line_of(process.stderr)
-        sentence = f"the file of told alerts {damaged} cannot be used: it is not one of rsmq-tui, or it is damaged"
+        sentence = f"the file of sent alerts {damaged} cannot be used: it is not one of rsmq-tui, or it is damaged"
         assert sentence in line_of(process.stderr)
         assert json.loads(line_of(process.stdout))["alert"] == "pile"
         process.terminate()

@@ -176,4 +176,4 @@ def test_a_problem_of_one_file_does_not_hide_that_of_the_other(tmp_path: Path) -
 
     assert watched.recorder.problems.keys() == {"events", "known troubles"}
     (failure,) = failures
-    assert watched.recorder.problems["known troubles"] == f"{failure}; everything else goes on"
+    assert watched.recorder.problems["known troubles"] == f"{failure}; everything else continues"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from rsmq_tui.history.names import Place
+from rsmq_tui.history.poll_log import PollLog
 from rsmq_tui.history.reading import History
-from rsmq_tui.history.rows import SampleRows, inventory_end, message_rows
+from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Verdict
@@ -51,13 +52,13 @@ class Hand:
         self.writer = Writer(
             str(out), state, Settings(**settings), clock=lambda: self.now_s, wall_s=lambda: NOON_MS / 1000
         )
-        self.rows = SampleRows(self.writer.recorder, PLACE)
+        self.polls = PollLog(self.writer.recorder, PLACE)
         self.writer.open()
 
     def poll(self, at_ms: int, queues: int = 2) -> None:
         """Write a poll of some queues, which reaches the disk."""
         states = tuple(state(f"q{number}", depth=number) for number in range(queues))
-        self.writer.append(SAMPLES, self.rows.polled(states, at_ms, None), at_ms)
+        self.writer.append(SAMPLES, self.polls, self.polls.begin(polled(*states, at_ms=at_ms), at_ms))
         self.writer.sync()
 
 

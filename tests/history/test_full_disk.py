@@ -31,7 +31,7 @@ def take(count):
     global number
     for _ in range(count):
         number += 1
-        recorder.take(polled(*(state(f"q{n}") for n in range(50)), at_ms=NOON_MS + number))
+        recorder.take(polled(*(state(f"q{n}", depth=number) for n in range(50)), at_ms=NOON_MS + number))
         until(lambda: recorder.tally.polls + recorder.tally.lost == number)
 take(20)
 full = recorder.tally
@@ -56,7 +56,7 @@ def limited(out: Path, limit: int) -> list[list[Any]]:
 
 
 def test_polls_are_lost_until_there_is_room(tmp_path: Path) -> None:
-    full, room, end = limited(tmp_path, 30_000)
+    full, room, end = limited(tmp_path, 20_000)
 
     polls, lost, problem, is_failing = full
     assert polls > 2

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Pace, Recorder, Watched, record
 from rsmq_tui.history.writer import Settings

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.history.schema import COLUMNS, SCHEMAS
-from rsmq_tui.history.writer import claim_abandoned, make_workplace
-from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, left_over, rows_of
+from rsmq_tui.history.rows import SampleRows
+from rsmq_tui.history.schema import COLUMNS, SAMPLES, SCHEMAS
+from rsmq_tui.history.writer import SYNC_EVERY_S, Segment, claim_abandoned, make_workplace
+from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, left_over, rows_of, state
 
 MIDNIGHT_MS = NOON_MS + DAY_MS // 2
 
@@ -43,7 +45,7 @@ def test_a_segment_is_sealed_when_its_time_has_come(out: Path, tmp_path: Path) -
     assert left_over(out) == []
 
 
-@pytest.mark.parametrize("setting", [{"seal_rows": 5}, {"seal_bytes": 1_500}])
+@pytest.mark.parametrize("setting", [{"seal_rows": 5}, {"seal_bytes": 2_500}])
 def test_a_segment_is_sealed_when_it_is_large(out: Path, tmp_path: Path, setting: dict[str, int]) -> None:
     hand = Hand(out, tmp_path, **setting)
     hand.poll(NOON_MS)
@@ -153,6 +155,37 @@ def test_what_a_dead_recorder_left_is_sealed_once(out: Path, tmp_path: Path) -> 
 
     assert len(rows_of(out)) == 3
     assert not segment.path.parent.exists()
+
+
+def test_what_a_dead_recorder_of_an_earlier_version_left_is_sealed(out: Path, tmp_path: Path) -> None:
+    Hand(out, tmp_path).writer.close()
+    place = make_workplace(out / "_segments", "dead")
+    # It wrote the rows of each poll as an Arrow batch.
+    segment = Segment(place.folder / "samples.2024-10-04.000001.arrows", SAMPLES, "2024-10-04", SCHEMAS[SAMPLES])
+    rows = SampleRows("dead", PLACE)
+    for number in range(3):
+        segment.append(rows.polled((state(depth=number),), NOON_MS + number, None))
+    segment.close()
+    place._lock.release()
+    Hand(out, tmp_path).writer.tend()
+
+    assert sealed(out) == ["samples/day=2024-10-04/dead-000001.parquet"]
+    assert [row["depth"] for row in rows_of(out)] == [0, None, 1, None, 2, None]
+
+
+def test_segments_are_flushed_every_few_seconds(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand, flushed_s = Hand(out, tmp_path), []
+    monkeypatch.setattr(os, "fsync", lambda _: flushed_s.append(hand.now_s))
+    for number in range(12):
+        hand.now_s = number
+        hand.poll(NOON_MS + number)
+    # Without new rows, there is nothing to flush.
+    hand.now_s = 100
+    hand.writer.sync()
+    hand.now_s = 200
+    hand.writer.sync()
+
+    assert flushed_s == [0, SYNC_EVERY_S, 2 * SYNC_EVERY_S, 100]
 
 
 def test_what_another_has_just_finished_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy
 from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles

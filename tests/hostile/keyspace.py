@@ -1,4 +1,4 @@
-"""Proof that looking changes nothing: every key as it was, and no command called that could do otherwise."""
+"""Proof that reading changes nothing: every key is unchanged, and no command was called that could change one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tests.protocol.keyspace import everything
 
 @contextmanager
 def untouched(admin: Redis) -> Iterator[None]:
-    """What happens inside leaves every key as it is, and calls no command that is able to do otherwise."""
+    """Check that the block leaves every key unchanged, and calls no command that could change one."""
     before = _state(admin)
     admin.config_resetstat()
     yield

@@ -21,6 +21,42 @@ from rsmq_tui.cli.main import main
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 sys.exit(main())
 """
+# As a container, or a shell without job control, may start it: no SIGHUP comes from the terminal.
+_NOT_CONTROLLED = """
+import fcntl, signal, sys, termios
+from rsmq_tui.cli.main import main
+
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+fcntl.ioctl(0, termios.TIOCNOTTY)
+sys.exit(main())
+"""
+# An exception, as of a second SIGINT, takes the place of what ends the input thread.
+_INTERRUPTED = """
+import sys
+from rsmq_tui.cli.main import main
+from rsmq_tui.tui.terminal import TerminalDriver
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+TerminalDriver.stop_application_mode = TerminalDriver.disable_input = interrupt
+sys.exit(main())
+"""
+# SIGTSTP and SIGCONT, when the terminal is given back.
+_STOPPED_LATE = """
+import sys
+from rsmq_tui.cli.main import main
+from rsmq_tui.tui.terminal import TerminalDriver
+
+def close(driver):
+    TerminalDriver.close = TerminalDriver.__base__.close
+    driver.suspend_application_mode()
+    driver.resume_application_mode()
+    driver.close()
+
+TerminalDriver.close = close
+sys.exit(main())
+"""
 # The thread that writes takes one text at a time, so that the first that it leaves is waited for.
 _ONE_WRITE = """
 import sys
@@ -76,7 +112,9 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
 
 
 @pytest.mark.parametrize(
-    "command", [("-m", "rsmq_tui"), ("-c", _NOHUP), ("-c", _ONE_WRITE)], ids=["", "with nohup", "while it writes"]
+    "command",
+    [("-m", "rsmq_tui"), ("-c", _NOHUP), ("-c", _NOT_CONTROLLED), ("-c", _ONE_WRITE)],
+    ids=["", "with nohup", "not controlled by it", "while it writes"],
 )
 def test_it_ends_when_its_terminal_is_closed(
     orders: Redis, redis_url: str, tmp_path: Path, command: tuple[str, ...]
@@ -99,6 +137,33 @@ def test_it_ends_when_its_terminal_is_closed_while_it_ends(orders: Redis, redis_
         terminal.hang_up()
 
         assert terminal.process.wait(60) in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+
+
+def test_it_ends_when_the_end_of_its_input_is_interrupted(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _INTERRUPTED)) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.type("q")
+
+        assert terminal.wait_for_end() == 130
+
+
+def test_it_ends_when_it_is_stopped_and_continued_while_it_ends(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _STOPPED_LATE)) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.type("q")
+
+        assert terminal.wait_for_end() == 0
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
+
+
+def test_it_does_not_stop_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _NOT_CONTROLLED)) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.hang_up()
+        terminal.send(signal.SIGTSTP)
+
+        assert terminal.process.wait(60) == 128 + signal.SIGHUP
 
 
 def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
-from tests.exporter.scraping import exporting
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy
 from tests.hostile.watching import Dashboard, assert_up, dashboard, open_queue, press, until
+from tests.web.exporter.scraping import exporting
 
 pytestmark = pytest.mark.slow
 

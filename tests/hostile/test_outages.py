@@ -6,7 +6,7 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy

@@ -10,7 +10,7 @@ import pytest
 import redis
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
 from tests.hostile.using import look_at_changes, use_groups, walk_tabs

@@ -10,10 +10,10 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.main import main
-from tests.exporter.scraping import exporting
 from tests.hostile.proxy import Proxy
 from tests.hostile.terminal import Terminal
 from tests.hostile.watching import dashboard, open_message, open_queue, press, until
+from tests.web.exporter.scraping import exporting
 
 SECRET = "Tr0ub4dor&3-correct"
 # Each would have to be percent-encoded in a URL, which nobody remembers.

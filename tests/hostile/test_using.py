@@ -6,7 +6,7 @@ from redis import Redis
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import ALL_LINES, ESCAPES, JSON, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
 from tests.hostile.proxy import Proxy
-from tests.hostile.using import look_at_changes, take_back, use_everything, use_groups, use_marks, walk_tabs
+from tests.hostile.using import choose_tab, look_at_changes, take_back, use_everything, use_groups, use_marks, walk_tabs
 from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, text_of, until
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ async def test_hostile_ids_and_bodies(client: Redis, redis_url: str) -> None:
         plant_message(client, b"orders", b"j%02d" % number, b'{"type": %s}' % JSON)
 
     with untouched(client):
-        async with dashboard(redis_url) as pilot:
+        async with dashboard(redis_url, interval_s=1.0) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             await use_everything(pilot)
@@ -35,7 +35,7 @@ async def test_hostile_names(client: Redis, redis_url: str, name: bytes) -> None
         plant_message(client, queue, name, name, rc=name, fr=name)
 
     with untouched(client):
-        async with dashboard(redis_url) as pilot:
+        async with dashboard(redis_url, interval_s=1.0) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, name.decode("utf-8", "surrogateescape"))
             # Filters and groups are of what is in the queue, not of its name.
@@ -51,7 +51,7 @@ async def test_messages_that_can_never_be(client: Redis, redis_url: str, score: 
         client.execute_command("ZADD", "rsmq:orders", score, b"m%d" % number)
 
     with untouched(client):
-        async with dashboard(redis_url) as pilot:
+        async with dashboard(redis_url, interval_s=1.0) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             await walk_tabs(pilot)
@@ -62,7 +62,7 @@ async def test_messages_that_can_never_be(client: Redis, redis_url: str, score: 
 async def test_a_narrow_terminal(orders: Redis, redis_url: str) -> None:
     plant_message(orders, b"orders", ESCAPES, MARKUP)
     with untouched(orders):
-        async with dashboard(redis_url, size=(40, 10)) as pilot:
+        async with dashboard(redis_url, size=(40, 10), interval_s=1.0) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             await press(pilot, "l", "l", "l", "l", "l", "space", "v", "j", "v", "*", "A", "escape", "b", "enter")
@@ -72,7 +72,7 @@ async def test_a_narrow_terminal(orders: Redis, redis_url: str) -> None:
 
 async def test_a_server_that_refuses_each_step(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
-        async with dashboard(proxy.url, interval_s=0.03) as pilot:
+        async with dashboard(proxy.url) as pilot:
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             await use_marks(pilot)
@@ -85,6 +85,8 @@ async def test_a_server_that_refuses_each_step(orders: Redis, proxy: Proxy) -> N
                 await look_at_changes(pilot)
                 await press(pilot, "l", "l", "l")
                 proxy.forward()
+                await until(pilot, "● live")
+                await choose_tab(pilot)
                 await until(pilot, "● live", '{"order": 1}', lambda: is_fresh(pilot))
                 await walk_tabs(pilot)
 

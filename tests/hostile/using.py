@@ -1,4 +1,4 @@
-"""Everything that can be done on a queue's screen, done and taken back: tabs, filter, marks, groups, changes."""
+"""All actions of a queue's screen, each done and reverted: tabs, filter, marks, groups, changes."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -9,9 +9,8 @@ from textual.widgets import Input, Static
 
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until
@@ -26,7 +25,7 @@ _ESCAPES_MAX = 6
 
 
 async def use_everything(pilot: Dashboard) -> None:
-    """Do all of it on the queue in front, and come back to how it was."""
+    """Do everything on the open queue, and restore its state."""
     await walk_tabs(pilot)
     await use_filters(pilot)
     await use_marks(pilot)
@@ -35,7 +34,7 @@ async def use_everything(pilot: Dashboard) -> None:
 
 
 async def walk_tabs(pilot: Dashboard) -> None:
-    """Look at each tab, and at the first again."""
+    """Show each tab, then the first one again."""
     for tab in (*RSMQ.tabs[1:], RSMQ.tabs[0]):
         await press(pilot, "l")
         await until(pilot, f"[ {tab.name} ", _has_found(pilot))
@@ -92,7 +91,7 @@ async def use_groups(pilot: Dashboard, *paths: str) -> None:
 
 
 async def look_at_changes(pilot: Dashboard, keys: str = "".join(CHANGES)) -> None:
-    """Ask for changes, look at what they would do, and make none."""
+    """Ask for changes, read their previews, and make none."""
     queue = queue_screen(pilot)
     for key in keys:
         pilot.app.clear_notifications()
@@ -111,7 +110,7 @@ async def look_at_changes(pilot: Dashboard, keys: str = "".join(CHANGES)) -> Non
 
 
 async def take_back(pilot: Dashboard) -> None:
-    """Close what is open, and take filter and marks back, by as many escapes as that takes."""
+    """Close open dialogs, and clear filter and marks, with as many escapes as needed."""
     for _ in range(_ESCAPES_MAX):
         if _is_as_it_was(pilot):
             return

@@ -1,9 +1,9 @@
-"""The dashboard on a real server, what its screen says, and whether it is fit for a terminal."""
+"""The dashboard on a real server, the text of its screen, and whether it is safe for a terminal."""
 
 import tempfile
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.quick_apps import strips_of
+from tests.tui.quick_apps import strips_of, strips_unless_unchanged
 
 Dashboard = Pilot[None]
 
@@ -36,7 +36,7 @@ _LOOK_S = 0.015
 async def dashboard(
     url: str, *, ns: str = "rsmq", size: tuple[int, int] = (160, 48), timeout_s: float = 20.0, interval_s: float = 0.1
 ) -> AsyncIterator[Dashboard]:
-    """Open the dashboard with its changes, of which none may be made; an exception in it is raised as its own."""
+    """Open the dashboard with a change service, by which no change may be made; an exception in it is raised again."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "journal"
         app = RsmqApp(
@@ -54,7 +54,7 @@ async def dashboard(
 
 def strips(pilot: Dashboard) -> list[Strip]:
     """Return what the terminal shows, line by line, whatever lies over what."""
-    return strips_of(pilot.app)
+    return strips_unless_unchanged(pilot.app)
 
 
 def text_of(pilot: Dashboard) -> str:
@@ -91,7 +91,7 @@ async def polls(pilot: Dashboard, number: int = 2) -> str:
 
 
 async def press(pilot: Dashboard, *keys: str) -> str:
-    """Press keys, as characters or by their names, and return what the screen says then."""
+    """Press keys, given as characters or by their names, and return the text of the screen."""
     for key in keys:
         event = events.Key(_character_to_key(key), key) if len(key) == 1 else events.Key(key, None)
         # The pilot's own way waits until the whole process is idle, which one that polls all the time never is.
@@ -109,7 +109,7 @@ async def resize(pilot: Dashboard, *sizes: tuple[int, int]) -> None:
         pilot.app.post_message(events.Resize(Size(*size), Size(*size)))
         await pilot.pause(_LOOK_S)
         assert_up(pilot)
-        assert_harmless(pilot)
+        assert_harmless(pilot, strips_of(pilot.app))
 
 
 def dashboard_app(pilot: Dashboard) -> RsmqApp:
@@ -120,16 +120,16 @@ def dashboard_app(pilot: Dashboard) -> RsmqApp:
 
 
 def assert_up(pilot: Dashboard) -> None:
-    """The app runs, and nothing in it has failed."""
+    """Assert that the app runs, and that nothing in it has failed."""
     app = pilot.app
     assert app._exception is None, repr(app._exception)
     assert app.is_running
     assert app.return_code is None
 
 
-def assert_harmless(pilot: Dashboard) -> str:
-    """No character on the screen does anything but stand there; return the screen's words."""
-    lines = strips(pilot)
+def assert_harmless(pilot: Dashboard, lines: Sequence[Strip] | None = None) -> str:
+    """Assert that no character on the screen has an effect; return the text of the screen."""
+    lines = strips(pilot) if lines is None else lines
     assert not any(segment.control for strip in lines for segment in strip)
     texts = ["".join(segment.text for segment in strip) for strip in lines]
     assert_only_words("".join(texts))

@@ -14,8 +14,8 @@ from redis.asyncio import Redis
 from rsmq_tui.monitor import Drain, Filter, Link, MessageState, MessageView, Page, PageRequest, QueueState, Snapshot
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.filters.search import Progress
+from rsmq_tui.monitor.messages.peek import MessageRow
 from rsmq_tui.monitor.model import Totals, Verdict
-from rsmq_tui.monitor.peek import MessageRow
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address, Namespaces, RawMessage, name_bytes, name_of

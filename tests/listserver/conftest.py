@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from tests.listserver.peers import Connection
 from tests.servers import real

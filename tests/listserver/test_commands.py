@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.listserver.command import COMMANDS
 from tests.listserver.peers import Connection

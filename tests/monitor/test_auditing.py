@@ -12,7 +12,7 @@ from redis import Redis
 
 from rsmq_tui.monitor.audit.findings import _WORDS, Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, audit
-from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.messages.peek import PeekError
 from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq
 from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from tests.monitor.auditing import found, progress_of, working

@@ -14,6 +14,8 @@ from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.cancelled import cancelled_at_each_turn, cancelled_at_random
 
+pytestmark = pytest.mark.slow
+
 TIMES = 200
 QUEUES = 30
 MESSAGES = 1_500

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import LivePoller, Thresholds
 from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check, worst

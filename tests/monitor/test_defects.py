@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
 
 
 def _fail(*arguments: Any) -> Any:

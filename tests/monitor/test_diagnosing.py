@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import Cost, Link, Snapshot
 from rsmq_tui.monitor.doctor import (
     diagnose,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import LivePoller, PageRequest, PeekError, Snapshot
 from rsmq_tui.protocol import QueueReader, Rsmq

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.list_poller import (
     places_of,
     search_lists,
 )
-from rsmq_tui.monitor.peek import count_states, state_of
+from rsmq_tui.monitor.messages.peek import count_states, state_of
 from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict, list_poller
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path

@@ -28,6 +28,8 @@ from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.rows import START_MS, Flow, Scripted
 from tests.monitor.timing import FakeClock
 
+pytestmark = pytest.mark.slow
+
 MINUTE_S, HOUR_S = 60, 3600
 LATER_MS = START_MS + 110_000
 MOMENT = Moment(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.reading import Attributes, read_attributes, read_total
+from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_total
 from tests.monitor.rows import FIELDS
 
 NAMES = ("vt", "delay", "maxsize", "created", "modified")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.reading import read_id, read_score
+from rsmq_tui.monitor.messages.reading import read_id, read_score
 from rsmq_tui.protocol import make_id
 from tests.monitor.rows import START_MS, Flow, Scripted, id_sent
 from tests.protocol.keyspace import base36

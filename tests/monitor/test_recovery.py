@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.monitor.timing import FakeClock, Gate, Timer, next_of

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, PeekError
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.server import Finding, Level, server_findings, status_findings

@@ -7,7 +7,7 @@ import redis
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.monitor.filters import literals
 from rsmq_tui.monitor.filters.json_paths import quoted
@@ -15,6 +15,8 @@ from rsmq_tui.monitor.filters.language import FilterError
 from rsmq_tui.monitor.filters.literals import FOLDED_BY_TEXTS
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 from rsmq_tui.protocol.rsmq.scripts import FILTERED_BODIES
+
+pytestmark = pytest.mark.slow
 
 _LETTERS = "abkKsS7 .\n\0\xe9\xdf\u017f\u212a\ufb01]-^"
 _BODIES = st.lists(

@@ -70,7 +70,7 @@ class Gate:
         self.reached.clear()
 
     async def is_waiting(self, coming: asyncio.Task[Snapshot]) -> bool:
-        """Tell whether the next snapshot is being waited for without any poll under way."""
+        """Return whether the next snapshot is awaited without a running poll."""
         polls = self.polls
         for _ in range(20):
             await asyncio.sleep(0)

@@ -8,7 +8,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from tests.protocol.either import Either
@@ -52,6 +52,6 @@ def either_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "embedded":
             program = Path(shutil.which("redis-server") or "")
-            patch.setattr("rsmq_tui.embedded.server.find_server", lambda: program)
+            patch.setattr("rsmq_tui.cli.demo.server.find_server", lambda: program)
         with EmbeddedServer() as running:
             yield running

@@ -1,4 +1,4 @@
-"""What lies in the server, read with plain commands and shown as redis-cli prints it."""
+"""The content of the server, read with plain commands and shown as redis-cli prints it."""
 
 import re
 from collections.abc import Callable, Sequence

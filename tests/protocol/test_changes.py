@@ -10,7 +10,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
 from rsmq_tui.protocol.polling import FULL_EVERY
@@ -467,4 +467,4 @@ async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
             async with aclosing(QueueReader(redis_url)) as fresh:
                 assert await read_all(reader, at_ms) == await read_all(fresh, at_ms), step
         assert is_told(reader)
-        assert reader.rows._connection._untold == 0
+        assert reader.rows._connection._unreported == 0

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 from rsmq import RedisSMQ
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, ListQueue, QueueReader, Rsmq
 from rsmq_tui.protocol.clients import (
     COMMANDS_MAX,

@@ -9,7 +9,7 @@ import redis
 import redis.asyncio
 from redis.crc import key_slot
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Rsmq, failure_of
 from tests.protocol.either import OPERATIONS, Either
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq, check_url, connect, connect_async, server_label
 from tests.protocol.either import Either

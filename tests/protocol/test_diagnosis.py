@@ -13,7 +13,7 @@ import pytest
 import trustme
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Address, Failure, Rsmq, Tls, url_of
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Step, commands_for

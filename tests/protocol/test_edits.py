@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Failure, Rsmq, connect, connect_async, failure_of
 from tests.protocol.either import Either

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Address, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from tests.servers.real import wait_until

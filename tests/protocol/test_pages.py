@@ -9,8 +9,8 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import Anchor, QueueReader, RawPage, Rsmq, RsmqError
+from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.protocol import Anchor, PageRequest, QueueReader, RawPage, Rsmq, RsmqError
 from tests.protocol.keyspace import plant
 
 LATER_MS = 4_000_000_000_000
@@ -53,7 +53,7 @@ class TestByRank:
         ],
     )
     async def test_ends(self, reader: QueueReader, part: Any, where: Any, found: str, start: int) -> None:
-        page = await reader.pages.page("q", part=part, where=where, count=3)
+        page = await reader.pages.page(PageRequest("q", part=part, where=where, count=3))
 
         assert (letters(page), page.start) == (found, start)
         assert (page.depth, page.ready) == (10, 6)
@@ -81,7 +81,7 @@ class TestByRank:
         self, client: redis.Redis, reader: QueueReader, part: Any, where: Any, letter: str, found: str, start: int
     ) -> None:
         score = client.zscore("rsmq:q", letter * 32)
-        page = await reader.pages.page("q", part=part, where=where, anchor=anchor(letter, score), count=3)
+        page = await reader.pages.page(PageRequest("q", part=part, where=where, anchor=anchor(letter, score), count=3))
 
         assert (letters(page), page.start) == (found, start)
 
@@ -91,7 +91,7 @@ class TestByRank:
     ) -> None:
         client.zrem("rsmq:q", "d" * 32)
 
-        assert letters(await reader.pages.page("q", where=where, anchor=anchor("d", 4), count=3)) == found
+        assert letters(await reader.pages.page(PageRequest("q", where=where, anchor=anchor("d", 4), count=3))) == found
 
     @pytest.mark.parametrize(("where", "found"), [("after", "cde"), ("at", "cde"), ("before", "acd")])
     async def test_an_anchor_that_was_received_stands_for_its_old_place(
@@ -99,32 +99,36 @@ class TestByRank:
     ) -> None:
         fill(client, {"b": LATER_MS + 0.5})
 
-        assert letters(await reader.pages.page("q", where=where, anchor=anchor("b", 2), count=3)) == found
+        assert letters(await reader.pages.page(PageRequest("q", where=where, anchor=anchor("b", 2), count=3))) == found
 
     async def test_walking_down_and_up_sees_each_message_once(self, client: redis.Redis, reader: QueueReader) -> None:
         scores = dict(client.zrange("rsmq:q", 0, -1, withscores=True))
-        pages = [await reader.pages.page("q", count=4)]
+        pages = [await reader.pages.page(PageRequest("q", count=4))]
         while pages[-1].start + len(pages[-1].messages) < pages[-1].depth:
             last = pages[-1].messages[-1]
-            pages.append(await reader.pages.page("q", where="after", anchor=Anchor(last.score, last.id), count=4))
+            pages.append(
+                await reader.pages.page(PageRequest("q", where="after", anchor=Anchor(last.score, last.id), count=4))
+            )
         top = pages[-1]
         while top.start > 0:
             first = top.messages[0]
-            top = await reader.pages.page("q", where="before", anchor=Anchor(first.score, first.id), count=4)
+            top = await reader.pages.page(
+                PageRequest("q", where="before", anchor=Anchor(first.score, first.id), count=4)
+            )
 
         assert "".join(map(letters, pages)) == "abcdefghij"
         assert letters(top) == "abcd"
         assert [float(message.score) for page in pages for message in page.messages] == list(scores.values())
 
     async def test_a_page_may_be_longer_than_the_queue(self, reader: QueueReader) -> None:
-        assert letters(await reader.pages.page("q", count=1000)) == "abcdefghij"
-        assert letters(await reader.pages.page("q", part="hidden", where="last", count=1000)) == "ghij"
+        assert letters(await reader.pages.page(PageRequest("q", count=1000))) == "abcdefghij"
+        assert letters(await reader.pages.page(PageRequest("q", part="hidden", where="last", count=1000))) == "ghij"
 
 
 @pytest.mark.parametrize("part", ["all", "ready", "hidden"])
 @pytest.mark.parametrize("where", ["first", "last", "after", "before", "at"])
 async def test_a_queue_that_is_not_there_is_an_empty_page(reader: QueueReader, part: Any, where: Any) -> None:
-    page = await reader.pages.page("q", part=part, where=where, anchor=anchor("a", 5), count=3)
+    page = await reader.pages.page(PageRequest("q", part=part, where=where, anchor=anchor("a", 5), count=3))
 
     assert (page.depth, page.ready, page.start, page.messages) == (0, 0, 0, ())
 
@@ -138,8 +142,8 @@ class TestEqualScores:
     ) -> None:
         fill(client, {"!": 1, **dict.fromkeys(self.IDS, 5), "~": 9})
         client.zrem("rsmq:q", gone * 32)
-        after = await reader.pages.page("q", where="after", anchor=anchor(gone, 5), count=20)
-        before = await reader.pages.page("q", where="before", anchor=anchor(gone, 5), count=1)
+        after = await reader.pages.page(PageRequest("q", where="after", anchor=anchor(gone, 5), count=20))
+        before = await reader.pages.page(PageRequest("q", where="before", anchor=anchor(gone, 5), count=1))
 
         assert letters(after) == self.IDS[self.IDS.index(gone) + 1 :] + "~"
         assert letters(before) == ("!" + self.IDS)[self.IDS.index(gone)]
@@ -149,7 +153,10 @@ class TestEqualScores:
         fill(client, dict.fromkeys("abcdef", float(score)))
         client.zrem("rsmq:q", "c" * 32)
 
-        assert letters(await reader.pages.page("q", where="after", anchor=Anchor(score, "c" * 32), count=2)) == "de"
+        assert (
+            letters(await reader.pages.page(PageRequest("q", where="after", anchor=Anchor(score, "c" * 32), count=2)))
+            == "de"
+        )
 
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.sets(st.binary(max_size=4), min_size=1, max_size=20), st.binary(max_size=4))
@@ -161,7 +168,7 @@ class TestEqualScores:
             client.zadd("rsmq:bytes", dict.fromkeys(ids, 7))
         async with aclosing(QueueReader(server.url)) as reader:
             place = Anchor("7", at.decode("utf-8", "surrogateescape"))
-            page = await reader.pages.page("bytes", where="at", anchor=place, count=100)
+            page = await reader.pages.page(PageRequest("bytes", where="at", anchor=place, count=100))
         found = [message.id.encode("utf-8", "surrogateescape") for message in page.messages]
 
         # At the very end a page holds the last message all the same.
@@ -169,7 +176,7 @@ class TestEqualScores:
 
     async def test_deep_in_a_long_queue(self, client: redis.Redis, reader: QueueReader) -> None:
         client.zadd("rsmq:q", {f"{number:032d}": 5 for number in range(0, 40_000, 2)})
-        page = await reader.pages.page("q", where="after", anchor=Anchor("5", f"{25_001:032d}"), count=2)
+        page = await reader.pages.page(PageRequest("q", where="after", anchor=Anchor("5", f"{25_001:032d}"), count=2))
 
         assert [int(message.id) for message in page.messages] == [25_002, 25_004]
         assert page.start == 12_501
@@ -181,7 +188,7 @@ async def test_wrong_types_are_a_refusal(client: redis.Redis, reader: QueueReade
     client.delete(key)
     client.set(key, "x")
     reads: Iterable[Any] = (
-        lambda: reader.pages.page("q", count=9),
+        lambda: reader.pages.page(PageRequest("q", count=9)),
         lambda: reader.pages.message("q", "a" * 32),
         lambda: reader.pages.due_counts("q", (5,)),
     )
@@ -204,7 +211,7 @@ async def test_any_queue_name_and_namespace(client: redis.Redis, redis_url: str)
         identity = "a" * 32
         client.zadd(f"{ns}:{queue}".encode("utf-8", "surrogateescape"), {identity: 5})
         async with aclosing(QueueReader(redis_url, ns)) as reader:
-            assert (await reader.pages.page(queue, count=5)).messages[0].id == identity
+            assert (await reader.pages.page(PageRequest(queue, count=5))).messages[0].id == identity
 
 
 async def test_a_canonical_queue(client: redis.Redis, reader: QueueReader) -> None:
@@ -212,7 +219,7 @@ async def test_a_canonical_queue(client: redis.Redis, reader: QueueReader) -> No
     queues.create_queue("q")
     identity = queues.send_message("q", "hello")
     queues.send_message("q", "later", delay=60)
-    ready, delayed = (await reader.pages.page("q", count=9)).messages
+    ready, delayed = (await reader.pages.page(PageRequest("q", count=9))).messages
 
     assert (ready.id, ready.preview, ready.rc) == (identity, b"hello", 0)
     assert (delayed.preview, delayed.rc) == (b"later", 0)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import PageRequest, QueueReader
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, PAGE_BODY_BYTES, PREVIEW_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
@@ -21,7 +21,7 @@ class TestWhatAMessageSays:
     async def test_all_of_it(self, client: redis.Redis, reader: QueueReader) -> None:
         plant(client, "q", "a" * 32, due_ms=5, body="hello", rc=3, fr=1_750_000_000_000)
         before_ms = now_ms(client)
-        page = await reader.pages.page("q", count=9)
+        page = await reader.pages.page(PageRequest("q", count=9))
         (message,) = page.messages
 
         assert (message.id, message.score, message.rc, message.fr_ms) == ("a" * 32, "5", 3, 1_750_000_000_000)
@@ -36,7 +36,7 @@ class TestWhatAMessageSays:
         self, client: redis.Redis, reader: QueueReader, score: float, shown: str
     ) -> None:
         client.zadd("rsmq:q", {"a" * 32: score})
-        (message,) = (await reader.pages.page("q", count=9)).messages
+        (message,) = (await reader.pages.page(PageRequest("q", count=9))).messages
 
         assert message.score == shown
         assert (await reader.pages.message("q", "a" * 32)).score == shown
@@ -44,14 +44,14 @@ class TestWhatAMessageSays:
     @pytest.mark.parametrize("raw", [b"", b"\x00\xff", b"\x1b[2J", b"[/b]", b"x" * (PREVIEW_BYTES + 1)])
     async def test_any_body(self, client: redis.Redis, reader: QueueReader, raw: bytes) -> None:
         plant(client, "q", "a" * 32, due_ms=5, body=raw)
-        (message,) = (await reader.pages.page("q", count=9)).messages
+        (message,) = (await reader.pages.page(PageRequest("q", count=9))).messages
 
         assert (message.size, message.preview) == (len(raw), raw[:PREVIEW_BYTES])
         assert (await reader.pages.message("q", "a" * 32)).body == raw
 
     async def test_a_missing_body(self, client: redis.Redis, reader: QueueReader) -> None:
         plant(client, "q", "a" * 32, due_ms=5, rc=2)
-        (message,) = (await reader.pages.page("q", count=9)).messages
+        (message,) = (await reader.pages.page(PageRequest("q", count=9))).messages
         whole = await reader.pages.message("q", "a" * 32)
 
         assert (message.size, message.preview, message.rc) == (0, None, 2)
@@ -65,7 +65,7 @@ class TestWhatAMessageSays:
         self, client: redis.Redis, reader: QueueReader, rc: str, fr: str, read_rc: int, read_fr: int | None
     ) -> None:
         plant(client, "q", "a" * 32, due_ms=5, body="x", rc=rc, fr=fr)
-        (message,) = (await reader.pages.page("q", count=9)).messages
+        (message,) = (await reader.pages.page(PageRequest("q", count=9))).messages
 
         assert (message.rc, message.fr_ms) == (read_rc, read_fr)
 
@@ -73,7 +73,7 @@ class TestWhatAMessageSays:
         raw = b"\xff\x00\x1b[31m\xe2\x80\xae"
         client.zadd("rsmq:q", {raw: 5})
         client.hset("rsmq:q:Q", raw, b"body")
-        (message,) = (await reader.pages.page("q", count=9)).messages
+        (message,) = (await reader.pages.page(PageRequest("q", count=9))).messages
 
         assert message.id.encode("utf-8", "surrogateescape") == raw
         assert (await reader.pages.message("q", message.id)).body == b"body"
@@ -85,7 +85,7 @@ class TestLongBodies:
         for number in range(6):
             plant(client, "q", f"{number:032d}", due_ms=number, body=b"x" * size)
         plant(client, "q", "z" * 32, due_ms=9, body=b"short")
-        messages = (await reader.pages.page("q", count=20)).messages
+        messages = (await reader.pages.page(PageRequest("q", count=20))).messages
 
         assert [message.size for message in messages] == [size] * 6 + [5]
         assert [len(message.preview or b"") for message in messages] == [PREVIEW_BYTES] * 4 + [0] * 3
@@ -95,11 +95,11 @@ class TestLongBodies:
     ) -> None:
         plant(client, "q", "a" * 32, due_ms=1, body=b"x" * (PAGE_BODY_BYTES // 4 + 1))
         plant(client, "q", "b" * 32, due_ms=2, body=b"y" * 10)
-        long, short = (await reader.pages.page("q", count=20)).messages
+        long, short = (await reader.pages.page(PageRequest("q", count=20))).messages
 
         assert (long.size, long.preview) == (PAGE_BODY_BYTES // 4 + 1, b"")
         assert short.preview == b"y" * 10
-        (alone,) = (await reader.pages.page("q", count=1, longest_bytes=PAGE_BODY_BYTES)).messages
+        (alone,) = (await reader.pages.page(PageRequest("q", count=1, longest_bytes=PAGE_BODY_BYTES))).messages
         assert (alone.id, alone.preview) == (long.id, b"x" * PREVIEW_BYTES)
 
     async def test_one_message_is_read_whole_up_to_a_limit(

@@ -6,9 +6,9 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import Namespaces, QueueReader, Rsmq
-from tests.embedded.processes import eventually
+from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.protocol import Namespaces, PageRequest, QueueReader, Rsmq
+from tests.cli.demo.processes import eventually
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: Qu
         queues.send_message(name, "x" * 5000)
     index = await reader.rows.index()
     assert [names async for names, _ in reader.rows.rows(index.at_ms)] == [index.names]
-    await reader.pages.page("a", count=10)
+    await reader.pages.page(PageRequest("a", count=10))
     await reader.pages.message("a", "b" * 32)
     await reader.namespaces()
     queues.send_message("a", "what the server says of this is counted too")
@@ -101,10 +101,10 @@ async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: Qu
 async def test_commands_are_counted_as_they_are_sent(client: redis.Redis, reader: QueueReader) -> None:
     await reader.rows.index()
     assert reader.traffic.commands == 2
-    await reader.pages.page("q", count=1)
+    await reader.pages.page(PageRequest("q", count=1))
     # The server did not know the script: it was named once and sent once.
     assert reader.traffic.commands == 4
-    await reader.pages.page("q", count=1)
+    await reader.pages.page(PageRequest("q", count=1))
     assert reader.traffic.commands == 5
 
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.protocol import Index, QueueReader, Row, Rsmq
+from rsmq_tui.protocol import Index, PageRequest, QueueReader, Row, Rsmq
 from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import now_ms, plant, scripts_run
 
@@ -224,7 +224,7 @@ class TestScriptsThatTheServerForgot:
         client.script_flush()
         assert await reader.rows.receive_counts(["q1"], 1000, 5, 50) == [[1, 1, 6]]
         client.script_flush()
-        assert (await reader.pages.page("q1", count=5)).depth == 1
+        assert (await reader.pages.page(PageRequest("q1", count=5))).depth == 1
         client.script_flush()
         assert (await reader.pages.message("q1", ID)).body == b"x"
         client.script_flush()

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter, search
-from rsmq_tui.protocol import QueueReader, Rsmq, leading_int
+from rsmq_tui.protocol import PageRequest, QueueReader, Rsmq, leading_int
 from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq import pages
+
+pytestmark = pytest.mark.slow
 
 VT_S = 600
 COUNT = 400
@@ -51,7 +53,7 @@ async def _chunks(coming: Any) -> list[Told]:
 
 
 async def _page(reader: QueueReader, ids: list[str]) -> list[Told]:
-    page = await reader.pages.page("q", count=COUNT)
+    page = await reader.pages.page(PageRequest("q", count=COUNT))
     return [Told(page.at_ms, each.id, each.score, each.rc, each.fr_ms) for each in page.messages]
 
 

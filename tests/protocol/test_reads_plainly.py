@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import Anchor, QueueReader, Row, RsmqError
+from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.protocol import Anchor, PageRequest, QueueReader, Row, RsmqError
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.polling import CHUNK_QUEUES
@@ -132,7 +132,7 @@ async def test_odd_receive_counts(client: redis.Redis, readers: tuple[QueueReade
     plant(client, "q", "x" * 32, due_ms=NOW_MS, rc=rc, body="x")
     scripted, plain = await by_both(readers, lambda reader: reader.rows.receive_counts(["q"], NOW_MS, 5, 50))
     ((_, poison, highest),) = scripted
-    (row,) = (await readers[0].pages.page("q", count=1)).messages
+    (row,) = (await readers[0].pages.page(PageRequest("q", count=1))).messages
 
     assert plain == scripted
     # A page says the same count; below 0 is none.
@@ -147,7 +147,8 @@ ANCHORS = [Anchor(str(NOW_MS), "Z" + f"{1:031d}"), Anchor("0", ""), Anchor("inf"
 async def test_pages(readers: tuple[QueueReader, QueueReader], odd_queues: list[str], part: Any, where: Any) -> None:
     async def pages(queue: str, anchor: Anchor) -> list[Any]:
         return await by_both(
-            readers, lambda reader: reader.pages.page(queue, part=part, where=where, anchor=anchor, count=3)
+            readers,
+            lambda reader: reader.pages.page(PageRequest(queue, part, where, anchor, 3)),
         )
 
     is_anchored = where in {"after", "before", "at"}
@@ -167,7 +168,7 @@ async def test_a_page_of_long_bodies(client: redis.Redis, readers: tuple[QueueRe
     for number in range(8):
         plant(client, "q", f"{number:032d}", due_ms=number, body=bytes([65 + number]) * size)
     plant(client, "q", "z" * 32, due_ms=9, body=b"z" * (PAGE_BODY_BYTES // 4 + 1))
-    scripted, plain = await by_both(readers, lambda reader: reader.pages.page("q", count=20))
+    scripted, plain = await by_both(readers, lambda reader: reader.pages.page(PageRequest("q", count=20)))
 
     assert plain.messages == scripted.messages
     assert [message.preview[:1] for message in plain.messages if message.preview is not None] == [
@@ -191,7 +192,8 @@ async def test_a_vanished_anchor_goes_before_all_of_its_score(
         plant(client, "q", letter * 32, due_ms=5)
     client.zrem("rsmq:q", "c" * 32)
     scripted, plain = await by_both(
-        readers, lambda reader: reader.pages.page("q", where="after", anchor=Anchor("5", "c" * 32), count=9)
+        readers,
+        lambda reader: reader.pages.page(PageRequest("q", where="after", anchor=Anchor("5", "c" * 32), count=9)),
     )
 
     # The one thing that plain commands cannot find out in a few round trips.
@@ -206,7 +208,7 @@ async def test_the_reason_is_remembered_and_no_script_is_tried_again(
     await all_rows(plain)
     client.acl_log_reset()
     await all_rows(plain)
-    await plain.pages.page("ms", count=5)
+    await plain.pages.page(PageRequest("ms", count=5))
 
     assert "evalsha" in (plain.scripts_refused or "")
     assert client.acl_log() == []

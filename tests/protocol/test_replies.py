@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import InvalidResponse, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, QueueReader, Rsmq, RsmqError, defect_of
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, PageRequest, QueueReader, Rsmq, RsmqError, defect_of
 from rsmq_tui.protocol.connections.connect import Traffic, connect, connect_async
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import Keys
@@ -178,7 +178,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
         asked = (
             reader.rows.index,
             lambda: reader.rows.receive_counts(["q"], 1_763_820_000_000, 5, 50),
-            lambda: reader.pages.page("q", count=10),
+            lambda: reader.pages.page(PageRequest("q", count=10)),
             lambda: reader.pages.message("q", "x" * 32),
             lambda: reader.pages.due_counts("q", (1, 2)),
             reader.inspection.clock_ms,
@@ -193,7 +193,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
             lambda: reader.bodies.messages("q", [b"a"], [b"b"]),
             reader.namespaces,
             lists.rows.index,
-            lambda: lists.pages.page("a", count=10),
+            lambda: lists.pages.page(PageRequest("a", count=10)),
             lambda: lists.pages.item("a", f"q:0:{'a' * 40}"),
             lambda: lists.pages.due_counts("a", (1, 2)),
             lambda: lists.leases.types("a"),

@@ -10,7 +10,7 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
 from rsmq_tui.protocol.rsmq import scripts
 from tests.protocol.either import OPERATIONS, Either

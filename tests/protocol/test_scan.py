@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id
+from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.protocol import PageRequest, QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id
 from rsmq_tui.protocol.rsmq import scan
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, WINDOW_IDS, Seen
 from tests.protocol.keyspace import everything
@@ -308,7 +308,7 @@ class TestLeaving:
         for _ in range(20):
             async with aclosing(reader.scan.chunks("q", counts=True, bodies=True)) as chunks:
                 assert (await anext(chunks)).depth == 2_000
-            assert (await reader.pages.page("q", count=1)).depth == 2_000
+            assert (await reader.pages.page(PageRequest("q", count=1))).depth == 2_000
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 4, 7, 11])
     async def test_by_cancel_leaves_the_connection_fit_for_use(

@@ -11,7 +11,7 @@ import pytest
 import redis
 from redis.exceptions import InvalidResponse
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq.scan import ScanPart

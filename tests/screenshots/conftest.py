@@ -1,5 +1,5 @@
 """Fixtures of the tests of the pictures."""
 
-from tests.tui.quick_apps import parsed_styles
+from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 
-__all__ = ["parsed_styles"]
+__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]

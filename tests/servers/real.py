@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from rsmq_tui.embedded.server import find_server, let_go, spawn_guarded, tell_gone
+from rsmq_tui.cli.demo.server import find_server, let_go, spawn_guarded, tell_gone
 
 HOST = "127.0.0.1"
 DEADLINE_S = 100.0
@@ -174,8 +174,8 @@ class Cluster:
 
 
 def _owns(node: RealServer, slot: int) -> bool:
-    me = node.call("CLUSTER", "MYID")
     with suppress(redis.RedisError, OSError):
+        me = node.call("CLUSTER", "MYID")
         return any(first <= slot <= last and owner[2] == me for first, last, owner, *_ in node.call("CLUSTER", "SLOTS"))
     return False
 

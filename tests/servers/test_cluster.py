@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.embedded.server import find_server
+from rsmq_tui.cli.demo.server import find_server
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.server import status_findings
 from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, connect, connect_async, slot_of, url_of

@@ -8,6 +8,8 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.test_clients import seen_clients
 from tests.servers.real import HOST, Cluster
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("tag", ["{a}", "{b}", "{c}"])
 async def test_the_node_of_the_queue_is_watched(cluster: Cluster, tag: str) -> None:

@@ -26,6 +26,8 @@ from rsmq_tui.protocol.errors import SERVER_ERRORS
 from tests.servers.real import HOST, RealServer, free_ports, real_server
 from tests.servers.whole import whole_walk
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Papers:

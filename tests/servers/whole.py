@@ -1,4 +1,4 @@
-"""One walk through everything that stands on a connection: send, poll, take back."""
+"""One walk through everything that needs a connection: send, poll, undo."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer, WorkloadProcess
+from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
 from tests.cli.running import PROGRAM, environment
 from tests.hostile.terminal import Terminal
 from tests.soak import looking, users

@@ -13,7 +13,7 @@ from random import Random
 
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedError, WorkloadProcess
+from rsmq_tui.cli.demo import EmbeddedError, WorkloadProcess
 from rsmq_tui.protocol import Rsmq, RsmqError
 from tests.hostile.terminal import Terminal
 from tests.web.serving import Serving, Viewer, viewing

@@ -47,7 +47,7 @@ def queues(client: Redis) -> Rsmq:
 
 @pytest.fixture(autouse=True)
 def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits and fixes do not wait for what may be half written."""
+    """Audits and fixes do not wait for messages that may be half written."""
     monkeypatch.setattr("rsmq_tui.monitor.audit.rsmq.SETTLING_S", 0)
 
 

@@ -1,4 +1,4 @@
-"""Making changes as people do, preview first, and looking at what was written down of them."""
+"""Makes changes as users do, preview first, and reads the records of them."""
 
 import json
 from pathlib import Path

@@ -56,7 +56,7 @@ def lay(client: Redis, queue: str, *messages: RawMessage, ns: str = "rsmq") -> N
         asked.execute()
 
 
-# Messages as other clients, and nobody in his right mind, write them.
+# Messages as other clients write them, and as no sane client does.
 ODD = {
     "plain": message(),
     "received": message(rc=b"3", fr=b"1700000000000"),

@@ -6,14 +6,19 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import EditKind, MessageBatch
 from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
-from tests.triage.doing import ACTIONS, audit_lines, done, fill, undone
+from tests.triage.doing import ACTIONS, audit_lines, done, fill, message_actions, undone
 from tests.triage.keyspace import markers
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", ACTIONS)
@@ -182,3 +187,24 @@ async def test_a_server_that_is_gone_is_told(folder: Path) -> None:
     with pytest.raises(TriageError, match="connection refused"):
         await desk.preview(Delete(queue="a"))
     await desk.aclose()
+
+
+@pytest.mark.parametrize("name", message_actions("a", "b"))
+async def test_no_call_carries_more_than_the_server_does_in_a_millisecond(
+    triage: ChangeService, client: Redis, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    limits = {EditKind.REMOVE: 170, EditKind.PUT: 170, EditKind.RESCORE: 250, EditKind.MOVE: 100}
+    carried: list[tuple[EditKind, int]] = []
+    apply = QueueEditor.apply
+
+    async def noted(editor: QueueEditor, batch: Batch, token: str) -> str:
+        if isinstance(batch, MessageBatch):
+            carried.append((batch.kind, batch.size))
+        return await apply(editor, batch, token)
+
+    monkeypatch.setattr(QueueEditor, "apply", noted)
+    fill(client)
+    await done(triage, message_actions("a", "b")[name])
+    await undone(triage)
+    assert carried
+    assert all(size <= limits[kind] for kind, size in carried)

@@ -23,6 +23,8 @@ from tests.triage.doing import audit_lines, done, undone
 from tests.triage.fixing import fixed, found
 from tests.triage.keyspace import kept, markers
 
+pytestmark = pytest.mark.slow
+
 FIXED = [name for name, trouble in TROUBLE.items() if trouble.fixed]
 PAST_MS = 1_700_000_000_000
 

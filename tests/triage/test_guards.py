@@ -24,6 +24,8 @@ from tests.triage.consuming import consuming
 from tests.triage.doing import message_actions, undone
 from tests.triage.keyspace import fields_of
 
+pytestmark = pytest.mark.slow
+
 ACTIONS = {**message_actions("a-dlq", "a"), "purge": Purge(queue="a-dlq"), "redrive": Redrive(queue="a-dlq")}
 POISON = Matching(parse_filter("state:poison"))
 LOOSE: dict[str, Callable[[list[str]], Scope]] = {

@@ -21,14 +21,16 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.change import Report, State
-from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal, Work, is_alive
+from rsmq_tui.triage.errors import TriageError, explain
+from rsmq_tui.triage.journal import AuditLog, Journal, Work, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import kept
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -360,6 +362,17 @@ async def test_an_audit_log_that_cannot_be_written_is_told(triage: ChangeService
     assert [line["change"] for line in audit_lines(folder)] == [report.change]
     await undone(triage, report.change)
     assert client.zcard("rsmq:a") == 5
+
+
+async def test_an_audit_log_on_a_full_disk_is_told_by_its_name(triage: ChangeService, tmp_path: Path) -> None:
+    await done(triage, Send(queue="a", bodies=(b"x",)))
+    (change,) = await triage.changes(1)
+    path = tmp_path / "audit.jsonl"
+
+    with full_disk(0), pytest.raises(OSError, match="File too large") as told:
+        AuditLog(path).write(change, "done")
+
+    assert explain(told.value) == f"{path}: File too large"
 
 
 async def test_a_line_of_the_audit_log_is_one_line_of_ascii(

@@ -13,10 +13,11 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as LostError
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.editing import Batch
+from rsmq_tui.protocol.editing import Batch, VoidedError
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
 from rsmq_tui.triage.change import Report, State
@@ -53,12 +54,14 @@ class Losing:
         self._client, self._patch = client, monkeypatch
         self.markers_too = True
         self.written: bytes | None = None
+        self.sent: list[tuple[Batch, str]] = []
 
     def lose(self, *, carried_out: bool = True, link: bool = False) -> None:
         """From now on; ``link`` loses the questions afterwards as well."""
         apply = QueueEditor.apply
 
         async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+            self.sent.append((batch, token))
             if carried_out:
                 await apply(editor, batch, token)
             marker = f"{editor.ns}:rsmq-tui:{token}"
@@ -75,6 +78,18 @@ class Losing:
         if link:
             self._patch.setattr(QueueEditor, "settle", refusing)
 
+    def lose_all_at(self, kind: type[Batch]) -> None:
+        """The server loses all data before it executes a batch of that kind."""
+        apply = QueueEditor.apply
+
+        async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+            if isinstance(batch, kind):
+                self._client.flushall()
+                raise LostError("lost")
+            return await apply(editor, batch, token)
+
+        self._patch.setattr(QueueEditor, "apply", losing)
+
     def find(self) -> None:
         """No more."""
         self._patch.undo()
@@ -84,6 +99,12 @@ class Losing:
 def losing(client: Redis) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         yield Losing(client, patch)
+
+
+def later(monkeypatch: pytest.MonkeyPatch, ms: int) -> None:
+    """Let the local clock be so much later."""
+    now_ms = time.time_ns() // 1_000_000
+    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms + ms)
 
 
 async def lost(triage: ChangeService, action: Action, losing: Losing, **how: bool) -> Report:
@@ -321,7 +342,7 @@ async def test_the_counts_and_the_audit_log_learn_what_was_found_out_later(
     assert lines[1]["ended"] == "settled"
 
 
-async def test_markers_that_are_not_needed_are_removed_another_day(
+async def test_markers_that_are_not_needed_expire_from_another_day_on(
     triage: ChangeService, client: Redis, losing: Losing, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lost(triage, Delete(queue="a"), losing, carried_out=False)
@@ -336,15 +357,70 @@ async def test_markers_that_are_not_needed_are_removed_another_day(
     assert len(markers(client)) == 2
     await triage.recover()
     assert len(markers(client)) == 2
-    now_ms = time.time_ns() // 1_000_000
-    for module in ("journal",):
-        monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + DAY_MS + 1000)
+    assert {client.ttl(key) for key in markers(client)} == {-1}
+    later(monkeypatch, DAY_MS + 1000)
 
     await triage.recover()
 
-    assert markers(client) == {}
+    assert len(markers(client)) == 2
+    assert all(0 < client.pttl(key) <= DAY_MS for key in client.scan_iter(match="*:rsmq-tui:*"))
     with closing(sqlite3.connect(folder / "journal.sqlite")) as db:
         assert db.execute("SELECT * FROM markers").fetchall() == []
+
+
+async def test_a_call_that_arrives_after_the_local_clock_has_jumped_is_refused(
+    triage: ChangeService, client: Redis, losing: Losing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losing.markers_too = False
+    report = await lost(triage, ACTIONS["send"], losing, carried_out=False)
+    assert (report.tally.done, report.tally.unknown) == (0, 0)
+    before = kept(client)
+
+    later(monkeypatch, 30 * DAY_MS)
+    await triage.recover()
+
+    ((batch, token),) = losing.sent
+    with pytest.raises(VoidedError):
+        await triage._editor.apply(batch, token)
+    assert kept(client) == before
+
+
+async def test_a_server_that_loses_its_data_at_the_last_step_of_a_deletion_gets_the_queue_back(
+    triage: ChangeService, client: Redis, losing: Losing
+) -> None:
+    client.delete("rsmq:b", "rsmq:b:Q", "rsmq:empty", "rsmq:empty:Q")
+    client.srem("rsmq:QUEUES", "b", "empty")
+    before = everything(client)
+    preview = await triage.preview(DeleteQueue(queue="a"))
+    losing.lose_all_at(FieldBatch)
+    report = await triage.run(preview).to_end()
+    losing.find()
+    assert (report.tally.done, report.tally.unsure, client.zcard("rsmq:a")) == (MESSAGES + 1, 1, 0)
+
+    preview = await triage.preview_undo(report.change)
+    back = await triage.run(preview).to_end()
+
+    assert "It is not certain that 1 of 21 were deleted: another client may have done it." in preview.notes
+    assert (back.stopped, back.tally.done) == (None, MESSAGES + 1)
+    assert kept(client) == before
+
+
+async def test_a_server_that_refuses_to_let_markers_expire_is_asked_again(
+    triage: ChangeService, client: Redis, losing: Losing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lost(triage, Delete(queue="a"), losing, carried_out=False)
+    later(monkeypatch, DAY_MS + 1000)
+    used = client.info("memory")["used_memory"]
+    client.config_set("maxmemory", used // 2)
+    try:
+        await triage.recover()
+    finally:
+        client.config_set("maxmemory", 0)
+    assert {client.ttl(key) for key in markers(client)} == {-1}
+
+    await triage.recover()
+
+    assert all(0 < client.pttl(key) <= DAY_MS for key in markers(client))
 
 
 @asynccontextmanager

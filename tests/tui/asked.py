@@ -1,4 +1,4 @@
-"""What the queue screen asks of the app, kept instead of done."""
+"""Records what the queue screen asks of the app, instead of doing it."""
 
 from dataclasses import dataclass, field
 
@@ -6,12 +6,12 @@ import pytest
 
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeController
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 
 
 @dataclass
 class Asked:
-    """What was asked for, the last at the end."""
+    """The requests, the last at the end."""
 
     changes: list[tuple[str, str, Scope | None, bytes | None]] = field(default_factory=list)
     undone: list[str | None] = field(default_factory=list)
@@ -19,12 +19,12 @@ class Asked:
 
     @property
     def scope(self) -> Scope | None:
-        """What the last change was asked for."""
+        """The scope of the last requested change."""
         return self.changes[-1][2]
 
 
 def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Let changes be asked for, and keep what was asked."""
+    """Accept requests for changes, and record them."""
     asked = Asked()
 
     def ask(

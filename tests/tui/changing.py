@@ -25,7 +25,7 @@ async def changing(
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(url, "rsmq", folder, read_only=read_only)
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05), triage=triage)
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.1), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard
@@ -65,7 +65,7 @@ _PAST_OF_UNDO = {
 
 
 def past_of_undo(told: str) -> str:
-    """Return how the outcome of the undo begins of a change with that outcome."""
+    """Return how the outcome of an undo begins, from the outcome of its change."""
     return _PAST_OF_UNDO.get(told.split(maxsplit=1)[0], "put back ")
 
 

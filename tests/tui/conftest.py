@@ -1,4 +1,4 @@
-"""No test here sees the configuration of whoever runs it, and none waits longer than there is work to do."""
+"""No test here sees the user's own configuration, and none waits longer than there is work to do."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +28,7 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def exact_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pilot guesses from the processor's time that the app is idle, 20 ms a guess; the event loop knows."""
+    """Pilot guesses from processor time whether the app is idle, which takes 20 ms each time; the event loop knows."""
     monkeypatch.setattr("textual.app.wait_for_idle", _until_nothing_is_ready)
     monkeypatch.setattr("textual.pilot.wait_for_idle", _until_nothing_is_ready)
     # It asks each widget in turn whether it has come to rest.
@@ -52,7 +52,7 @@ def no_room_for_a_pane(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quick_eyes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A preview is seen as soon as it is on the screen."""
+    """A preview can be confirmed as soon as it is on the screen."""
     monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.001)
     honest_init = Timer.__init__
 

@@ -33,7 +33,7 @@ _CONTROLS = {"\r": "enter", "\x1b": "escape"}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
-    """Let the app work until a condition holds; fail with ``what`` when it never does."""
+    """Let the app work until a condition holds; fail with ``what`` if it does not."""
     ends_s = time.monotonic() + _PATIENCE_S
     turn = 0
     while turn < _QUICK_ROUNDS or time.monotonic() < ends_s:
@@ -81,13 +81,13 @@ async def opened(
 
 
 async def play(pilot: Pilot[None], source: ScriptedSource, snapshot: Snapshot) -> None:
-    """Let the app have a snapshot, and wait until it shows it."""
+    """Give the app a snapshot, and wait until it is shown."""
     source.play(snapshot)
     await shown(pilot, source)
 
 
 async def play_rows(pilot: Pilot[None], rows: Mapping[str, Row], at_ms: int = START_MS) -> None:
-    """Let the app have what a poll of these rows makes, and wait until it shows it."""
+    """Give the app the snapshot of a poll of these rows, and wait until it is shown."""
     source = source_of(pilot)
     await play(pilot, source, source.snapshot_of(dict(rows), at_ms))
 
@@ -103,20 +103,20 @@ async def play_orders(
 
 
 async def poll_again(pilot: Pilot[None], later_ms: int = 1000) -> None:
-    """Let the app have the same queues once more, polled a little later."""
+    """Give the app the same queues once more, polled a little later."""
     source = source_of(pilot)
     link = Link(fresh_at_s=source.clock.now_s)
     await play(pilot, source, replace(source.last, at_ms=source.last.at_ms + later_ms, link=link))
 
 
 async def shown(pilot: Pilot[None], source: ScriptedSource) -> None:
-    """Wait until the last snapshot that was played has arrived and all that it led to is done."""
+    """Wait until the last snapshot has arrived and all its effects are complete."""
     await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the snapshot arrives")
     await settled(pilot)
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until no question is under way and everything is painted."""
+    """Wait until no request is pending and everything is painted."""
     await until(pilot, lambda: not _busy(app_of(pilot)), "the workers end")
     await pilot.pause()
 
@@ -130,13 +130,13 @@ async def wait_for_screen(pilot: Pilot[None], kind: type[ScreenT]) -> ScreenT:
 
 
 async def press_for_screen(pilot: Pilot[None], key: str, kind: type[ScreenT]) -> ScreenT:
-    """Press a key, and wait for the screen that it leads to, whatever else goes on."""
+    """Press a key, and wait for the screen that it opens, whatever else happens."""
     await pilot.press(key)
     return await wait_for_screen(pilot, kind)
 
 
 async def resized(pilot: Pilot[None], width: int, height: int) -> None:
-    """Give the terminal another size, and wait until everything has its place on it."""
+    """Resize the terminal, and wait for the new layout."""
     await pilot.resize_terminal(width, height)
     # The screen knows its new size at once; its layout follows when Textual's timer says so.
     await until(pilot, lambda: pilot.app.screen._compositor.size == (width, height), "the screen has its new size")
@@ -144,14 +144,14 @@ async def resized(pilot: Pilot[None], width: int, height: int) -> None:
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """Press keys one after the other, each after what the one before it led to."""
+    """Press keys one after the other, each after the effects of the one before."""
     for key in keys:
         await pilot.press(key)
         await settled(pilot)
 
 
 def type_at_once(pilot: Pilot[None], text: str) -> None:
-    """Type as a terminal passes on what was typed ahead: all keys are there before the first has led to anything."""
+    """Type ahead, as through a terminal: all keys arrive before the first has an effect."""
     for character in text:
         event = events.Key(_CONTROLS.get(character) or _character_to_key(character), character)
         event.set_sender(pilot.app)
@@ -173,7 +173,7 @@ def ask_change(
 
 
 async def say_yes(pilot: Pilot[None]) -> None:
-    """Wait for the preview, and say yes to it."""
+    """Wait for the preview, and confirm it."""
     await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
     pilot.app.screen.query_one("#yes").focus()
     await pilot.press("enter")
@@ -181,7 +181,7 @@ async def say_yes(pilot: Pilot[None]) -> None:
 
 
 async def made(pilot: Pilot[None]) -> str:
-    """Wait until a change is at its end, and return what is told of it."""
+    """Wait until a change has ended, and return its outcome."""
     changes = app_of(pilot).dashboard.changes
     await until(pilot, lambda: changes.told is not None and not changes.told.is_running, "the change ends")
     assert changes.told is not None
@@ -223,7 +223,7 @@ def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
 
 
 def text_of(app: RsmqApp) -> str:
-    """All that is on the screen, dialogs and borders too."""
+    """The text of the whole screen, with dialogs and borders."""
     return "\n".join(strip.text for strip in strips_of(app))
 
 

@@ -1,8 +1,9 @@
-"""What Textual does for each app of a test, and does for no one: parsing the same rules, painting for no terminal."""
+"""Avoids useless work of Textual in tests: parsing the same rules for each app, and painting without a terminal."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from textual._context import visible_screen_stack
@@ -12,6 +13,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
 
+# Of how many sets of colours the parsed rules are kept, each of some megabytes.
+_COLOURS_MAX = 4
+# What was painted of the screen in front and has not changed since, while apps paint only if a test looks.
+_unchanged: WeakKeyDictionary[App[Any], tuple[Screen[Any], list[Strip]]] | None = None
+
 
 def strips_of(app: App[Any]) -> list[Strip]:
     """Paint all that is on the screen, dialogs and what lies behind them too, line by line."""
@@ -20,20 +26,40 @@ def strips_of(app: App[Any]) -> list[Strip]:
     return app.screen._compositor.render_strips(app.size)
 
 
+def strips_unless_unchanged(app: App[Any]) -> list[Strip]:
+    """What ``strips_of`` returns, painted only if the screen was updated since it was last asked for."""
+    if _unchanged is None or app.screen._dirty_widgets:
+        return strips_of(app)
+    screen, strips = _unchanged.get(app, (None, []))
+    if screen is not app.screen:
+        strips = strips_of(app)
+        _unchanged[app] = app.screen, strips
+    return strips
+
+
 @pytest.fixture(scope="session", autouse=True)
 def parsed_styles() -> Iterator[None]:
-    """Share what was parsed between apps that have the same colours.
+    """Share parsed rules between apps with the same colours.
 
     Each new app would parse the same rules again, twice. They are the same ones that Textual keeps for an app.
     """
-    kept: dict[tuple[Any, ...], Any] = {}
+    kept: dict[tuple[Any, ...], dict[tuple[Any, ...], Any]] = {}
+    rules_of: WeakKeyDictionary[Stylesheet, tuple[dict[str, str], dict[tuple[Any, ...], Any]]] = WeakKeyDictionary()
     parse = Stylesheet._parse_rules
 
     def parse_once(self: Stylesheet, css: str, read_from: Any, *where: Any, **how: Any) -> Any:
-        key = (css, read_from, where, tuple(how.items()), tuple(self._variables.items()))
-        if key not in kept:
-            kept[key] = parse(self, css, read_from, *where, **how)
-        return kept[key]
+        variables, rules = rules_of.get(self, (None, {}))
+        if variables is not self._variables:
+            colours = tuple(self._variables.items())
+            # The colours that were used last are at the end.
+            rules = kept[colours] = kept.pop(colours, {})
+            rules_of[self] = self._variables, rules
+            if len(kept) > _COLOURS_MAX:
+                del kept[next(iter(kept))]
+        key = (css, read_from, where, tuple(how.items()))
+        if key not in rules:
+            rules[key] = parse(self, css, read_from, *where, **how)
+        return rules[key]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", parse_once)
@@ -55,9 +81,11 @@ def painted_when_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.M
         return
     honest_refresh = Screen._compositor_refresh
     honest_run = App.run_test
+    unchanged: WeakKeyDictionary[App[Any], tuple[Screen[Any], list[Strip]]] = WeakKeyDictionary()
 
     def refresh(self: Screen[Any]) -> None:
         app = self.app
+        unchanged.pop(app, None)
         if not app.is_headless or self is not app.screen:
             honest_refresh(self)
             return
@@ -73,5 +101,6 @@ def painted_when_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.M
             if self.is_running:
                 strips_of(self)
 
+    monkeypatch.setattr("tests.tui.quick_apps._unchanged", unchanged)
     monkeypatch.setattr(Screen, "_compositor_refresh", refresh)
     monkeypatch.setattr(App, "run_test", run)

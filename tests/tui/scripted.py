@@ -1,4 +1,4 @@
-"""A source that plays snapshots which a test made, on a clock which the test holds."""
+"""A source that plays snapshots made by a test, on a clock that the test controls."""
 
 import asyncio
 from bisect import bisect_left, bisect_right
@@ -19,7 +19,7 @@ from rsmq_tui.monitor import (
     Thresholds,
 )
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
-from rsmq_tui.monitor.peek import RowsAgain
+from rsmq_tui.monitor.messages.peek import RowsAgain
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 from rsmq_tui.protocol.rsmq.pages import start_of_page
@@ -28,7 +28,7 @@ START_MS = 1_795_000_000_000
 
 
 class FakeClock:
-    """A monotonic clock in seconds that moves when told."""
+    """A monotonic clock in seconds that moves only on request."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -103,12 +103,12 @@ class ScriptedSource:
         return self.last
 
     def play(self, snapshot: Snapshot) -> None:
-        """Let the app have this snapshot next."""
+        """Give the app this snapshot next."""
         self.last = snapshot
         self._queue.put_nowait(snapshot)
 
     def play_rows(self, rows: dict[str, Row], at_ms: int = START_MS) -> None:
-        """Let the app have what a poll of these rows makes."""
+        """Give the app the snapshot of a poll of these rows."""
         self.play(self.snapshot_of(rows, at_ms))
 
     def play_failure(self, failure: Failure, retry_in_s: float = 4.0) -> None:

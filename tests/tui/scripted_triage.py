@@ -1,4 +1,4 @@
-"""A triage that changes nothing: it previews what a test made up, and runs as far as the test lets it."""
+"""A change service that changes nothing: its previews are given by a test, and it runs as far as the test allows."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -16,7 +16,7 @@ from tests.tui.scripted import START_MS
 
 
 class Gate(asyncio.Semaphore):
-    """Lets so many steps go on; at first none."""
+    """Lets that many steps continue; at first none."""
 
     def __init__(self) -> None:
         super().__init__(0)

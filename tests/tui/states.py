@@ -1,4 +1,4 @@
-"""Queues in any state, made by hand: what a screen must show does not depend on how it came about."""
+"""Queues in any state, made by hand: screens must not depend on how a state came about."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import redis
 from textual.pilot import Pilot
 
@@ -11,7 +12,7 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.changes.controller import ChangeTold
-from rsmq_tui.tui.place.audit import AuditScreen
+from rsmq_tui.tui.overview.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
@@ -20,6 +21,8 @@ from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 LEAKED = Finding(FindingKind.LEAKED, "orders", 3, ("one", "two", "three"))
 SECONDS = Finding(FindingKind.SECONDS, "orders", 1, ("four",))

@@ -16,13 +16,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rsmq_tui.decoding import decode
-from rsmq_tui.tui.changes.forms import FormScreen
+from rsmq_tui.monitor.messages.decoding import decode
+from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets import body_view
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.driving import (
@@ -40,6 +39,8 @@ from tests.tui.driving import (
 )
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
+
+pytestmark = pytest.mark.slow
 
 DOCUMENT = {"id": 4711, "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}], "note": "Alpha", "end": "alpha"}
 
@@ -87,7 +88,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
             assert f"alpha in line {line} " in text_of(app_of(pilot)), key
         await press(pilot, "slash", "ctrl+u")
         type_at_once(pilot, "Beta\r")
-        await until(pilot, lambda: "Beta is not here" in text_of(app_of(pilot)), "it is told")
+        await until(pilot, lambda: "Beta not found" in text_of(app_of(pilot)), "it is told")
         await press(pilot, "escape", "f")
         assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
         await press(pilot, "g", "j", "j", "space")
@@ -317,7 +318,7 @@ async def test_a_search_goes_on_in_what_is_shown_by_then(source: ScriptedSource)
             view.find('"id": 99999')
             for _ in range(100):
                 await asyncio.sleep(0)
-                if "looking for" in str(view.border_subtitle):
+                if "searching for" in str(view.border_subtitle):
                     return
             raise AssertionError("the search has not begun, or is over")
 

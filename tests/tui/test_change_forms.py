@@ -1,5 +1,7 @@
 """What changes are asked for, and what becomes of the answers."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
-from rsmq_tui.tui.changes.forms import Answers, Form, FormScreen, form_of, plain_action
+from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.controls import TickBox
 from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
 from tests.tui.scripted import ScriptedSource
@@ -107,18 +108,23 @@ def test_an_export_goes_to_a_path_that_is_free(tmp_path: Path) -> None:
         form.build({"file": str(tmp_path)})
 
 
-async def _open(pilot: Pilot[None], source: ScriptedSource, name: str, body: bytes | None = None) -> None:
-    queues = [queue_of("orders", ready=3), queue_of("mail"), queue_of("maps"), queue_of("other")]
-    await play(pilot, source, poll_of(source, queues))
-    ask_change(app_of(pilot), name, "orders", body=body)
-    await until(
-        pilot, lambda: isinstance(pilot.app.screen, FormScreen) and pilot.app.screen.is_mounted, "the form opens"
-    )
+@asynccontextmanager
+async def _asking(
+    source: ScriptedSource, triage: ScriptedTriage, name: str, body: bytes | None = None, **options: Any
+) -> AsyncIterator[Pilot[None]]:
+    """Run the app, and open the form of a change of ``orders``."""
+    async with opened(source, triage=triage, **options) as pilot:
+        queues = [queue_of("orders", ready=3), queue_of("mail"), queue_of("maps"), queue_of("other")]
+        await play(pilot, source, poll_of(source, queues))
+        ask_change(app_of(pilot), name, "orders", body=body)
+        await until(
+            pilot, lambda: isinstance(pilot.app.screen, FormScreen) and pilot.app.screen.is_mounted, "the form opens"
+        )
+        yield pilot
 
 
 async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "move")
+    async with _asking(source, triage, "move") as pilot:
         await press(pilot, "enter")
         told = "enter the name of a queue; ↓ shows suggestions"
         assert told in text_of(app_of(pilot))
@@ -134,8 +140,7 @@ async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSourc
 async def test_arrows_walk_through_the_suggestions_that_hold_what_was_typed(
     source: ScriptedSource, triage: ScriptedTriage
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "move")
+    async with _asking(source, triage, "move") as pilot:
         entry = pilot.app.screen.query_one("#target", Input)
         await press(pilot, "m", "a")
         seen = []
@@ -148,8 +153,7 @@ async def test_arrows_walk_through_the_suggestions_that_hold_what_was_typed(
 
 
 async def test_cancelling_a_preview_leads_back_to_the_form(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "hide")
+    async with _asking(source, triage, "hide") as pilot:
         await press(pilot, "down", "enter")
         await asked(pilot)
         await press(pilot, "escape")
@@ -161,8 +165,7 @@ async def test_cancelling_a_preview_leads_back_to_the_form(source: ScriptedSourc
 
 
 async def test_what_was_written_is_not_lost_by_one_escape(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "send")
+    async with _asking(source, triage, "send") as pilot:
         await press(pilot, "q", "escape")
         assert "discard the text" in text_of(app_of(pilot))
         assert pilot.app.screen.query_one(BodyArea).text == "q"
@@ -187,8 +190,7 @@ async def test_what_was_written_is_not_lost_by_one_escape(source: ScriptedSource
 async def test_a_body_that_is_not_touched_keeps_its_every_byte(
     source: ScriptedSource, triage: ScriptedTriage, body: bytes
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "send", body)
+    async with _asking(source, triage, "send", body) as pilot:
         assert "\x1b" not in text_of(app_of(pilot))
         pilot.app.screen.query_one("#yes").focus()
         await press(pilot, "enter")
@@ -197,8 +199,7 @@ async def test_a_body_that_is_not_touched_keeps_its_every_byte(
 
 
 async def test_a_body_that_is_edited_is_sent_as_it_reads(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "send", b"\x1b[2Jhello\nw\xc3\xb6rld")
+    async with _asking(source, triage, "send", b"\x1b[2Jhello\nw\xc3\xb6rld") as pilot:
         assert "␛[2Jhello" in text_of(app_of(pilot))
         await press(pilot, "X")
         assert pilot.app.screen.query_one(BodyArea).body == b"X\x1b[2Jhello\nw\xc3\xb6rld"
@@ -209,8 +210,7 @@ async def test_a_body_that_is_edited_is_sent_as_it_reads(source: ScriptedSource,
 async def test_forms_fit_any_screen(
     source: ScriptedSource, triage: ScriptedTriage, size: tuple[int, int], name: str
 ) -> None:
-    async with opened(source, size=size, triage=triage) as pilot:
-        await _open(pilot, source, name)
+    async with _asking(source, triage, name, size=size) as pilot:
         await pilot.pause()
         screen = pilot.app.screen
         assert screen.region.contains_region(screen.query_one("#yes").region)
@@ -222,8 +222,7 @@ async def test_forms_fit_any_screen(
 async def test_a_target_that_does_not_exist_is_created_unless_the_user_says_no(
     source: ScriptedSource, triage: ScriptedTriage
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "move")
+    async with _asking(source, triage, "move") as pilot:
         create = pilot.app.screen.query_one("#create", TickBox)
         assert not create.value
         await press(pilot, *"mai")
@@ -243,8 +242,7 @@ async def test_a_target_that_does_not_exist_is_created_unless_the_user_says_no(
 async def test_a_body_that_is_json_no_longer_is_warned_of_and_can_be_sent(
     source: ScriptedSource, triage: ScriptedTriage, body: bytes
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "send", body)
+    async with _asking(source, triage, "send", body) as pilot:
         assert "was JSON" not in text_of(app_of(pilot))
         await press(pilot, "X")
         assert "The body was JSON; now it is not JSON: Expecting value: line 1 column 1" in text_of(app_of(pilot))
@@ -256,8 +254,7 @@ async def test_a_body_that_is_json_no_longer_is_warned_of_and_can_be_sent(
 
 
 async def test_ctrl_s_does_not_overtake_what_was_typed_before(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _open(pilot, source, "send")
+    async with _asking(source, triage, "send") as pilot:
         # As from a terminal that sends them all at once.
         for key in "x" * 300:
             pilot.app.post_message(Key(key, key))

@@ -187,7 +187,7 @@ async def test_quitting_waits_for_what_is_under_way(
     assert triage.closed
     told = " ".join(capsys.readouterr().err.split())
     assert "rsmq-tui: the running change was stopped, deleted" in told
-    assert "`rsmq-tui undo 7` takes it back" in told
+    assert "`rsmq-tui undo 7` reverts it" in told
 
 
 async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
@@ -196,6 +196,22 @@ async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: Scri
         await pilot.press("ctrl+c", "ctrl+c")
         await until(pilot, lambda: not app.is_running, "it quits")
     assert triage.closed
+
+
+async def test_a_terminal_that_is_closed_does_not_hurry(
+    source: ScriptedSource, triage: ScriptedTriage, gate: Gate
+) -> None:
+    async with _begun(source, triage) as pilot:
+        app = app_of(pilot)
+        for _ in range(3):
+            app._quit(129)
+            await pilot.pause()
+        await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it is told")
+        assert app.is_running
+        gate.release()
+        await until(pilot, lambda: not app.is_running, "then it quits")
+        assert triage.runs[0].report is not None
+    assert app.return_code == 129
 
 
 async def test_what_was_interrupted_is_told(source: ScriptedSource, triage: ScriptedTriage) -> None:

@@ -97,9 +97,9 @@ def test_undo_and_fix_have_a_command() -> None:
     [
         (actions.Delete(queue="a\x1b[2J"), Everything(), "cannot be typed"),
         (actions.Delete(queue="orders"), Named(tuple(map(str, range(51)))), "more than 50"),
-        (actions.Delete(queue="orders"), Named(("a", "--yes")), "for an option"),
-        (actions.Delete(queue="orders*"), Everything(), "for a pattern"),
-        (actions.Delete(queue="jobs[1]"), Named(("a",)), "for a pattern"),
+        (actions.Delete(queue="orders"), Named(("a", "--yes")), "as an option"),
+        (actions.Delete(queue="orders*"), Everything(), "as a pattern"),
+        (actions.Delete(queue="jobs[1]"), Named(("a",)), "as a pattern"),
         (actions.Send(queue="orders", bodies=(b"x" * 3_000,)), None, "too long for a command"),
         (actions.Send(queue="orders", bodies=(b"\xff",)), None, "cannot be typed"),
         (actions.Import(queue="orders", path=Path("/a\nb")), None, "cannot be typed"),

@@ -1,7 +1,9 @@
 """The dialog before a change: exact, harmless by default, and deaf to keys that were typed ahead."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -17,6 +19,8 @@ from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b[2J[/foo]\u202egnp.exe\x00[red]"
 
 
@@ -24,6 +28,22 @@ async def _asked(pilot: Pilot[None], source: ScriptedSource, name: str = "delete
     await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
     ask_change(app_of(pilot), name, "orders")
     await asked(pilot)
+
+
+@asynccontextmanager
+async def _asking(
+    source: ScriptedSource, triage: ScriptedTriage, name: str = "delete", **options: Any
+) -> AsyncIterator[Pilot[None]]:
+    """Run the app, and ask for a change of ``orders``."""
+    async with opened(source, triage=triage, **options) as pilot:
+        await _asked(pilot, source, name)
+        yield pilot
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No preview counts as seen."""
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
 
 
 def _focused(pilot: Pilot[None]) -> str | None:
@@ -37,8 +57,7 @@ def _yes(pilot: Pilot[None]) -> Button:
 
 async def test_it_says_what_where_how_many_and_how_to_undo(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.profile, triage.elsewhere, triage.unsearched = "PROD-EU", 3, 1
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         text = text_of(app_of(pilot))
         for words in (
@@ -62,8 +81,7 @@ async def test_a_long_preview_uses_the_terminal_and_keeps_its_buttons(
     source: ScriptedSource, triage: ScriptedTriage, height: int, name: str, least: int
 ) -> None:
     triage.notes = tuple(f"note {number}" for number in range(40))
-    async with opened(source, triage=triage, size=(80, height)) as pilot:
-        await _asked(pilot, source, name)
+    async with _asking(source, triage, name, size=(80, height)) as pilot:
         await until(pilot, lambda: "scroll" in text_of(app_of(pilot)), "the preview is there")
         await until(pilot, lambda: pilot.app.screen.query_one(".dialog").size.height + 2 >= least, "it has its height")
         assert _yes(pilot).region.bottom < height
@@ -71,8 +89,7 @@ async def test_a_long_preview_uses_the_terminal_and_keeps_its_buttons(
 
 
 async def test_enter_cancels_and_nothing_happens(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, OverviewScreen)
@@ -81,8 +98,7 @@ async def test_enter_cancels_and_nothing_happens(source: ScriptedSource, triage:
 
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_escape_and_q_cancel(source: ScriptedSource, triage: ScriptedTriage, key: str) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await press(pilot, key)
         assert isinstance(pilot.app.screen, OverviewScreen)
         assert triage.runs == []
@@ -92,8 +108,7 @@ async def test_escape_and_q_cancel(source: ScriptedSource, triage: ScriptedTriag
 async def test_the_other_button_makes_the_change(
     source: ScriptedSource, triage: ScriptedTriage, keys: tuple[str, ...]
 ) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         await press(pilot, *keys)
         assert [run.preview.action for run in triage.runs] == [Delete(queue="orders")]
@@ -102,12 +117,10 @@ async def test_the_other_button_makes_the_change(
 
 @pytest.mark.parametrize("ahead", [("right", "enter"), ("tab", "tab", "enter"), ("y", "enter"), ("enter", "enter")])
 async def test_keys_typed_ahead_confirm_nothing(
-    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch, ahead: tuple[str, ...]
+    source: ScriptedSource, triage: ScriptedTriage, unseen: None, ahead: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
     triage.look = Gate()
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await pilot.press(*ahead[:1])
         triage.look.release()
         await pilot.press(*ahead[1:])
@@ -116,11 +129,9 @@ async def test_keys_typed_ahead_confirm_nothing(
 
 
 async def test_the_button_waits_until_the_preview_was_seen(
-    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+    source: ScriptedSource, triage: ScriptedTriage, unseen: None
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: "Delete 1,204 messages" in text_of(app_of(pilot)), "the preview is there")
         assert _yes(pilot).disabled
         await pilot.click("#yes")
@@ -131,8 +142,7 @@ async def test_the_button_waits_until_the_preview_was_seen(
 async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.look = Gate()
     triage.seen = (ScanProgress(12_000, 38_112, 1_204),)
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         words = "scanning … 12,000 of 38,112, 1,204 matches"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "the progress is told")
         assert not _yes(pilot).display
@@ -182,8 +192,7 @@ async def test_an_answer_that_comes_after_the_dialog_was_closed_is_dropped(
 
 async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.count = 0
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: "the message is not in the queue" in text_of(app_of(pilot)), "it says so")
         assert not _yes(pilot).display
         assert pilot.app.screen.query_one("#cancel", Button).label.plain == "Close"
@@ -194,8 +203,7 @@ async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: 
 
 async def test_a_refusal_is_its_sentence(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.refusal = f"the journal is full {HOSTILE}"
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: "the journal is full ␛[2J[/foo]" in text_of(app_of(pilot)), "it is told")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, OverviewScreen)
@@ -205,8 +213,7 @@ async def test_a_refusal_is_its_sentence(source: ScriptedSource, triage: Scripte
 async def test_what_ends_a_queue_wants_its_name(
     source: ScriptedSource, triage: ScriptedTriage, name: str, action: type[Purge]
 ) -> None:
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await _asked(pilot, source, name)
+    async with _asking(source, triage, name, notifications=True) as pilot:
         await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
         assert _focused(pilot) == "typed"
         for typed in ("", "order", "Orders", "orders "):
@@ -244,8 +251,7 @@ async def test_what_the_server_is_called_cannot_act_on_the_terminal(
 async def test_it_fits_any_screen(
     source: ScriptedSource, triage: ScriptedTriage, size: tuple[int, int], name: str
 ) -> None:
-    async with opened(source, size=size, triage=triage) as pilot:
-        await _asked(pilot, source, name)
+    async with _asking(source, triage, name, size=size) as pilot:
         await until(pilot, lambda: _yes(pilot).display, "the preview is there")
         await pilot.pause()
         text = text_of(app_of(pilot))
@@ -272,8 +278,7 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
     source: ScriptedSource, triage: ScriptedTriage, size: tuple[int, int]
 ) -> None:
     triage.profile, triage.elsewhere, triage.unsearched = "PROD-EU", 3, 1
-    async with opened(source, triage=triage, size=size) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage, size=size) as pilot:
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         await settled(pilot)
         words = pilot.app.screen.query_one(".words")
@@ -299,8 +304,7 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
 
 
 async def test_ctrl_s_confirms_as_it_sends_a_form(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
         assert "ctrl+s confirms" in text_of(app_of(pilot))
         await press(pilot, "ctrl+s")
@@ -308,11 +312,9 @@ async def test_ctrl_s_confirms_as_it_sends_a_form(source: ScriptedSource, triage
 
 
 async def test_ctrl_s_does_not_confirm_before_the_preview_was_seen_or_the_name_typed(
-    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+    source: ScriptedSource, triage: ScriptedTriage, unseen: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 60.0)
-    async with opened(source, triage=triage) as pilot:
-        await _asked(pilot, source)
+    async with _asking(source, triage) as pilot:
         await until(pilot, lambda: _yes(pilot).display, "the preview is there")
         await press(pilot, "ctrl+s", "escape")
         monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", 0.0)

@@ -8,6 +8,8 @@ from tests.tui.driving import app_of, opened, play, press, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 BODY = '{"text": "Grüße [/x] \x1b[2J"}'.encode()
 
 

@@ -32,6 +32,8 @@ from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 
 async def _poll(pilot: Pilot[None], ready: dict[str, int], second: int) -> None:
     """A poll in which queues are sorted by how much they hold, since nothing else is known of them."""

@@ -13,6 +13,8 @@ from tests.tui.driving import lines_of, opened, play, press, settled, text_of, u
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
+pytestmark = pytest.mark.slow
+
 QUEUES = ("emails", "orders")
 
 

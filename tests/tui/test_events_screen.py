@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
@@ -17,8 +18,8 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import LivePoller, Verdict
 from rsmq_tui.protocol import Failure, QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.events import EventsScreen, LastEvents
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
 from tests.events.made import event
@@ -26,6 +27,8 @@ from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import app_of, lines_of, play, press, resized, settled, text_of, until, wait_for_screen
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager

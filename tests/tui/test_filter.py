@@ -1,11 +1,26 @@
 """Filtering the overview while one types."""
 
+import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
-from tests.tui.driving import app_of, names_in, opened, play, press, settled, table_of, text_of
+from rsmq_tui.tui.queue.screen import QueueScreen
+from tests.tui.driving import (
+    app_of,
+    names_in,
+    opened,
+    play,
+    press,
+    settled,
+    table_of,
+    text_of,
+    type_at_once,
+    wait_for_screen,
+)
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import one_of_each, poll_of, queue_of
+
+pytestmark = pytest.mark.slow
 
 
 async def test_rows_follow_each_letter_typed(source: ScriptedSource) -> None:
@@ -106,3 +121,12 @@ async def test_the_filter_holds_for_what_comes_later(source: ScriptedSource) -> 
         assert names_in(pilot) == []
         await play(pilot, source, poll_of(source, [*one_of_each(), queue_of("new-orders")], START_MS + 1000))
         assert names_in(pilot) == ["new-orders"]
+
+
+async def test_enter_typed_ahead_opens_the_queue_that_the_filter_found(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await press(pilot, "slash")
+        type_at_once(pilot, "invoices\r\r")
+        screen = await wait_for_screen(pilot, QueueScreen)
+        assert screen.queue == "invoices"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Link
@@ -11,6 +12,8 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import app_of, lines_of, opened, play, play_rows, press, shown, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of
+
+pytestmark = pytest.mark.slow
 
 REFUSED = Failure("refused", "connection refused", "start it, or check host and port")
 

@@ -25,6 +25,8 @@ from tests.tui.driving import (
 )
 from tests.tui.scripted import START_MS, ScriptedSource
 
+pytestmark = pytest.mark.slow
+
 BODIES = [b'{"type": "refund"}'] * 30 + [b'{"type": "order", "n": 1}'] * 60 + [b'{"n": 2}'] * 9 + [b"text \x1b[2J"]
 
 

@@ -131,7 +131,7 @@ async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> No
         await pilot.press("escape")
         await in_queue(pilot, "orders-dlq", 3)
         await _journal(pilot, 0)
-        assert "Nothing was changed from here yet." in text_of(app_of(pilot))
+        assert "No changes were made from here yet." in text_of(app_of(pilot))
         await pilot.press("escape", "escape")
         await _journal(pilot, 1)
 

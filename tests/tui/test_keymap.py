@@ -19,11 +19,11 @@ from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from rsmq_tui.tui.dialogs.screens import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.keys import KEYS, NO_CHANGES, Key, Usable, Where, bindings_of, can_be_used, keys_of
+from rsmq_tui.tui.overview.audit import AuditScreen
+from rsmq_tui.tui.overview.events import EventsScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.place.audit import AuditScreen
-from rsmq_tui.tui.place.events import EventsScreen
-from rsmq_tui.tui.place.search import SearchScreen
-from rsmq_tui.tui.place.server import ServerScreen
+from rsmq_tui.tui.overview.search import SearchScreen
+from rsmq_tui.tui.overview.server import ServerScreen
 from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen

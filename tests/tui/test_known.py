@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from rsmq_tui.events.known import Known, KnownStore, read_until
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.text import show_in_zone
+from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.place.known import known_pieces
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, play, settled, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -116,7 +116,11 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
         await polled(pilot, source, 70, stalled("orders", 9))
 
         def notes() -> list[str]:
-            return [note.message for note in app._notifications if note.title == "What is known of orders was not kept"]
+            return [
+                note.message
+                for note in app._notifications
+                if note.title == "The acknowledgement of orders was not saved"
+            ]
 
         assert {"events", "known troubles"} <= {note.title for note in app._notifications}
         await pilot.press("N")
@@ -124,4 +128,4 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
         await pilot.press("x", "enter")
         await until(pilot, lambda: len(notes()) == 1, "it is told")
         assert f"{tmp_path / 'known.sqlite'} cannot be used" in notes()[0]
-        assert "press N again; alerts go on" in notes()[0]
+        assert "press N again; alerts continue" in notes()[0]

@@ -64,7 +64,7 @@ def test_from_the_send_to_the_delete() -> None:
     assert [life.lasted_ms(index, T + 50_000) for index in range(1, 5)] == [5_000, 30_000, 5_000, 5_000]
     assert life.stages[-1].after_ms == T + 41_000
     assert life.receives == 2
-    assert next_sentence(life, T + 50_000, 5).startswith("Deleted, or taken away, between ")
+    assert next_sentence(life, T + 50_000, 5).startswith("Deleted, or removed in another way, between ")
 
 
 def test_what_happened_before_it_was_first_seen_is_read_from_its_fields() -> None:
@@ -155,7 +155,7 @@ def test_a_list_item_with_its_lease() -> None:
     ]
     assert [stage.at_ms and stage.at_ms - T for stage in life.stages[2:4]] == [3_000, 12_000]
     assert life.receives == 2
-    assert next_sentence(life, T + 18_000, 5).startswith("Acknowledged, or taken away, between ")
+    assert next_sentence(life, T + 18_000, 5).startswith("Acknowledged, or removed in another way, between ")
 
 
 def test_a_list_item_that_was_taken_before() -> None:
@@ -221,7 +221,7 @@ async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
         await says(pilot, "received again")
         queues.delete_message("orders", id)
         await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK, StageName.AGAIN, StageName.GONE)
-        await says(pilot, "Deleted, or taken away, between ")
+        await says(pilot, "Deleted, or removed in another way, between ")
         # Nothing of it was changed by watching.
         assert screen.life.receives == 2
         await pilot.press("escape")
@@ -250,7 +250,7 @@ async def test_an_item_on_a_server(redis_url: str, client: redis.Redis) -> None:
         await _is(pilot, screen, *taken)
         assert queue.ack(lease)
         await _is(pilot, screen, *taken, StageName.GONE)
-        await says(pilot, "Acknowledged, or taken away, between ")
+        await says(pilot, "Acknowledged, or removed in another way, between ")
         assert screen.life.receives == 2
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.links import Link, LinkError, read_link
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.web.links import Link, LinkError, read_link
 from tests.tui.driving import play, press, says, text_of, until
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of

@@ -8,10 +8,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.columns import trouble
+from rsmq_tui.tui.overview.columns import trouble
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, prefix_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.place.search import SearchScreen
+from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import app_of, lines_of, opened, play, press, settled, table_of, text_of, until
 from tests.tui.scripted import START_MS, ScriptedSource

@@ -76,7 +76,7 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
             assert found.row.sent_ms >= at_ms + number * 1000
             earlier = in_order[: found.place]
             assert not [id for id in earlier if id in ids[number:]]
-            assert "looked at" in found.words
+            assert "examined" in found.words
         for number, words in ((3_000, ""), (99_999, "there are 3,000")):
             found = await find(source, "q", "all", Number(number), lambda _: None)
             assert (found.place, found.words) == (2999, words)
@@ -86,7 +86,7 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
         monkeypatch.setattr(positions, "LOOKED_MAX", 100)
         monkeypatch.setattr(positions, "_AT_ONCE", 50)
         # All that are due from then on were sent before.
-        with pytest.raises(PositionError, match="100 messages looked at; no more"):
+        with pytest.raises(PositionError, match="100 messages examined, the maximum"):
             await find(source, "q", "all", Sent(at_ms + 3_000_000 - 600_000 + 3_600_000 - 2_900_000), lambda _: None)
         seen: list[Progress] = []
         found = await find(source, "q", "ready", Named(ids[7][:-3]), seen.append)

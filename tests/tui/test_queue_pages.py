@@ -1,7 +1,10 @@
 """Pages of messages: turned by keys, anchored while messages come and go, and never an older reply over a newer one."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -32,12 +35,13 @@ pytestmark = pytest.mark.slow
 READY, HIDDEN = 70, 30
 
 
-async def _open(pilot: Pilot[None], source: ScriptedSource, *keys: str) -> list[str]:
-    """Open a queue of a hundred messages; give their ids."""
-    await play_orders(
-        pilot, source, [b'{"n": %d}' % number for number in range(READY + HIDDEN)], "enter", *keys, hidden=HIDDEN
-    )
-    return [row.id for row in source.messages["orders"]]
+@asynccontextmanager
+async def _paged(source: ScriptedSource, *keys: str, **options: Any) -> AsyncIterator[tuple[Pilot[None], list[str]]]:
+    """Run the app, open a queue of a hundred messages, and press keys; give the ids too."""
+    async with opened(source, **options) as pilot:
+        bodies = [b'{"n": %d}' % number for number in range(READY + HIDDEN)]
+        await play_orders(pilot, source, bodies, "enter", *keys, hidden=HIDDEN)
+        yield pilot, [row.id for row in source.messages["orders"]]
 
 
 def _tabs(pilot: Pilot[None]) -> str:
@@ -63,8 +67,7 @@ class Slow(ScriptedSource):
 
 
 async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
         assert _tabs(pilot) == "[ all 100 ] ready 70 in flight – delayed – poison – 1 of 100"
         assert names_in(pilot) == ids[:rows]
@@ -85,8 +88,7 @@ async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: Scrip
 
 
 async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
         await press(pilot, "left_square_bracket")
         assert names_in(pilot) == ids[:rows]
@@ -105,8 +107,7 @@ async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:
 
 
 async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 24)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 24)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
 
         def is_at(place: int, of: int = READY + HIDDEN) -> bool:
@@ -150,8 +151,7 @@ async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: Sc
 
 
 async def test_what_is_looked_for_in_one_tab_does_not_appear_in_another(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 24)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 24)) as (pilot, ids):
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press("number_sign", *ids[-1][:-1], "enter")
         await until(pilot, lambda: bool(source.searches), "the id is looked for")
@@ -167,8 +167,7 @@ async def test_what_is_looked_for_in_one_tab_does_not_appear_in_another(source: 
 
 async def test_keys_that_are_held_down_lose_no_page() -> None:
     source = Slow()
-    async with opened(source, size=(120, 24)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 24)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
         source.stubborn = True
 
@@ -245,8 +244,7 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
 
 
 async def test_pages_of_a_part_end_with_the_part(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source, "l")
+    async with _paged(source, "l", size=(120, 36)) as (pilot, ids):
         for _ in range(20):
             await press(pilot, "right_square_bracket")
         assert names_in(pilot)[-1] == ids[READY - 1]
@@ -256,8 +254,7 @@ async def test_pages_of_a_part_end_with_the_part(source: ScriptedSource) -> None
 
 
 async def test_a_page_stays_while_messages_before_it_disappear(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source, "right_square_bracket")
+    async with _paged(source, "right_square_bracket", size=(120, 36)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
         await press(pilot, "j", "j")
         assert names_in(pilot) == ids[rows : 2 * rows]
@@ -275,8 +272,7 @@ async def test_a_page_stays_while_messages_before_it_disappear(source: ScriptedS
 
 
 async def test_the_first_page_follows_the_head_of_the_queue(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
         source.messages["orders"] = source.messages["orders"][10:]
         await poll_again(pilot)
         assert names_in(pilot)[0] == ids[10]
@@ -284,8 +280,7 @@ async def test_the_first_page_follows_the_head_of_the_queue(source: ScriptedSour
 
 
 async def test_a_page_of_which_all_is_consumed_gives_way_to_what_is_left(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source, "right_square_bracket", "right_square_bracket")
+    async with _paged(source, "right_square_bracket", "right_square_bracket", size=(120, 36)) as (pilot, ids):
         source.messages["orders"] = source.messages["orders"][:5]
         await poll_again(pilot)
         await poll_again(pilot)
@@ -297,8 +292,7 @@ async def test_a_page_of_which_all_is_consumed_gives_way_to_what_is_left(source:
 
 async def test_an_older_reply_never_covers_a_newer_page() -> None:
     source = Slow()
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
         source.stubborn = True
         await pilot.press("l")
         await until(pilot, lambda: len(source.gates) == 1, "the ready ones are asked for")
@@ -318,8 +312,7 @@ async def test_an_older_reply_never_covers_a_newer_page() -> None:
 
 async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_for() -> None:
     source = Slow()
-    async with opened(source, size=(120, 36)) as pilot:
-        ids = await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
         source.stubborn = True
         await pilot.press("right_square_bracket")
@@ -349,8 +342,7 @@ async def test_leaving_while_a_reply_is_under_way_is_harmless(source: ScriptedSo
 
 
 async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 36)) as pilot:
-        await _open(pilot, source)
+    async with _paged(source, size=(120, 36)) as (pilot, _):
         asked = len(source.requests)
         assert asked == 1
         assert source.requests[0].count == table_of(pilot).visible_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.schema import OF_SERVER, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import LivePoller, Snapshot

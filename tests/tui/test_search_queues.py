@@ -22,10 +22,10 @@ from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.controller import Aim, ChangeTold
+from rsmq_tui.tui.overview import search
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.place import search
-from rsmq_tui.tui.place.search import SearchScreen
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.search import SearchScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessagePane, MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.pane import fitting

@@ -8,14 +8,14 @@ from dataclasses import replace
 from redis import Redis
 from textual.pilot import Pilot
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import LivePoller, PeekError
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import Failure, QueueReader
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.server import ServerScreen
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.server import ServerScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.tui.driving import app_of, opened, play, poll_again, press_for_screen, resized, settled, text_of, until
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource
 from tests.tui.states import poll_of, queue_of

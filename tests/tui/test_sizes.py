@@ -7,7 +7,7 @@ import pytest
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
 from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
-from rsmq_tui.tui.columns import QUEUE_COLUMNS, columns_of
+from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.tui.driving import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.theme import BUILTIN_THEMES
 
-from rsmq_tui.charts import Palette
+from rsmq_tui.charts.series import Palette
 from rsmq_tui.tui.theme import COLOUR_CACHES, TOKENS, load_themes, read_theme, shipped_themes, user_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import app_of, opened, play, press

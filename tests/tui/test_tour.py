@@ -9,7 +9,7 @@ import redis
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from rsmq_tui.embedded import EmbeddedServer, WorkloadProcess
+from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.triage.service import ChangeService

@@ -10,7 +10,7 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.protocol.kinds import KINDS
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller

@@ -127,7 +127,7 @@ class Page:
         )
 
     async def grant(self, origin: str, *permissions: str) -> None:
-        """Let pages of an origin do what browsers ask their user for."""
+        """Grant pages of an origin the permissions that browsers ask their user for."""
         await self.call("Browser.grantPermissions", origin=origin, permissions=list(permissions))
 
     async def picture(self) -> bytes:

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from redis import Redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.web.links import Link
+from rsmq_tui.tui.links import Link
 from tests.cli.running import call
 from tests.history.replayed import Tape, said
 from tests.web.serving import Serving, alive, kill, serving, until, viewing
@@ -145,7 +145,7 @@ async def test_the_sessions_end_with_the_server(url: str, tmp_path: Path, number
 async def test_a_page_in_which_nothing_is_typed_ends(url: str, tmp_path: Path) -> None:
     arguments = ("-r", url, "serve", "--port", "0", "--idle", "2s")
     async with serving(*arguments, state=tmp_path) as at, viewing(at) as page:
-        assert await page.closed() == (4002, "nothing was typed here for too long")
+        assert await page.closed() == (4002, "the session was closed because there was no input")
         await until(lambda: not at.sessions, "its process ends")
 
 

@@ -5,7 +5,7 @@ import pytest
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import failure_of
-from rsmq_tui.web.sharing import SnapshotReceiver, SnapshotSender
+from rsmq_tui.web.hub import SnapshotReceiver, SnapshotSender
 from tests.monitor.rows import Flow, Scripted
 
 

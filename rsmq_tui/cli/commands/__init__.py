@@ -41,7 +41,7 @@ _COMMANDS = {
         ("watch", "monitoring.watch", "apply the alert rules of the configuration file, without a screen"),
         ("known", "monitoring.known", "acknowledge the trouble of a queue: no alerts until a time, or until it is ok"),
         ("events", "monitoring.events", "print what happened to queues and servers while a dashboard watched them"),
-        ("serve", "serve", "serve the dashboard to browsers, read-only and on this machine unless told otherwise"),
+        ("serve", "serve", "serve the dashboard to browsers; by default read-only, and on this machine only"),
         ("exporter", "monitoring.exporter", "serve the state of all queues as Prometheus metrics"),
     ),
     "Recordings": (
@@ -81,7 +81,7 @@ _COMMANDS = {
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def command(options: Options) -> int:
-    """Open the dashboard, which is what there is without a command, or print it as lines."""
+    """Open the dashboard, which is the default without a command, or print it as lines."""
     status: int = load("rsmq_tui.cli.plain" if options.plain else "rsmq_tui.cli.dashboard").run(options)
     return status
 

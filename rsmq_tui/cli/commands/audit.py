@@ -18,7 +18,7 @@ from rsmq_tui.cli.places import Place, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
-from rsmq_tui.monitor.peek import PeekError
+from rsmq_tui.monitor.messages.peek import PeekError
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_of
@@ -27,7 +27,7 @@ from rsmq_tui.triage.actions import Fix
 EXIT_FOUND = 1
 EXIT_UNSEEN = 2
 _LABEL = 9
-# Where stderr is no terminal, it is said how far an audit is so often.
+# If stderr is not a terminal, the progress of an audit is printed at this interval.
 _SAID_EVERY_S = 10.0
 _ID_MAX = 60
 _LINE_MAX = 120
@@ -35,7 +35,7 @@ _LINE_MAX = 120
 
 @dataclass
 class _Looked:
-    """What was looked at in all namespaces, and what is wrong there; ``unseen`` says what was not looked at."""
+    """What was checked in all namespaces, and what is wrong there; ``unseen`` says what was not checked."""
 
     namespaces: Sequence[str]
     queues: int = 0
@@ -45,7 +45,7 @@ class _Looked:
     findings: int = 0
     fixable: bool = False
     places: set[tuple[str, str]] = field(default_factory=set)
-    # All that was found, where it is to be fixed: there may be millions.
+    # All findings, if they are to be fixed: there may be millions.
     found: list[tuple[str, Finding]] = field(default_factory=list)
 
     @property
@@ -54,7 +54,7 @@ class _Looked:
         return EXIT_FOUND if self.findings else EXIT_UNSEEN if self.unseen else 0
 
     def take(self, ns: str, last: AuditProgress) -> None:
-        """Add what the audit of a namespace has counted."""
+        """Add the counts of the audit of a namespace."""
         self.queues += last.queues
         self.examined += last.examined
         self.young += last.young
@@ -128,9 +128,9 @@ _LIST_KINDS = [kind.value for kind in ListFindingKind]
 @changing
 @guarded
 def command(options: Options) -> int:
-    """Audit, fix where that is asked for, and return the exit status; raises ``UsageError``."""
+    """Audit, fix if requested, and return the exit status; raises ``UsageError``."""
     if (options.yes or options.dry_run) and not options.fix:
-        raise UsageError("--yes and --dry-run go with --fix")
+        raise UsageError("--yes and --dry-run need --fix")
     profile = profile_of(options)
     if options.fix and profile.read_only:
         raise UsageError("read-only: nothing can be fixed; without --fix, audit only reads")
@@ -143,7 +143,7 @@ def command(options: Options) -> int:
 
 
 def _fix(options: Options, profile: Profile, fixes: Sequence[Fix], looked: _Looked) -> int:
-    """Preview or make these fixes one after the other; one that cannot be made keeps none of the others."""
+    """Preview or apply these fixes one after the other; one that fails does not stop the others."""
     ended = 0
     refusals = []
     for fix in fixes:
@@ -166,7 +166,7 @@ def _fix(options: Options, profile: Profile, fixes: Sequence[Fix], looked: _Look
 
 
 def _fixes(options: Options, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
-    """Return what there is to be fixed, one for each queue."""
+    """Return the fixes, one for each queue."""
     queues: dict[tuple[str, str], list[Finding]] = {}
     for ns, finding in found:
         if finding.fix is not None and (not finding.asks or options.kinds):
@@ -175,7 +175,7 @@ def _fixes(options: Options, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
 
 
 async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
-    """Print what is found as it is found, and add it to ``looked``."""
+    """Print findings as they are found, and add them to ``looked``."""
     line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     async with AsyncExitStack() as opened:
@@ -197,12 +197,12 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
 
 
 def _own_places(profile: Profile) -> tuple[str, ...]:
-    """Return where a queue is looked for that is a name alone."""
+    """Return the places that are searched for a queue given by its name alone."""
     return tuple(place.ns for place in places_of(profile))
 
 
 def _named_places(options: Options, profile: Profile) -> Iterator[str]:
-    """Walk through the places that the references of queues name; raises ``UsageError``."""
+    """Iterate over the places that the references of queues name; raises ``UsageError``."""
     for text in options.queues:
         found = reference_of(text, profile.ns)
         if found is not None:
@@ -210,7 +210,7 @@ def _named_places(options: Options, profile: Profile) -> Iterator[str]:
 
 
 def _name_at(place: Place, text: str) -> str | None:
-    """Return the name of a queue that was named if it may be in that place."""
+    """Return the name of a given queue if it may be in that place."""
     profile = place.profile
     is_own = place.ns in _own_places(profile)
     # A reference without a namespace means the queue of that name in each that the profile has.
@@ -222,7 +222,7 @@ def _name_at(place: Place, text: str) -> str | None:
 
 
 async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[Place, Sequence[str] | None]]:
-    """Return what to look at where: of several places, those that have one of the queues that were named."""
+    """Return what to check in which place: of several places, those that have one of the given queues."""
     if not queues:
         return [(place, None) for place in places]
     chosen: list[tuple[Place, Sequence[str] | None]] = []
@@ -274,7 +274,7 @@ async def _look(
 
 
 class _Printer:
-    """Prints findings as they come: grouped by queue for people, lines of JSON for everybody else."""
+    """Prints findings as they come: grouped by queue for people, or as JSON lines."""
 
     def __init__(self, json: bool, by_yes: bool, names_ns: bool) -> None:
         self._json = json

@@ -34,7 +34,8 @@ zsh    rsmq-tui completion zsh --program rsmqctl > FOLDER/_rsmqctl      (a FOLDE
 fish   rsmq-tui completion fish --program rsmqctl > ~/.config/fish/completions/rsmqctl.fish"""
 _TIMEOUT_S = 1.0
 _NAMES_MAX = 5_000
-# What the canonical client takes for a queue's name, and the dots of profiles: nothing that a shell would act on.
+# The characters that the canonical client allows in names of queues, and the dots of profiles: none is special to a
+# shell.
 _PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,159}")
 
 
@@ -95,9 +96,9 @@ def complete(program: click.Command, name: str, instruction: str) -> int:
 
 
 def names(kind: str, options: Options, start: str) -> list[str]:
-    """Return the names of queues, profiles or themes that begin so, for these options; none if a server is not there.
+    """Return the names of queues, profiles or themes with that beginning; none if a server does not answer.
 
-    Whatever a server calls its queues, only names that mean nothing to a shell are returned.
+    Names with characters that are special to a shell are left out.
     """
     try:
         found = _LOCAL[kind](options) if kind in _LOCAL else asyncio.run(_queues(profiles_of(options)))
@@ -114,7 +115,7 @@ def _profiles(options: Options) -> tuple[str, ...]:
 
 
 def _themes(_: Options) -> tuple[str, ...]:
-    # It takes longer to import than all that completes the rest.
+    # It takes longer to import than everything else for completion.
     from rsmq_tui.tui.theme import load_themes  # noqa: PLC0415
 
     return tuple(load_themes().files)

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import click
 
+from rsmq_tui.cli.demo import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
+from rsmq_tui.cli.demo.control import DemoControls
+from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import namespace, read_only, screen
 from rsmq_tui.cli.output import print_table
 from rsmq_tui.cli.parsing import Command, Options, at_least, option
-from rsmq_tui.embedded import EmbeddedError, EmbeddedServer, ServerNotFound, WorkloadProcess
-from rsmq_tui.embedded.control import DemoControls
-from rsmq_tui.embedded.scenarios import DEMO_SCENARIOS
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import ENDED, Address, Failure
 
-# Nobody watching a demo wants to wait for the usual minute or two before trouble is called by its name.
+# Users of a demo should not wait the usual minute or two for a verdict.
 DEMO_THRESHOLDS = Thresholds(
     stalled_ms=8_000, growing_ms=20_000, growing_messages=100, growing_share=0.1, clear_ms=15_000, leaking_ms=30_000
 )
@@ -44,10 +44,10 @@ _STATUSES = {
 )
 @option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
 @option("--list", "list the scenarios", name="lists_scenarios")
-@option("--tour", "learn by ten steps, each with something to do")
+@option("--tour", "learn in ten steps, each with something to do")
 @option("--headless", "only run the workload, and print the server's URL")
 @option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
-# Taken so that the refusal says why.
+# Accepted, so that the error can explain why it is refused.
 @option("-r --redis-url URL", "", hidden=True)
 # How a page of `rsmq-tui serve demo` joins the demo that runs.
 @option("--joined URL", "", hidden=True)
@@ -83,7 +83,7 @@ Server = EmbeddedServer | ListServer
 
 
 def _started(stack: ExitStack, options: Options) -> Server:
-    """Start Valkey or Redis until the end of ``stack``, or where there is neither, the list server of this package."""
+    """Start Valkey or Redis until the end of ``stack``, or else the list server of this package."""
     try:
         return stack.enter_context(EmbeddedServer())
     except ServerNotFound:
@@ -112,9 +112,9 @@ def _controls(server: Server, workload: WorkloadProcess, options: Options) -> De
 
 
 def refuse(options: Options) -> None:
-    """Raise ``UsageError`` for options that a demo does not have."""
+    """Raise ``UsageError`` for options that a demo does not accept."""
     if options.seconds is not None and not options.headless:
-        raise UsageError("--seconds goes with --headless; q ends the dashboard")
+        raise UsageError("--seconds needs --headless; q ends the dashboard")
     if options.redis_url is not None:
         raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
     if options.profile:
@@ -134,7 +134,7 @@ def running(options: Options) -> Iterator[tuple[Address, Path, DemoControls]]:
             server = _started(stack, options)
             workload = stack.enter_context(_workload(server, options))
             controls = stack.enter_context(_controls(server, workload, options))
-            # What is undone here is of no use once the server is gone.
+            # The journal is useless once the server is gone.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rsmq-tui-"))
             print("Filling the demo's queues …", file=sys.stderr)
             workload.wait_ready()
@@ -160,7 +160,7 @@ def profile_of(address: Address, options: Options) -> Profile:
 
 
 def _open(address: Address, options: Options, folder: Path, controls: DemoControls | None = None) -> int:
-    # Runs without a screen must not load it.
+    # Runs without a screen must not import it.
     if options.plain:
         from rsmq_tui.cli.plain import print_overview  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ _DEFAULT = "the default"
 
 
 def file_finding(options: Options) -> Finding:
-    """Say which configuration file is read, or why it cannot be."""
+    """Report which configuration file is read, or why it cannot be."""
     path, said = config_path(options)
     try:
         config = config_of(options)
@@ -41,7 +41,7 @@ def file_finding(options: Options) -> Finding:
 
 
 def profile_findings(options: Options, profile: Profile) -> Iterator[Finding]:
-    """Say how a server is going to be watched, and who said so."""
+    """Report the settings for a server, and where each comes from."""
     file = "the configuration file"
     address = profile.address
     password = "with a password" if address.has_password or address.password is not None else "without a password"
@@ -97,7 +97,7 @@ Section = tuple[str, Sequence[Finding]]
 
 @click.command(
     cls=Command,
-    notes="It looks at the configuration, connection, server, permissions, speed, namespaces, lists, terminal and "
+    notes="It checks the configuration, connection, server, permissions, speed, namespaces, lists, terminal and "
     "folders. It changes nothing and prints no password.",
     examples=(
         "",
@@ -156,7 +156,7 @@ async def _look(options: Options) -> int:
 
 
 async def _servers(places: Sequence[Place], timeout_s: float) -> AsyncIterator[Section]:
-    """Yield a section for each server, all being asked at once."""
+    """Yield a section for each server; all are checked at the same time."""
     tasks = [asyncio.create_task(_findings(place, timeout_s)) for place in places]
     line = ProgressLine()
     try:

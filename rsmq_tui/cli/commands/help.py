@@ -15,7 +15,7 @@ from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.docs import page, topics
 
 _WIDTH_MAX = 100
-# `less` passes colours and bold on only when it is told to.
+# `less` passes colours and bold on only with this option.
 _PAGER = "less -R"
 # A link to another page is a file name, which says nothing in a terminal.
 _LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\([\w-]+\.md\)")
@@ -30,7 +30,7 @@ _LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\([\w-]+\.md\)")
 )
 @click.argument("topic", required=False, shell_complete=lambda _ctx, _argument, start: _starting(start))
 def command(options: Options) -> int:
-    """Print the page of a topic, or the topics; raises ``click.UsageError`` for a topic that there is not."""
+    """Print the page of a topic, or the topics; raises ``click.UsageError`` for an unknown topic."""
     if options.topic is not None and options.topic not in topics():
         sentence = f"No such topic {options.topic!r}; `rsmq-tui help` lists them."
         raise click.NoSuchCommand(options.topic, sentence, topics(), click.get_current_context())
@@ -54,7 +54,7 @@ def _starting(start: str) -> list[str]:
 
 
 def _rendered(markdown: str, width: int) -> str:
-    """Set Markdown out for a terminal: bold and underlined instead of coloured, which suits every theme."""
+    """Format Markdown for a terminal: bold and underlined instead of coloured, which suits every theme."""
     # Only a page in a terminal needs them.
     from rich.console import Console  # noqa: PLC0415
     from rich.markdown import CodeBlock, Heading, Markdown  # noqa: PLC0415
@@ -65,7 +65,7 @@ def _rendered(markdown: str, width: int) -> str:
         LEVEL_ALIGN = {}  # noqa: RUF012 - Rich's own way to say it
 
     class PlainCode(CodeBlock):
-        """A code block that can be copied: no colours, and no spaces behind its lines."""
+        """A code block that can be copied: no colours, and no trailing spaces."""
 
         def __rich_console__(self, *_: object) -> "list[Text]":
             lines = self.text.plain.rstrip().splitlines()
@@ -104,6 +104,6 @@ def _paged(text: str) -> bool:
 
 
 def _write(text: str) -> None:
-    """Print a text; what the terminal has no character for becomes a question mark."""
+    """Print a text; characters that the terminal does not have become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))

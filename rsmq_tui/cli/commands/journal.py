@@ -71,7 +71,7 @@ def _restore(options: Options) -> int:
 
 
 def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
-    """Settle what was interrupted, and read in the journal; None is one that does not exist yet."""
+    """Settle interrupted changes, and open the journal for reading; None if it does not exist yet."""
     with refusing(JournalError), ExitStack() as stack:
         journal = open_journal()
         if journal is not None:
@@ -82,7 +82,7 @@ def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
 
 
 async def _settle(options: Options, journal: Journal) -> int:
-    """Find out what became of interrupted changes on the servers that this is for, and say which are not settled."""
+    """Settle interrupted changes on the servers of the options, and print which are not settled."""
     reasons = {}
     for profile in profiles_of(options):
         label = profile.address.label
@@ -149,7 +149,7 @@ def _show(journal: Journal | None, number: int) -> int:
 
 
 def _fields(entry: Entry, change: Change) -> Iterator[dict[str, Any]]:
-    """Walk through what a batch was for: messages as they were, or will be where they were not there, and fields."""
+    """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields."""
     match entry.batch:
         case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
             if isinstance(entry.batch, ListBatch):
@@ -164,7 +164,7 @@ def _fields(entry: Entry, change: Change) -> Iterator[dict[str, Any]]:
                 if before is not None and after is not None:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)
-                # Of an item of a list, earlier versions kept there what it lay behind, and not a time.
+                # For list items, earlier versions stored the preceding item there, not a time.
                 shown = message._replace(fr=None) if isinstance(entry.batch, ListBatch) else message
                 yield to_fields(shown, change.at_ms) | fields
         case LooseBatch(kind=loose, queue=queue, fields=changed):
@@ -208,7 +208,7 @@ def _text(raw: bytes | None) -> str | None:
 @changing
 @guarded
 def undo(options: Options) -> int:
-    """Preview an undo, carry it out where --yes says so, and return the exit status; raises ``UsageError``."""
+    """Preview an undo, apply it with --yes, and return the exit status; raises ``UsageError``."""
     profile, queue = profile_of(options), options.queue
     if queue is not None:
         queue, place = queue_of(options, profile)
@@ -216,7 +216,7 @@ def undo(options: Options) -> int:
         place = place_of(profile) if options.change is not None else _place_of_last(options, profile)
     return make(
         options,
-        # One that is given by its number is found anywhere.
+        # A change given by its number is found in any place.
         lambda triage, _: triage.preview_undo(options.change, queue=queue, unsettled=options.unsettled),
         place,
         queue,
@@ -228,7 +228,7 @@ def _number(change: Change) -> int:
 
 
 def _place_of_last(options: Options, profile: Profile) -> Place:
-    """Return where the last change on the server was made; only one of a list is meant where --lists is said."""
+    """Return the place of the last change on the server; with --lists, of the last change of a list."""
     if options.lists:
         return place_of(profile, LIST.ns)
     places = [kind.ns or profile.ns for kind in KINDS.values()]
@@ -239,7 +239,6 @@ def _place_of_last(options: Options, profile: Profile) -> Place:
         with closing(journal):
             server = profile.address.label
             last = journal.last_undoable(server, places)
-            # One that was interrupted can be undone as soon as the server was asked what it did, which the next change
-            # would do before anything else.
+            # An interrupted change can be undone as soon as it is settled, which the next change would do first.
             last = max((each for each in journal.unfinished(server) if each.ns in places), default=last, key=_number)
     return place_of(profile, None if last is None else last.ns)

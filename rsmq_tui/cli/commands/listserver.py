@@ -31,7 +31,7 @@ _PASSWORD = OneOf()
 @option("--password TEXT", "require this password; other users of this machine can see it here", one_of=_PASSWORD)
 @option("--password-file FILE", "require the password in the first line of this file", one_of=_PASSWORD)
 def command(options: Options) -> int:
-    """Serve until SIGTERM, SHUTDOWN or Ctrl+C; raises ``UsageError`` where it cannot listen."""
+    """Serve until SIGTERM, SHUTDOWN or Ctrl+C; raises ``UsageError`` if it cannot listen."""
     password = options.password or _password_of(options.password_file)
     try:
         server = ListServer(

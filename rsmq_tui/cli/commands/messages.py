@@ -51,11 +51,11 @@ from rsmq_tui.cli.parsing import (
 )
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.decoding import Decoded, decode
 from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
-from rsmq_tui.monitor.peek import MessageRow, MessageView
+from rsmq_tui.monitor.messages.decoding import Decoded, decode
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
 from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
 from rsmq_tui.protocol import RawMessage, name_bytes
@@ -69,7 +69,7 @@ from rsmq_tui.triage.scope import Everything, Matching, Named, ScanProgress, Sco
 
 
 def _once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Refuse a filter that is given twice: the last one alone would be taken for both."""
+    """Refuse a filter that is given twice: only the last one would apply."""
     if len(values) > 1:
         raise click.BadParameter("it was given twice: combine both in one, separated by a space", ctx, param)
     return values[0] if values else None
@@ -126,18 +126,18 @@ command = group(guarded)
 
 @contextmanager
 def _reading(named: QueueArgument) -> Iterator[None]:
-    """Raise ``UsageError`` for what cannot be read in a queue."""
+    """Turn errors of reading a queue into ``UsageError``."""
     try:
         yield
     except EXPECTED as error:
-        # What is written to stdout meanwhile is none of the server's business.
+        # Errors of writing to stdout are not errors of the server.
         if isinstance(error, OSError) and error.errno in (errno.EPIPE, *UNWRITABLE):
             raise
         raise UsageError(f"{printable(named.queue)} on {named.place.server}: {explain(error)}") from error
 
 
 class _Queues:
-    """Reads one queue after another, and counts what it found; ``is_several`` if a pattern names them.
+    """Reads one queue after another, and counts the matches; ``is_several`` if they match a pattern.
 
     Of several queues, one that cannot be read is reported, and the others are read.
     """
@@ -179,9 +179,9 @@ _AROUND_CHARS = 60
 
 
 def _filter_of(options: Options) -> Filter:
-    """Read the filter, whose poison is the profile's; none is every message.
+    """Parse the filter, with the profile's poison threshold; no filter matches every message.
 
-    Raises ``UsageError`` with the place marked in a line of its own.
+    Raises ``UsageError``, in which a line of its own marks the error.
     """
     try:
         return parse_filter(options.filter or "", profile_of(options).thresholds.poison_rc)
@@ -310,7 +310,7 @@ def _print_count(options: Options, table: Table, named: QueueArgument, progress:
 
 
 def _tell_gaps(progress: Progress | None, queue: str | None) -> None:
-    """Say what a search could not look at; ``queue`` is the queue, if it is one of several."""
+    """Print what a search could not read; ``queue`` is the queue, if it is one of several."""
     if progress is not None and progress.not_searched:
         say(unsearched_words(progress.not_searched, queue))
     if progress is not None and progress.restarts:
@@ -436,7 +436,7 @@ async def _print_message(options: Options, named: QueueArgument, id: str, *, is_
 
 
 async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues) -> list[str]:
-    """Return the ids of what matches; says so where nothing does in a single queue."""
+    """Return the ids of the matches; prints a sentence if nothing in a single queue matches."""
     (queue, place), limit = named, queues.limit
     line, ids, progress = ProgressLine(), list[str](), None
     async with aclosing(place.source.search(queue, wanted, limit)) as found:
@@ -571,7 +571,7 @@ def _scope(options: Options, named: QueueArgument) -> Scope:
 def _change(
     name: str, words: str, *own: Decorator, examples: Sequence[str], is_scoped: bool = True
 ) -> Callable[[Build], Build]:
-    """Add a command that changes messages, of those that its options select where it is scoped."""
+    """Add a command that changes messages; if it is scoped, those that its options select."""
     if is_scoped:
         return change_command(
             command, name, words, *own, _scoped, examples=examples, sections=_BY_FILTER, scope_of=_scope
@@ -580,7 +580,7 @@ def _change(
 
 
 def _change_by(action: type[Action], words: str, *own: Decorator, **settings: Any) -> None:
-    """Add the command of an action whose fields are its options; one of list queues alone refuses other queues."""
+    """Add the command of an action whose fields are its options; one for list queues refuses other queues."""
     names = [field.name for field in fields(action) if field.name != "queue"]
 
     def build(options: Options, named: QueueArgument) -> Action:
@@ -716,7 +716,7 @@ def _content(name: str) -> bytes:
 
 def _file(name: str) -> Path:
     path = Path(name)
-    # It is read twice: before the change, to count, and for it.
+    # It is read twice: to count, and to make the change.
     if not path.is_file():
         why = "not a regular file" if path.exists() else "no such file"
         raise UsageError(f"{printable(name)}: {why}; import reads files written by `rsmq-tui messages export`")

@@ -147,7 +147,7 @@ _WHO_NOTES = f"""\
 It watches the commands of all clients for a moment, and counts what each does to the queue: receives, deletes, sends,
 and attempts to receive, with or without success. {COST} So it needs --yes, or a yes at the prompt.
 
-Without one, or where the server refuses MONITOR, it lists all clients of the database by name, library and last
+Without one, or if the server refuses MONITOR, it lists all clients of the database by name, library and last
 command: a guess. MONITOR shows no replies: each receive from a list and each delete counts, whatever it found."""
 
 

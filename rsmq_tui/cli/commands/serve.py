@@ -41,13 +41,11 @@ _SECRET_SHORTEST = 16
 _PREFIX = re.compile(r"(?:/[\w.~-]+)+")
 _MODULES = {"demo": "demo", "replay": "recorded.replay", "history": "recorded.history"}
 _NOTES = """\
-WHAT is demo, replay DIR or history OUT, with the options of these commands; without it, the dashboard of the servers
-that are asked for. A page starts a process of its own, which ends with the page. All pages have their polls from one
-poller, which goes on while no page is open.
-
-Only this machine can connect, and nothing can be changed, unless you say otherwise. Browsers on other machines need
---host, and a secret or a user with a password: from [web] of the configuration file, or --secret. This server does not
-encrypt: put a server with TLS in front of it. `rsmq-tui help web` shows how."""
+WHAT is demo, replay DIR or history OUT, with the options of these commands; without it, the dashboard of the given
+servers. A page starts a process of its own, which ends with the page. All pages get their polls from one poller, which
+continues while no page is open. By default, only this machine can connect, and pages are read-only. Browsers on other
+machines need --host, and a secret or a user with a password: from [web] of the configuration file, or --secret. This
+server does not encrypt: put a server with TLS in front of it. `rsmq-tui help web` shows how."""
 
 
 def _prefix(text: str) -> str:
@@ -80,13 +78,13 @@ def _prefix(text: str) -> str:
 @click.argument("what", metavar="[WHAT]", nargs=-1)
 @option("--host ADDRESS", "address to listen on", default=_HOST)
 @option("--port N", "port to listen on; 0: any free port", whole(0, 65_535, "port"), default=_PORT)
-@option("--prefix PATH", "serve below this path, as behind a proxy: /dash", _prefix, default="/")
+@option("--prefix PATH", "serve below this path, for a proxy: /dash", _prefix, default="/")
 @option(
-    "--secret", f"make a secret, and print the address that has it (env {SECRET_VARIABLE}: this one)", name="new_secret"
+    "--secret", f"generate a secret, and print the address with it (env {SECRET_VARIABLE} sets one)", name="new_secret"
 )
 @option("--allow-changes", "let pages change queues, unless the profile is read_only")
 @option("--sessions N", "pages that may be open at once", whole(1, 1_000), default="10")
-@option("--idle T", "end a page in which nothing was typed for so long", at_least(1), default="30m")
+@option("--idle T", "end a page after this time without input", at_least(1), default="30m")
 @guarded
 @theme
 @zone
@@ -99,7 +97,7 @@ def command(options: Options) -> int:
         raise UsageError("serve needs Linux or macOS")
     if any(find_spec(name) is None for name in ("aiohttp", "textual_serve")):
         raise UsageError("serve needs the packages of the extra `web`: pip install 'rsmq-tui[web]'")
-    # Only the dashboard in a terminal has it, where it is given before the command.
+    # An option of the dashboard in a terminal, which is given before the command.
     if getattr(options, "record", None):
         raise UsageError("serve takes no --record; `rsmq-tui record` records beside it")
     access = _access(options)
@@ -109,7 +107,7 @@ def command(options: Options) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What pages show: the arguments of their program, those that go behind the link, and what is polled for them."""
+    """What pages show: the arguments of their program, those that follow the link, and what is polled for them."""
 
     before: Sequence[str]
     behind: Sequence[str] = ()
@@ -122,7 +120,7 @@ class _Content:
 
 
 async def _serve(options: Options, access: "Access", content: _Content, interrupts: Interrupts) -> int:
-    # Only who serves has its packages.
+    # Its packages are installed only for `serve`.
     from rsmq_tui.web.hub import Hub  # noqa: PLC0415
     from rsmq_tui.web.server import Served, WebServer  # noqa: PLC0415
 
@@ -167,7 +165,7 @@ def _tell_address(options: Options, access: "Access", port: int) -> None:
 
 
 def _access(options: Options) -> "Access":
-    """Return who may open pages; raises ``UsageError`` if nobody on another machine could be told from a stranger."""
+    """Return who may open pages; raises ``UsageError`` if other machines could connect without a secret or password."""
     from rsmq_tui.web.access import Access, is_this_machine  # noqa: PLC0415 - only who serves has its packages
 
     config = config_of(options)
@@ -195,14 +193,14 @@ def _access(options: Options) -> "Access":
 
 @contextmanager
 def _content(options: Options) -> Iterator[_Content]:
-    """Yield what pages show, and keep running what that needs; raises ``UsageError``."""
+    """Yield what pages show, while everything that they need is running; raises ``UsageError``."""
     what: Sequence[str] = options.what
     if not what:
         profiles = profiles_of(options)
         memory = None if options.no_memory else state_folder() / "memory"
         url = options.redis_url
         yield _Content(
-            # A URL may have a password, which arguments would show to all users of this machine.
+            # A URL may contain a password, which arguments would show to all users of this machine.
             (*_arguments(options), *(word for name in options.profile for word in ("--profile", name))),
             environment={} if url is None else {"REDIS_URL": url},
             sources=_sources(profiles, memory),

@@ -17,17 +17,17 @@ from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import Snapshot
 
 _SCHEMA = 1
-# What keeps somebody from the namespace, and not from the server.
+# Failures that concern the namespace, and not the server.
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 
 
 @click.command(cls=Command, statuses={0: "done", 2: "a usage error, or the server cannot be read", 130: "interrupted"})
 @reading
 def command(options: Options) -> int:
-    """Print one poll; a server that cannot be read is one sentence on stderr and exit status 2.
+    """Print one poll; for a server that cannot be read, one sentence on stderr and exit status 2.
 
-    Where lists are wanted, it does not matter that their reader may not look for queues of RSMQ. Raises ``UsageError``
-    for a URL that cannot be one.
+    With lists, it does not matter if the user has no permission to read RSMQ queues. Raises ``UsageError`` for an
+    invalid URL.
     """
     profile = profile_of(options)
     # Its JSON has one namespace.
@@ -48,7 +48,7 @@ def command(options: Options) -> int:
 def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the documented JSON value; null means unknown, ages and dates are in ms.
 
-    The queues of ``lists`` stand behind its own. All parts are of one server.
+    The queues of ``lists`` follow its own. All parts are of one server.
     """
     parts = (snapshot, *lists)
     polled = next((part for part in parts if part.info is not None), snapshot)

@@ -14,9 +14,9 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theme import SIGNS, ThemeError, ThemeFile, chart_colour, load_themes, read_theme, user_themes
 
 _NOTES = """\
-`rsmq-tui --theme NAME` uses one, and so does T in the dashboard, which keeps it. Your own files are in the folder
-themes of your configuration, by default ~/.config/rsmq-tui/themes; one replaces an included theme of the same name.
-`rsmq-tui help themes` describes them. Themes of Textual, such as flexoki, can be used by their names too."""
+`rsmq-tui --theme NAME` uses one; T in the dashboard switches to the next, and keeps the choice. Your own files are in
+the folder themes of your configuration, by default ~/.config/rsmq-tui/themes; a file replaces an included theme of the
+same name. `rsmq-tui help themes` describes them. Themes of Textual, such as flexoki, can be used by their names too."""
 
 
 @click.command(cls=Group, invoke_without_command=True, notes=_NOTES, statuses={0: "done"})
@@ -79,9 +79,9 @@ def _print_json(file: ThemeFile) -> None:
 
 
 def _print(files: list[ThemeFile]) -> None:
-    """Print a line for each theme; a terminal with colours shows the signs of the verdicts in those of the theme."""
+    """Print a line for each theme; a terminal with colours shows the signs of the verdicts in the theme's colours."""
     console = Console(highlight=False)
-    # With sixteen colours, a sign and its ground might be the same one.
+    # With sixteen colours, a sign and its background might have the same colour.
     has_colours = console.color_system in ("256", "truecolor") and not console.no_color and "utf" in console.encoding
     width = max(len(file.theme.name) for file in files)
     for file in files:

@@ -1,4 +1,4 @@
-"""`rsmqctl`: queues and messages, with the options of the program of that name by Keith Sharp.
+"""`rsmqctl`: queues and messages, with the options of Keith Sharp's program of that name.
 
 main       the entry point
 message    `rsmqctl message`: send, receive, pop, delete, visibility, peek and list

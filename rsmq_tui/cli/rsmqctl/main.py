@@ -1,4 +1,4 @@
-"""The entry point of `rsmqctl`, compatible with the program of that name by Keith Sharp."""
+"""The entry point of `rsmqctl`, compatible with Keith Sharp's program of that name."""
 
 import sys
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from rsmq_tui.cli.program import run_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; its help says which there are."""
+    """Run one command and return its exit status; the help lists them."""
     if sys.stdout is None:
-        # A message that is received or popped must be printed somewhere.
+        # A message that is received or popped must be printed.
         print("rsmqctl: standard output is closed: nothing was done", file=sys.stderr)
         return EXIT_FAILED
     module = "rsmq_tui.cli.rsmqctl.parsing"

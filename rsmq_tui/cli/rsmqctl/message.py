@@ -18,13 +18,13 @@ from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
 from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_none, refused, shown
 from rsmq_tui.cli.servers import reader_of
-from rsmq_tui.monitor.peek import MessageRow, MessageView, PageRequest, PeekError, read_message, read_page
+from rsmq_tui.monitor.messages.peek import MessageRow, MessageView, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
 from rsmq_tui.monitor.text import count as count_words
-from rsmq_tui.protocol import SERVER_ERRORS, Message, Part, QueueReader, Rsmq, RsmqError
+from rsmq_tui.protocol import SERVER_ERRORS, Message, PageRequest, Part, QueueReader, Rsmq, RsmqError
 
 _PAGE = 100
-# Up to here every whole number is a float of its own.
+# Up to this limit a float represents every integer exactly.
 _EXACT_MAX = 2**53
 
 
@@ -50,7 +50,7 @@ _id = option("-i --message-id ID", "the message's id", required=True)
     notes=f"Nothing changes, neither the visibility nor the receive count.\n\n{_BYTES}",
 )
 def _peek_command(server: Server, options: Options) -> None:
-    """Print the next messages, or the one that was named, whole; raises ``FailedError``."""
+    """Print the next messages, or the one with the given id, in full; raises ``FailedError``."""
     look = _peek if options.message_id is None else _peek_one
     if not _run(look(server, options)):
         server.refuse_missing(options.name)
@@ -68,14 +68,14 @@ def _peek_command(server: Server, options: Options) -> None:
     notes="Nothing changes. `rsmq-tui messages list` filters and groups.",
 )
 def _list_command(server: Server, options: Options) -> None:
-    """Print what is in a queue, line by line; raises ``FailedError``."""
+    """Print the messages of a queue, one per line; raises ``FailedError``."""
     if not _run(_list(server, options)):
         server.refuse_missing(options.name)
         print_none(options)
 
 
 def _run(look: Coroutine[Any, Any, int]) -> int:
-    """Look, and return how many messages were found; raises KeyboardInterrupt."""
+    """Read messages, and return how many were found; raises KeyboardInterrupt."""
     found = 0
 
     async def command(_: Interrupts) -> int:
@@ -105,7 +105,7 @@ async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
 
 
 async def _pages(reader: QueueReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
-    """Give the rows page by page, each with the time and the depth that it was read at."""
+    """Yield the rows page by page, each with the time and the depth at which it was read."""
     page = await read_page(reader, PageRequest(queue, part, count=_PAGE))
     while page.rows:
         yield page.at_ms, page.depth, page.rows
@@ -119,7 +119,7 @@ async def _peek(server: Server, options: Options) -> int:
     async with _reader(server, options.name) as reader:
         async for _, _, rows in _pages(reader, options.name, "ready"):
             for row in rows:
-                # Receiving passes over what has no body.
+                # Receiving skips messages without a body.
                 view = None if row.preview is None else await read_message(reader, options.name, row.id)
                 if view is None or view.row is None:
                     continue
@@ -176,10 +176,10 @@ def _print_message(
     state_words: str = "",
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print a message whole; as JSON with ``more`` fields, for people with ``state_words``."""
+    """Print a message in full; as JSON with ``more`` fields, for people with ``state_words``."""
     if options.output != "text":
         fields = {"id": id, **_body_fields("message", body), "rc": rc, "ts": fr_ms, **(more or {})}
-        # Those that the original does not have come behind its own.
+        # Fields that the original does not have come last.
         print_json(dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64"))))
         return
     first = "" if fr_ms is None else f", first received {clock(fr_ms, date=True)}"
@@ -192,7 +192,7 @@ def _print_message(
 
 
 def _body_fields(name: str, body: bytes | None, *, whole: bool = True) -> dict[str, Any]:
-    """Return a body as text, and in base64 too where it is no UTF-8; one not ``whole`` may end within a character."""
+    """Return a body as text, and also in base64 if it is not UTF-8; unless ``whole``, it may end within a character."""
     if body is None:
         return {name: None}
     try:
@@ -233,7 +233,7 @@ def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
     table.print(row.id, row.state.value, due_words(row, at_ms), count_words(row.rc), size(row.size), body)
 
 
-# So many are received in one call: whoever interrupts the command leaves no more than these hidden and not printed.
+# The number of messages received in one call: an interrupt leaves at most these hidden and not printed.
 _AT_ONCE = 100
 
 
@@ -275,7 +275,7 @@ def _body(options: Options) -> str | bytes:
             raise FailedError(f"rsmqctl: {shown(options.body_file)}: {getattr(error, 'strerror', error)}") from error
         except AttributeError:
             raise FailedError("rsmqctl: standard input is closed: there is no body to send") from None
-    # A text is measured against maxsize as the canonical client measures it; what is none, in bytes.
+    # The length of a text is compared with maxsize as the canonical client does; other bodies count in bytes.
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -309,7 +309,7 @@ def _received(server: Server, options: Options) -> Iterator[list[Message]]:
         fresh = [message for message in messages if message.id not in seen]
         yield fresh
         seen.update(message.id for message in fresh)
-        # With a visibility timeout of 0 the first ones come round again.
+        # With a visibility timeout of 0, the first messages are received again.
         if len(fresh) < most:
             return
 
@@ -327,7 +327,7 @@ def _pop(server: Server, options: Options) -> None:
 
 
 def _popped(server: Server, options: Options) -> Iterator[list[Message]]:
-    # One by one: what was removed is printed before the next is.
+    # One at a time, so that each removed message is printed before the next is removed.
     for _ in range(options.count or 1):
         with server.calls("Failed to pop a message", options.name, changing="message pop") as rsmq:
             message = rsmq.pop_message(options.name)
@@ -385,7 +385,7 @@ def _calls_on_id(server: Server, options: Options, beginning: str, changing: str
             yield rsmq
         except RsmqError as error:
             if error.code in ("invalidFormat", "missingParameter"):
-                # The original says first that the queue is not there.
+                # The original first reports a missing queue.
                 server.refuse_missing(options.name)
                 if "qname" not in str(error):
                     raise FailedError(beginning) from error

@@ -37,7 +37,7 @@ Run = Callable[["Server", Options], None]
 
 
 class CtlCommand(Command):
-    """A command whose options take whatever follows them for their value, as those of the original do."""
+    """A command whose options take any following word as their value, as in the original."""
 
     takes_options_only_as_options = False
 
@@ -46,7 +46,7 @@ class CtlCommand(Command):
 
 
 class CtlGroup(CtlCommand, Group):
-    """A command that has commands; without any argument it prints its help, and that is no error."""
+    """A command with subcommands; without arguments it prints its help, which is not an error."""
 
     command_class = CtlCommand
 
@@ -55,11 +55,11 @@ class CtlGroup(CtlCommand, Group):
         return super().parse_args(ctx, args if args or ctx.resilient_parsing else ["--help"])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the original's help."""
+        """Return the names in the order of the original help."""
         return sorted(self.commands)
 
 
-# They may stand before or behind the command.
+# They may come before or after the command.
 common = several(
     redis_url,
     namespace,
@@ -93,7 +93,7 @@ def server_command(
         @commands.command(name, examples=examples, notes=notes)
         @several(*own, common)
         def command(options: Options) -> int:
-            # Imported when it is known what is needed: a usage error and the help do without redis.
+            # Imported late: usage errors and the help do not need redis.
             status: int = load("rsmq_tui.cli.rsmqctl.server").run_on_server(run, options)
             return status
 
@@ -102,7 +102,7 @@ def server_command(
     return add
 
 
-# By the name of its module: what a group is for, and its commands.
+# By the name of its module: the description of a group, and its commands.
 _COMMANDS = {
     "queue": (
         "list, describe, create, change and delete queues",

@@ -51,12 +51,12 @@ def _describe(server: Server, options: Options) -> None:
 
 
 def _seen(server: Server, wanted: str) -> dict[str, Any]:
-    """Return the attributes of a queue whose name the protocol does not allow: other clients make them all the same."""
+    """Return the attributes of a queue whose name the protocol does not allow, but which another client created."""
     from rsmq_tui.cli.places import place_of  # noqa: PLC0415 - rarely needed, and it brings asyncio along
 
     snapshot = asyncio.run(place_of(server.profile).poll_once())
     if snapshot.link.failure is not None:
-        raise server.told(snapshot.link.failure)
+        raise server.error_of(snapshot.link.failure)
     for queue in snapshot.queues:
         if queue.name == wanted:
             return {

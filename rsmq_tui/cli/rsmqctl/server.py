@@ -24,13 +24,13 @@ _PERMISSIONS = "grant it +@read +@write +@scripting +time on the keys of the nam
 
 
 class FailedError(Exception):
-    """What was asked for failed, in the one line that says so."""
+    """The command failed; the text is the line to print."""
 
 
 class Server:
     """The server that the options name; ``rsmq`` are its queues, ``ns`` their namespace.
 
-    Close it with ``close``. Raises ``UsageError`` for options that name none.
+    Close it with ``close``. Raises ``UsageError`` for options that do not name a server.
     """
 
     def __init__(self, options: Options) -> None:
@@ -38,15 +38,15 @@ class Server:
         self.ns = self.profile.ns
         with refusing(ValueError):
             self._client = connect(self.profile.address, self.ns)
-        # Replies are decoded by the operations alone.
+        # Only the operations decode replies.
         self._client.response_callbacks.clear()
         self.rsmq = Rsmq(self._client, self.ns)
 
     @contextmanager
     def calls(self, beginning: str, queue: str = "", *, changing: str = "") -> Iterator[Rsmq]:
-        """Give the queues for calls on one of them, whose errors become a ``FailedError`` that begins so.
+        """Yield the queues for calls on one of them, whose errors become a ``FailedError`` with that beginning.
 
-        ``changing`` names the command where it changes something, which a read-only server refuses.
+        ``changing`` names the command if it changes something, which a read-only server refuses.
         """
         if changing and self.profile.read_only:
             raise FailedError(
@@ -63,14 +63,14 @@ class Server:
             raise self.failed(error, changing=bool(changing)) from error
 
     def missing(self, queue: str) -> FailedError:
-        """Return the error of a queue that is not there."""
+        """Return the error for a queue that does not exist."""
         within = "" if self.ns == _DEFAULT_NS else f" in namespace {printable(self.ns, _NAME_MAX)}"
         return FailedError(f"No such queue{within}: {shown(queue)}")
 
     def refuse_missing(self, queue: str) -> None:
-        """Raise the error of a queue that is not there, if it is not; a name that clients cannot write to is looked up.
+        """Raise an error if a queue does not exist; a name that clients cannot write to is looked up.
 
-        To be asked after a call that found nothing, so that a call that does needs one round trip.
+        To be called after a call that found nothing, so that a successful call needs only one round trip.
         """
         with self.calls(f"Failed to read queue: {shown(queue)}", queue) as rsmq:
             try:
@@ -86,14 +86,14 @@ class Server:
         self._client.close()
 
     def failed(self, error: BaseException, *, changing: bool = False) -> FailedError:
-        """Return what an error of ``SERVER_ERRORS`` means, and what to try."""
+        """Return the meaning of an error of ``SERVER_ERRORS``, and advice."""
         failure = failure_of(error)
         is_unsure = changing and failure.kind in ("timeout", "closed") and not isinstance(error, ExplainedError)
-        # A connection that never came about carried nothing; an ExplainedError says why there is none.
-        return self.told(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
+        # A connection that failed carried no command; an ExplainedError says why it failed.
+        return self.error_of(failure, changing=changing, is_unsure=is_unsure and "connecting" not in str(error))
 
-    def told(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
-        """Return the error that tells a failure; ``is_unsure`` when the change may have been made."""
+    def error_of(self, failure: Failure, *, changing: bool = False, is_unsure: bool = False) -> FailedError:
+        """Return the error that reports a failure; ``is_unsure`` if the change may have been made."""
         sentence, hint = printable(failure.sentence, SENTENCE_MAX), failure.hint
         if failure.kind == "noperm":
             sentence, hint = "this user may not do that", _PERMISSIONS
@@ -121,7 +121,7 @@ def run_on_server(run: Callable[[Server, Options], None], options: Options) -> i
 
 
 def _print_places(error: BaseException) -> None:
-    """Print where the error came up; not its words, in which a server may repeat a password."""
+    """Print where the error occurred, without its text, in which a server may repeat a password."""
     cause: BaseException | None = error
     while cause is not None:
         print(f"{type(cause).__name__} at:", file=sys.stderr)
@@ -130,7 +130,7 @@ def _print_places(error: BaseException) -> None:
 
 
 def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
-    """Return the error of what the protocol refuses, behind the beginning of its sentence."""
+    """Return the error for what the protocol refuses, after the beginning of its sentence."""
     if error.code in ("invalidFormat", "missingParameter") and "qname" in str(error):
         named = "" if beginning.endswith(f": {shown(queue)}") else f" {shown(queue)}:"
         unless = ", and is not QUEUES" if queue == "QUEUES" else ""
@@ -141,7 +141,7 @@ def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
 
 
 def shown(text: str) -> str:
-    """Return a name or an id as it may be printed: one line, harmless, not endless."""
+    """Return a name or an id as one printable line of limited length."""
     return printable(text, _NAME_MAX)
 
 
@@ -161,7 +161,7 @@ def print_attributes(options: Options, fields: dict[str, Any]) -> None:
 
 
 def print_none(options: Options) -> None:
-    """Say that there is no message: on stdout as the original does, unless JSON alone was asked for."""
+    """Print that there is no message: on stdout as the original does, unless only JSON was requested."""
     sentence = f"No messages on queue: {shown(options.name)}"
     if options.output == "json":
         print(sentence, file=sys.stderr)

@@ -18,24 +18,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.incidents import incidents_of
-from rsmq_tui.history.analysis.schema import (
-    ADVICE,
-    ANOMALIES,
-    BASELINE,
-    EPISODES,
-    FORECAST,
-    INCIDENTS,
-    PLACES,
-    POISON,
-    QUEUES,
-    ROLLUP_1H,
-    ROLLUP_1M,
-    ROLLUP_10S,
-    SCHEMAS,
-    USUAL_HOURS_MIN,
-    WIDTHS_MS,
-)
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
@@ -226,42 +210,42 @@ def _read(
     If ``is_all``, the rows are those of places, without ``queue``, and with the columns ``of_places`` if these have
     other names. Analyses of earlier versions have no such rows.
     """
-    choice = [ROLLUP_1H] if points is None else _roll_ups(span, points)
+    choice = [schema.ROLLUP_1H] if points is None else _roll_ups(span, points)
     # For older days only a coarse roll-up may exist.
     name = max(choice, key=lambda table: len(tables.days(table, span)))
 
     def read(name: str, columns: Sequence[str], of_places: Sequence[str]) -> pa.Table:
-        width_ms = WIDTHS_MS[name]
+        width_ms = schema.WIDTHS_MS[name]
         # The bucket in which the range begins is included.
         inside = (pc.field("bucket_ms") > span.from_ms - width_ms) & (pc.field("bucket_ms") <= span.to_ms)
         reach = TimeRange(span.from_ms - width_ms, span.to_ms)
-        if is_all and tables.days(PLACES, reach) >= tables.days(name, reach):
+        if is_all and tables.days(schema.PLACES, reach) >= tables.days(name, reach):
             wanted = dict.fromkeys(("bucket_ms", *_PLACE, "samples", *of_places))
-            return tables.read(PLACES, tuple(wanted), inside & (pc.field("width_ms") == width_ms), reach)
+            return tables.read(schema.PLACES, tuple(wanted), inside & (pc.field("width_ms") == width_ms), reach)
         wanted = dict.fromkeys(("bucket_ms", *_QUEUE, "samples", *columns))
         return only(tables.read(name, tuple(wanted), inside & of_queues(refs), reach), refs)
 
     rows = read(name, columns, of_places or columns)
     # What was polled every ten seconds or less often is only in the roll-ups by minute and hour.
-    if name == ROLLUP_10S and _minutes_in(rows) < _minutes_in(read(ROLLUP_1M, (), ())):
-        name = ROLLUP_1M
+    if name == schema.ROLLUP_10S and _minutes_in(rows) < _minutes_in(read(schema.ROLLUP_1M, (), ())):
+        name = schema.ROLLUP_1M
         rows = read(name, columns, of_places or columns)
-    return rows, WIDTHS_MS[name]
+    return rows, schema.WIDTHS_MS[name]
 
 
 def _minutes_in(table: pa.Table) -> int:
     """Return the number of minutes of each queue or place that has rows, added up."""
     keys = [name for name in _QUEUE if name in table.column_names]
-    minutes = pc.divide(table.column("bucket_ms"), WIDTHS_MS[ROLLUP_1M])
+    minutes = pc.divide(table.column("bucket_ms"), schema.WIDTHS_MS[schema.ROLLUP_1M])
     found: pa.Table = table.select(keys).append_column("minute", minutes).group_by([*keys, "minute"]).aggregate([])
     return int(found.num_rows)
 
 
 def _roll_ups(span: TimeRange, points: int) -> list[str]:
     """Return the coarsest roll-up with a bucket for at least every second point, then the coarser ones."""
-    order = [ROLLUP_10S, ROLLUP_1M, ROLLUP_1H]
-    fitting = [name for name in order if 2 * span.length_ms >= points * WIDTHS_MS[name]]
-    return order[order.index(fitting[-1] if fitting else ROLLUP_10S) :]
+    order = [schema.ROLLUP_10S, schema.ROLLUP_1M, schema.ROLLUP_1H]
+    fitting = [name for name in order if 2 * span.length_ms >= points * schema.WIDTHS_MS[name]]
+    return order[order.index(fitting[-1] if fitting else schema.ROLLUP_10S) :]
 
 
 def _columns(metric: str, statistic: str) -> tuple[str, ...]:
@@ -376,7 +360,7 @@ class Analysis(Tables):
         if run not in self._queues:
             found = (
                 replace(facts, first_ms=_on_calendar(facts.first_ms), last_ms=_on_calendar(facts.last_ms))
-                for facts in self._values(QueueFacts, QUEUES, samples=0)
+                for facts in self._values(QueueFacts, schema.QUEUES, samples=0)
             )
             self._queues = {self.manifest.run: tuple(sorted(found, key=lambda facts: (facts.ref.queue, facts.ref)))}
         return next(iter(self._queues.values()))
@@ -419,7 +403,7 @@ class Analysis(Tables):
     def episodes(self, span: TimeRange, queues: Chosen = None) -> tuple[Episode, ...]:
         """Return the episodes of queues and places that overlap a range, the earliest first."""
         inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
-        found = self._values(Episode, EPISODES, inside, ended="unknown", cause="")
+        found = self._values(Episode, schema.EPISODES, inside, ended="unknown", cause="")
         places = None if queues is None else {ref.place for ref in queues}
         wanted = (
             episode
@@ -434,11 +418,11 @@ class Analysis(Tables):
         With ``queues``, these are their incidents, and the heads of their servers that were down or stand for one of
         them. Analyses of earlier versions have no such table: it is computed from their episodes.
         """
-        if INCIDENTS in self.manifest.tables:
+        if schema.INCIDENTS in self.manifest.tables:
             inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
-            found = self._values(Incident, INCIDENTS, inside, ended="unknown", cause="")
+            found = self._values(Incident, schema.INCIDENTS, inside, ended="unknown", cause="")
         else:
-            whole = (one for one in self._values(Episode, EPISODES, ended="unknown", cause=""))
+            whole = (one for one in self._values(Episode, schema.EPISODES, ended="unknown", cause=""))
             found = (one for one in incidents_of(whole) if span.holds(one.start_ms, one.end_ms))
         every = tuple(sorted(found, key=lambda one: (one.start_ms, one.place, one.queue or "")))
         if queues is None:
@@ -455,32 +439,32 @@ class Analysis(Tables):
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)
-        found = self._values(Poison, POISON, inside, queues, rc=0)
+        found = self._values(Poison, schema.POISON, inside, queues, rc=0)
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
         """Return the advice on the vt of queues, the greatest share of expired messages first."""
-        found = self._values(Advice, ADVICE, None, queues, received=0, told="")
+        found = self._values(Advice, schema.ADVICE, None, queues, received=0, told="")
         return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
         """Return the forecasts, those that reach a limit soonest first."""
-        found = self._values(Forecast, FORECAST, None, queues, hours=0, told="")
+        found = self._values(Forecast, schema.FORECAST, None, queues, hours=0, told="")
         return tuple(sorted(found, key=lambda one: (one.reaches_ms is None, one.reaches_ms or 0, one.ref, one.metric)))
 
     def anomalies(self, span: TimeRange, queues: Chosen = None) -> tuple[Anomaly, ...]:
         """Return the unusual hours that begin in a range, the most unusual first."""
         inside = (pc.field("bucket_ms") > span.from_ms - HOUR_MS) & (pc.field("bucket_ms") <= span.to_ms)
-        found = self._values(Anomaly, ANOMALIES, inside, queues, score=0.0)
+        found = self._values(Anomaly, schema.ANOMALIES, inside, queues, score=0.0)
         return tuple(sorted(found, key=lambda one: (-abs(one.score), one.bucket_ms, one.ref, one.metric)))
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
         """Return the usual values of a metric of a queue for each hour of a range, as of the end of the history."""
         rows = [
             row
-            for row in self._rows(BASELINE, pc.field("metric") == metric, (queue,))
+            for row in self._rows(schema.BASELINE, pc.field("metric") == metric, (queue,))
             if row["median"] is not None
-            and (row["hours"] or 0) >= (USUAL_HOURS_MIN if row["zone"] else _HOURS_MIN_IN_UTC)
+            and (row["hours"] or 0) >= (schema.USUAL_HOURS_MIN if row["zone"] else _HOURS_MIN_IN_UTC)
         ]
         usual = {row["hour_of_week"]: (row["median"], row["mad"] or 0.0) for row in rows}
         zone = _zone(rows[0]["zone"] if rows else None)
@@ -526,7 +510,7 @@ class Analysis(Tables):
             if not queues:
                 return
             wanted = of_queues(queues) if wanted is None else wanted & of_queues(queues)
-        for stored in self.read(table, SCHEMAS[table].names, wanted).to_pylist():
+        for stored in self.read(table, schema.SCHEMAS[table].names, wanted).to_pylist():
             row = {name: _known(value) for name, value in stored.items()}
             if any(row[name] is None for name in (*_PLACE, *_NEEDED[table])):
                 continue
@@ -536,14 +520,14 @@ class Analysis(Tables):
 
 
 _NEEDED = {
-    QUEUES: ("queue", "first_ms", "last_ms"),
-    EPISODES: ("verdict", "start_ms", "end_ms"),
-    INCIDENTS: ("id", "start_ms", "end_ms", "worst", "verdicts", "episodes"),
-    POISON: ("queue", "id", "first_seen_ms", "last_seen_ms"),
-    ADVICE: ("queue",),
-    FORECAST: ("queue", "metric", "at_ms"),
-    ANOMALIES: ("queue", "bucket_ms", "metric", "value", "median", "mad"),
-    BASELINE: ("queue", "metric", "hour_of_week"),
+    schema.QUEUES: ("queue", "first_ms", "last_ms"),
+    schema.EPISODES: ("verdict", "start_ms", "end_ms"),
+    schema.INCIDENTS: ("id", "start_ms", "end_ms", "worst", "verdicts", "episodes"),
+    schema.POISON: ("queue", "id", "first_seen_ms", "last_seen_ms"),
+    schema.ADVICE: ("queue",),
+    schema.FORECAST: ("queue", "metric", "at_ms"),
+    schema.ANOMALIES: ("queue", "bucket_ms", "metric", "value", "median", "mad"),
+    schema.BASELINE: ("queue", "metric", "hour_of_week"),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, SCHEMAS, SOURCES
 from rsmq_tui.history.analysis.tables import Tables
-from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.names import HistoryError, first_line
 from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.schema import SCHEMAS as HISTORY_SCHEMAS
 from rsmq_tui.history.store import open_store
@@ -54,7 +54,7 @@ class Database:
             self._con.execute(text)
             columns = [str(column[0]) for column in self._con.description or ()]
         except self._error as error:
-            raise SqlError(_line(error)) from error
+            raise SqlError(first_line(error)) from error
         return columns, self._rows()
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
@@ -62,7 +62,7 @@ class Database:
             while rows := self._con.fetchmany(1_000):
                 yield from rows
         except self._error as error:
-            raise SqlError(_line(error)) from error
+            raise SqlError(first_line(error)) from error
 
     def _sealed(self, table: str) -> list[str]:
         """Return the files of a table of the history; raises ``HistoryError``."""
@@ -94,10 +94,6 @@ class Database:
 
         if not self._con.filesystem_is_registered(protocol):
             self._con.register_filesystem(fsspec.filesystem(protocol))
-
-
-def _line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _text(text: str) -> str:

@@ -24,7 +24,7 @@ from pyarrow.fs import LocalFileSystem
 from rsmq_tui.files import parse_json, state_folder
 from rsmq_tui.history.analysis.schema import COLUMNS, MANIFEST_FILE, SCHEMAS, VERSION
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.names import HistoryError, first_line
 from rsmq_tui.history.store import LAST_MS, Store, is_day, nearest_day_of, open_store
 
 T = TypeVar("T")
@@ -265,7 +265,7 @@ class Tables:
                 self._leave_out(name, "the file is missing; run the pipeline with --full to build it again")
             except Exception as error:
                 # A bad file must not stop the others.
-                self._leave_out(name, str(error).splitlines()[0] if str(error) else type(error).__name__)
+                self._leave_out(name, first_line(error))
             else:
                 found += of_file
                 if joined is not None and len(found) > 1:

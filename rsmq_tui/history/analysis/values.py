@@ -89,7 +89,8 @@ class _Trouble:
 class Episode(_Trouble):
     """A period of trouble of one queue; where ``queue`` is None, the whole place was down.
 
-    ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it.
+    ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it. The rest is unknown
+    unless it is given.
     """
 
     place: Place
@@ -99,12 +100,12 @@ class Episode(_Trouble):
     end_ms: int
     ended: str
     recovered_ms: int | None
-    peak_depth: int | None
-    peak_ready: int | None
-    peak_ms: int | None
-    peak_age_ms: int | None
-    affected: int | None
-    cause: str
+    peak_depth: int | None = None
+    peak_ready: int | None = None
+    peak_ms: int | None = None
+    peak_age_ms: int | None = None
+    affected: int | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class Line:
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing is known."""
+        """True if nothing is known."""
         return all(value is None for _, value in self.points)
 
     @property

@@ -15,7 +15,7 @@ from rsmq_tui.history.reading import History, Span, named
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
-from rsmq_tui.monitor.peek import DUE_BOUNDS
+from rsmq_tui.monitor.messages.peek import DUE_BOUNDS
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.rsmq.pages import start_of_page

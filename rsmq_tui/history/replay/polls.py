@@ -376,12 +376,6 @@ def _episode(begin: _Mark, end_ms: int, recovered_ms: int | None) -> Episode:
         end_ms=end_ms,
         ended=OPEN if recovered_ms is None else "over",
         recovered_ms=recovered_ms,
-        peak_depth=None,
-        peak_ready=None,
-        peak_ms=None,
-        peak_age_ms=None,
-        affected=None,
-        cause="",
     )
 
 

@@ -1,4 +1,4 @@
-"""The data of a report: what is true of its range, and of nothing outside of it.
+"""The data of a report: values that are true of its range only.
 
 Lines consist of the buckets of roll-ups that lie wholly in the range. Incidents that reach beyond it count with the
 time in it; their causes and peaks are only known for the whole.
@@ -47,7 +47,7 @@ _POINTS = 400
 _NAME_MAX = 200
 # The heat map is by weekday for longer ranges, and left out for shorter ones.
 _HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
-# So many missed objectives are explained by incidents.
+# The number of missed objectives that are explained by incidents.
 _USES_OF = 10
 
 
@@ -74,7 +74,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class QueueSums:
-    """A queue in the range: ``arrivals_s`` and ``deletes_s`` are means; None where nothing is known."""
+    """A queue in the range: ``arrivals_s`` and ``deletes_s`` are means; None if nothing is known."""
 
     ref: QueueRef
     incidents: int
@@ -114,7 +114,7 @@ class Report:
 
     ``before`` is the range of the same length before, with its figures; both are None if it was not recorded.
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
-    what names of queues need to be understood: nothing, a server, a namespace or both.
+    what names of queues need to be unique: nothing, a server, a namespace or both.
     """
 
     title: str | None
@@ -279,8 +279,8 @@ def _incidents(
 ) -> tuple[Incident, ...]:
     """Return the incidents that last in a range; the head of an outage lasts as long as that.
 
-    In the table, a head lasts until the last of what it stands for is over. What began with an outage before the range
-    belongs to no head.
+    In the table, a head lasts until the last of what it stands for is over. Incidents that began with an outage before
+    the range belong to no head.
     """
     found = [one for one in analysis.incidents(span, queues) if one.end_ms > span.from_ms]
     heads = [one for one in found if one.queue is None and DOWN in one.verdicts]

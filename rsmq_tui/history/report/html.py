@@ -27,7 +27,7 @@ _AGE_UNITS = (
     (0, 1_000, "s"),
 )
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s5"}
-# What fits on the first page.
+# The number of rows that fit on the first page.
 _ROWS_DRAWN = 24
 # A name that is longer may be broken, after these characters only.
 _BREAK_FROM = 32
@@ -52,7 +52,7 @@ class _Page:
 
     def text(self) -> str:
         report = self._report
-        heading = _text(words.title(report))
+        heading = escape(words.title(report))
         style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
         levels = service_levels(report)
         parts = [
@@ -61,7 +61,7 @@ class _Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
             '<meta name="color-scheme" content="light dark"/>',
             f"<title>{heading}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>",
-            f"<header><h1>{heading}</h1><p>{_text(words.subtitle(report))}</p></header>",
+            f"<header><h1>{heading}</h1><p>{escape(words.subtitle(report))}</p></header>",
             self._figures(),
             self._timeline(),
             self._section("worst", "The worst incidents", _list(words.worst(report))) if report.heads else "",
@@ -79,10 +79,10 @@ class _Page:
         for one in words.figures(self._report):
             lines = [("what", one.label), ("value", one.value), ("note", one.note)]
             lines += [("note", f"before: {one.before}")] if one.before else []
-            told = "".join(f'<p class="{style}">{_text(line)}</p>' for style, line in lines)
+            told = "".join(f'<p class="{style}">{escape(line)}</p>' for style, line in lines)
             tiles.append(f'<div class="figure">{told}</div>')
         before = words.before(self._report)
-        note = f'<p class="note">{_text(before)}</p>' if before else ""
+        note = f'<p class="note">{escape(before)}</p>' if before else ""
         return f'<section id="figures" aria-label="Figures"><div class="figures">{"".join(tiles)}</div>{note}</section>'
 
     def _timeline(self) -> str:
@@ -163,7 +163,7 @@ class _Page:
             return ""
         cards = "".join(self._card(number, section) for number, section in enumerate(report.sections, 1))
         legend = _legend([("s1", "mean depth"), ("s3", "95th percentile"), ("s4", "usual at that hour of the week")])
-        others = f"<p>{_text(words.others(report))}</p>" if report.others else ""
+        others = f"<p>{escape(words.others(report))}</p>" if report.others else ""
         title = "The queues" if report.is_chosen else "Queues in trouble, the worst first"
         return self._section("cards", title, f'<p class="note">{legend}</p><div class="cards">{cards}</div>{others}')
 
@@ -185,15 +185,15 @@ class _Page:
         lasted = f": {duration(trouble_ms(section.incidents, report.span))}" if trouble else "no trouble"
         return (
             f'<section class="card" id="queue-{number}" aria-labelledby="queue-{number}-h"><h3 id="queue-{number}-h">'
-            f'{_name(name)}</h3><p class="note">{_text(trouble + lasted)}</p>{picture}</section>'
+            f'{_name(name)}</h3><p class="note">{escape(trouble + lasted)}</p>{picture}</section>'
         )
 
     def _overview(self, one: Overview) -> str:
-        note = f'<p class="note">{_text(one.note)}</p>' if one.note else ""
+        note = f'<p class="note">{escape(one.note)}</p>' if one.note else ""
         return self._section(one.name, one.title, note + _table(one.table, one.none) + _list(one.after))
 
     def _section(self, id: str, title: str, body: str) -> str:
-        return f'<section id="{id}" aria-labelledby="{id}-h"><h2 id="{id}-h">{_text(title)}</h2>\n{body}</section>'
+        return f'<section id="{id}" aria-labelledby="{id}-h"><h2 id="{id}-h">{escape(title)}</h2>\n{body}</section>'
 
 
 def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
@@ -248,9 +248,9 @@ def _rate_names(rates: Sequence[Line]) -> list[tuple[str, str]]:
 
 def _table(table: Table, none: str) -> str:
     if not table.rows:
-        return f"<p>{_text(none)}</p>" if none else ""
+        return f"<p>{escape(none)}</p>" if none else ""
     heads = "".join(
-        f'<th scope="col"{_classes(right=at in table.right)}>{_text(title)}</th>'
+        f'<th scope="col"{_classes(right=at in table.right)}>{escape(title)}</th>'
         for at, title in enumerate(table.titles)
     )
     rows = "\n".join(
@@ -264,7 +264,7 @@ def _table(table: Table, none: str) -> str:
 
 
 def _cell(table: Table, at: int, value: str) -> str:
-    told = _name(value) if at in table.code else _text(value)
+    told = _name(value) if at in table.code else escape(value)
     classes = _classes(
         right=at in table.right,
         when=_MOMENT.match(value) is not None,
@@ -281,9 +281,9 @@ def _classes(**holds: bool) -> str:
 def _name(name: str) -> str:
     """Return a name as code; a long one may be broken after its separators, and nowhere else."""
     if len(name) < _BREAK_FROM:
-        return f"<code>{_text(name)}</code>"
+        return f"<code>{escape(name)}</code>"
     # Separators are in no entity, so they are replaced in the escaped text.
-    return f"<code>{_BREAKS.sub(lambda found: f'{found[1]}<wbr/>', _text(name))}</code>"
+    return f"<code>{_BREAKS.sub(lambda found: f'{found[1]}<wbr/>', escape(name))}</code>"
 
 
 def _figure(picture: str, caption: str) -> str:
@@ -292,7 +292,7 @@ def _figure(picture: str, caption: str) -> str:
 
 def _legend(entries: Sequence[tuple[str, str]]) -> str:
     """Return the legend; classes are ours, names are untrusted text."""
-    return " ".join(f'<span class="key"><i class="sample {style}"></i>{_text(name)}</span>' for style, name in entries)
+    return " ".join(f'<span class="key"><i class="sample {style}"></i>{escape(name)}</span>' for style, name in entries)
 
 
 def _list(sentences: Sequence[str]) -> str:
@@ -302,9 +302,5 @@ def _list(sentences: Sequence[str]) -> str:
 
 def _rich(sentence: str) -> str:
     """Return a sentence as HTML, with the names in it as code."""
-    told = _text(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
+    told = escape(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
     return _DATES.sub(lambda found: f'<span class="when">{found[0]}</span>', told)
-
-
-def _text(text: str) -> str:
-    return escape(text, quote=True)

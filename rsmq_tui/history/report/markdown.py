@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from rsmq_tui.charts import Series, sparklines
+from rsmq_tui.charts.drawing import sparklines
+from rsmq_tui.charts.series import Series
 from rsmq_tui.history.analysis.values import Line, TimeRange
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import count as counting
 
-from rsmq_tui.charts import Series
-from rsmq_tui.charts.series import Run, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
+from rsmq_tui.charts.series import Run, Series, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import HeatMap, Point, TimeRange
 
 WIDE, CARD = 960, 470
@@ -103,7 +102,7 @@ class Pictures:
             if row.marks:
                 parts.append(f'<path class="grid" d="M4 {bottom}H{WIDE - 4}"/>')
                 parts += [_bar(mark, frame, bottom - _ROW + 3, _ROW - 6) for mark in row.marks]
-                parts.append(f'<text x="{WIDE - _WORDS + 10}" y="{bottom - 5}">{_text(row.words)}</text>')
+                parts.append(f'<text x="{WIDE - _WORDS + 10}" y="{bottom - 5}">{escape(row.words)}</text>')
             y = bottom
         return self._picture(parts, WIDE, height, title, words)
 
@@ -119,14 +118,14 @@ class Pictures:
         ]
         for row, ((_, values), label) in enumerate(zip(heat.rows, labels, strict=True)):
             y = _TOP + 14 + row * row_height
-            parts.append(f'<text class="tick end" x="{left - 8}" y="{y + 12}">{_text(label)}</text>')
+            parts.append(f'<text class="tick end" x="{left - 8}" y="{y + 12}">{escape(label)}</text>')
             for hour, value in enumerate(values):
                 if value is None:
                     continue
                 level = bisect_right(levels, value) - 1
                 parts.append(
                     f'<rect class="heat h{level}" x="{left + hour * cell:.1f}" y="{y}" width="{cell - 1:.1f}" '
-                    f'height="{row_height - 1}"><title>{_text(f"{label} {hour:02d}:00: {value:,.0f}")}</title></rect>'
+                    f'height="{row_height - 1}"><title>{escape(f"{label} {hour:02d}:00: {value:,.0f}")}</title></rect>'
                 )
         return self._picture(parts, WIDE, height, title, words)
 
@@ -134,7 +133,7 @@ class Pictures:
         number = next(self._numbers)
         return (
             f'<svg viewBox="0 0 {width} {height}" role="img" aria-labelledby="t{number} d{number}">'
-            f'<title id="t{number}">{_text(title)}</title><desc id="d{number}">{_text(words)}</desc>'
+            f'<title id="t{number}">{escape(title)}</title><desc id="d{number}">{escape(words)}</desc>'
             f"{''.join(parts)}</svg>"
         )
 
@@ -171,17 +170,17 @@ def _panel(panel: Panel, axis: Span, top: int, width: int) -> list[str]:
     highest = max((value for _, each in runs for run in each for value in run.values), default=0.0) / panel.divisor
     ticks = value_ticks(highest, 4 if panel.height > 90 else 2)
     frame = _Frame(axis, inside, base, ticks[-1] * panel.divisor, right=width - _RIGHT)
-    parts = [f'<text class="label" x="{_LEFT}" y="{top + 11}">{_text(panel.label)}</text>']
+    parts = [f'<text class="label" x="{_LEFT}" y="{top + 11}">{escape(panel.label)}</text>']
     for tick in ticks:
         y = frame.y(tick * panel.divisor)
         parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{width - _RIGHT}"/>')
-        parts.append(f'<text class="tick end" x="{_LEFT - 5}" y="{y + 4:.1f}">{_text(tick_label(tick))}</text>')
+        parts.append(f'<text class="tick end" x="{_LEFT - 5}" y="{y + 4:.1f}">{escape(tick_label(tick))}</text>')
     for each, known in runs:
         if each.is_area:
             parts += [f'<path class="area {each.style}" d="{_area(run, frame)}"/>' for run in known]
         else:
             path = "".join(_path(run, frame) for run in known)
-            parts.append(f'<path class="line {each.style}" d="{path}"><title>{_text(each.name)}</title></path>')
+            parts.append(f'<path class="line {each.style}" d="{path}"><title>{escape(each.name)}</title></path>')
     if not any(known for _, known in runs):
         parts.append(f'<text class="tick" x="{width // 2}" y="{(inside + base) // 2 + 4}">no data for this time</text>')
     return parts
@@ -193,7 +192,7 @@ def _times(frame: _Frame) -> list[str]:
     for at_ms, label in time_ticks(frame.span.start_ms, frame.span.end_ms, cells):
         x = frame.x(at_ms)
         parts.append(f'<path class="grid" d="M{x:.1f} {frame.top}V{frame.base + 4}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{frame.base + 16}">{_text(label)}</text>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{frame.base + 16}">{escape(label)}</text>')
     return parts
 
 
@@ -212,7 +211,7 @@ def _bar(mark: Mark, frame: _Frame, y: int, height: int) -> str:
     left = min(left, frame.right - width)
     bar = (
         f'<rect class="bar {mark.style}" x="{left:.1f}" y="{y}" width="{width:.1f}" height="{height}" rx="1.5">'
-        f"<title>{_text(mark.words)}</title></rect>"
+        f"<title>{escape(mark.words)}</title></rect>"
     )
     if width < _LETTERED:
         return bar
@@ -233,10 +232,10 @@ def _height(row: Row) -> int:
 def _name(row: Row, y: int) -> str:
     """Draw a name; one that is longer than the page is drawn in narrower letters, never cut."""
     if not row.marks:
-        return f'<text class="heading" x="4" y="{y + _ROW - 4}">{_text(row.name)}</text>'
+        return f'<text class="heading" x="4" y="{y + _ROW - 4}">{escape(row.name)}</text>'
     most = WIDE - 8 if _is_long(row) else _NAMES - 8
     squeezed = f' textLength="{most}" lengthAdjust="spacingAndGlyphs"' if len(row.name) * _LETTER > most else ""
-    return f'<text class="name" x="4" y="{y + 14}"{squeezed}>{_text(row.name)}</text>'
+    return f'<text class="name" x="4" y="{y + 14}"{squeezed}>{escape(row.name)}</text>'
 
 
 def _dots(run: Run, frame: _Frame) -> list[tuple[float, float]]:
@@ -254,7 +253,3 @@ def _path(run: Run, frame: _Frame) -> str:
 def _area(run: Run, frame: _Frame) -> str:
     dots = _dots(run, frame)
     return f"M{dots[0][0]:.1f} {frame.base}" + "".join(f"L{x:.1f} {y:.1f}" for x, y in dots) + f"V{frame.base}Z"
-
-
-def _text(text: str) -> str:
-    return escape(text, quote=True)

@@ -1,7 +1,7 @@
-"""Service levels: how the objectives of profiles were kept, from the tables of an analysis.
+"""Service levels: how well the objectives of profiles were met, from the tables of an analysis.
 
 The terms are those of Google's SRE workbook. The attainment is the share of the watched time that was good. The error
-budget is the share that may be bad; the burn rate is how many times faster than allowed it was used. Time that nobody
+budget is the share that may be bad; the burn rate is how many times faster than allowed it was used. Time that was not
 watched is neither good nor bad.
 
 answering  the server's polls succeed. Watched is the time between consecutive polls of any of its places, and its
@@ -31,7 +31,7 @@ from rsmq_tui.protocol.kinds import Reference, kind_of
 BURNS_MS = (HOUR_MS, 6 * HOUR_MS, 3 * DAY_MS)
 """The times before the end for which burn rates are computed."""
 WEEK_MS = 7 * DAY_MS
-# The workbook's burn rates that are worth waking somebody up: 2 % of a budget of 30 days in an hour, 5 % in six hours,
+# The workbook's burn rates that justify a page: 2 % of a budget of 30 days in an hour, 5 % in six hours,
 # and 10 % in three days.
 ALERTING = (14.4, 6.0, 1.0)
 
@@ -69,7 +69,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How an objective was kept by a server or a queue, up to ``end_ms``.
+    """How well a server or a queue met an objective, up to ``end_ms``.
 
     ``window`` is the objective's own; ``burns`` are of the times ``BURNS_MS``; ``week`` are the last seven days, and
     ``before`` the seven days before those.
@@ -96,7 +96,7 @@ class Level:
 
     @property
     def is_met(self) -> bool:
-        """Whether the objective is kept, as far as is known."""
+        """Whether the objective is met, as far as is known."""
         return self.budget_left is None or self.budget_left >= 0
 
     @property
@@ -106,7 +106,7 @@ class Level:
 
     @property
     def alerting(self) -> tuple[bool, ...]:
-        """Whether each burn rate is so high that somebody should look."""
+        """Whether each burn rate is so high that it needs attention."""
         return tuple(rate is not None and rate >= limit for rate, limit in zip(self.burn_rates, ALERTING, strict=True))
 
     def as_json(self, uses: "Sequence[Use]") -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Overview(NamedTuple):
 
 
 def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int = _LEVELS) -> Table:
-    """Return how objectives were kept, the most used budget first."""
+    """Return how well objectives were met, the most used budget first."""
     rows = [
         (
             name(level), level.objective.target,
@@ -74,7 +74,7 @@ def service_levels(report: Report) -> Overview | None:
     if not report.levels:
         return None
     missed = sum(not level.is_met for level in report.levels)
-    # Those of which nothing was used say nothing more.
+    # Levels that used nothing of their budget add no information.
     used = [level for level in report.levels if level.budget_left is not None and level.budget_left < 1]
 
     def name(level: Level) -> str:

@@ -24,7 +24,7 @@ METRICS = {
 LETTERS = {
     DOWN: "D", "broken": "B", "stalled": "S", "leaking": "L", "growing": "G", "poisoned": "P", "aged": "A",
 }  # fmt: skip
-"""The letter of each verdict, for those who do not see its colour."""
+"""The letter of each verdict, for readers who cannot see its colour."""
 OTHER = "other"
 _WAS = {"broken": "unusable"}
 
@@ -105,7 +105,7 @@ def budget_words(level: Level) -> str:
 
 
 def burn_words(level: Level) -> tuple[str, ...]:
-    """Return the burn rates of a level; ! marks those that somebody should be called for."""
+    """Return the burn rates of a level; ! marks those that need attention."""
     return tuple(
         UNKNOWN if burn is None else f"{burn:.1f}{'!' if is_high else ''}"
         for burn, is_high in zip(level.burn_rates, level.alerting, strict=True)

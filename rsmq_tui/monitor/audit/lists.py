@@ -14,7 +14,7 @@ from math import inf
 from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
-from rsmq_tui.monitor.peek import PEEK_ERRORS, in_words
+from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, in_words
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import RsmqError, failure_of, name_bytes, name_of
 from rsmq_tui.protocol.lists.inspection import KeyTypes, LeaseMember
@@ -25,7 +25,7 @@ from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW
 OVERDUE_MS = 60_000
 # Delay between two reads: longer than the time between a move and its lease.
 SETTLING_S = 1.0
-# More than one, because equal items that get their leases one after the other cannot be told apart.
+# More than one, because equal items that get their leases one after the other cannot be distinguished.
 _SECOND_LOOKS = 2
 # Queues with more items in processing, or more leases, are not compared: each takes 100 bytes of memory.
 COMPARED_MAX = 200_000
@@ -102,7 +102,7 @@ class _ListAudit:
         for _ in range(_SECOND_LOOKS):
             if worked_on <= self._watched():
                 break
-            # A search does not find what is empty at that moment.
+            # A search does not find lists that are empty at that moment.
             await self.reader.discovery.search()
         async with aclosing(self.of(sorted(worked_on & self._watched() - watched))) as steps:
             async for step in steps:
@@ -236,7 +236,7 @@ def _orphans(queue: str, orphans: Counter[str], lasting: dict[bytes, LeaseMember
         if member.sha is not None and left[member.sha] > 0:
             left[member.sha] -= 1
             found.append(member)
-    yield from _told(Kind.ORPHAN, queue, found)
+    yield from _finding_of(Kind.ORPHAN, queue, found)
 
 
 def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> Iterable[Finding]:
@@ -258,15 +258,15 @@ def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> It
             overdue.append(member)
             first_ms = min(first_ms, score)
     if overdue:
-        yield from _told(Kind.OVERDUE, queue, overdue, f"the first {duration(now_ms - first_ms)} ago")
+        yield from _finding_of(Kind.OVERDUE, queue, overdue, f"the first {duration(now_ms - first_ms)} ago")
     odd = [member for found in units.values() for member in found]
     if odd:
         detail = ", ".join(f"{count(len(found))} {unit}" for unit, found in units.items() if found)
-        yield from _told(Kind.UNIT, queue, odd, detail)
-    yield from _told(Kind.FORM, queue, [member for member in members if member.sha is None])
+        yield from _finding_of(Kind.UNIT, queue, odd, detail)
+    yield from _finding_of(Kind.FORM, queue, [member for member in members if member.sha is None])
 
 
-def _told(kind: Kind, queue: str, members: Sequence[LeaseMember], detail: str = "") -> Iterable[Finding]:
+def _finding_of(kind: Kind, queue: str, members: Sequence[LeaseMember], detail: str = "") -> Iterable[Finding]:
     if members:
         ids = tuple(member.token.decode("utf-8", "surrogateescape") for member in members[:IDS_SHOWN])
         yield Finding(kind, queue, len(members), ids, detail)

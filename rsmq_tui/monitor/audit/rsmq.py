@@ -19,8 +19,8 @@ from functools import partial
 from typing import NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.monitor.peek import PEEK_ERRORS, PeekError, in_words
-from rsmq_tui.monitor.reading import ScoreUnit, score_units
+from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, PeekError, in_words
+from rsmq_tui.monitor.messages.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
@@ -173,7 +173,8 @@ async def _judged(
 ) -> AsyncGenerator[Suspects, None]:
     """Yield the parts of a walk, with the problems that doubtful messages or fields have in a second read.
 
-    ``again`` reads each of them atomically. What is young then counts as such, and what may be is read again later.
+    ``again`` reads each of them atomically. Parts that are too recent then count as young; parts that may be are read
+    again later.
     """
     waiting: list[bytes] = []
     at_ms = 0

@@ -10,7 +10,7 @@ from math import log2
 
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 
-# The longest sequence, and the least that it must tell of a body, in bits: a letter or digit tells about five.
+# The longest sequence, and the least information that it must have, in bits: a letter or digit has about five.
 _LENGTH_MAX = 16
 _BITS_MIN = 8.0
 _BITS_OF_BYTE = 5.0
@@ -25,7 +25,7 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(?:-[A-Za-z]+)?([:)])")
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 # An escape with its arguments.
 _ESCAPE = re.compile(r"\\(?:x\{[^}]*\}|x..|u....|U........|[pP]\{[^}]*\}|[pP].|0[0-7]{0,2}|.)", re.DOTALL)
-# Regexes that ignore case match only these besides the letters of ASCII themselves: long s, and the sign of kelvin.
+# The only matches of case-insensitive ASCII letters beyond ASCII: the long s, and the kelvin sign.
 _FOLDED_BY_REGEXES = {"s": "\u017f", "k": "\u212a"}
 
 # The characters beyond ASCII that become ASCII, or contain some, when texts are compared without case.
@@ -37,7 +37,7 @@ _Set = frozenset[int]
 
 
 def filter_for_text(text: str) -> BodyFilter | None:
-    """Return the filter for bodies that contain a text, ignoring case; None if it would tell too little."""
+    """Return the filter for bodies that contain a text, ignoring case; None if it would not be selective enough."""
     longest = max(_WORDS.findall(text.casefold()), key=len, default="")
     if len(longest) * _BITS_OF_BYTE < _BITS_MIN:
         return None
@@ -63,7 +63,7 @@ def _bits(run: Sequence[_Set]) -> float:
 
 
 def _most_telling(run: Sequence[_Set]) -> Sequence[_Set]:
-    """Return the part of a sequence that tells the most, of at most _LENGTH_MAX sets."""
+    """Return the most selective part of a sequence, of at most _LENGTH_MAX sets."""
     parts = (run[start : start + _LENGTH_MAX] for start in range(max(1, len(run) - _LENGTH_MAX + 1)))
     return max(parts, key=_bits)
 
@@ -88,7 +88,7 @@ def _is_sign(byte: int) -> bool:
 class _Sequences:
     """The sequences of sets of bytes that each match of a regex contains: ``found``, none if they are not known.
 
-    With ``ignores_case``, letters are small, and the text that is searched must be too.
+    With ``ignores_case``, letters are lower case, and so must be the text that is searched.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -101,7 +101,7 @@ class _Sequences:
             self._at = flags.end()
         is_known = True
         while self._at < len(pattern) and is_known:
-            # Later flags and comments are no elements: a repeat behind them repeats what is before.
+            # Later flags and comments are not elements: a repeat after them applies to the element before them.
             is_known = not (pattern[self._at] == "|" or self._is_comment_or_flags())
             self._take(self._element())
         self._end_run()
@@ -217,7 +217,7 @@ class _Sequences:
         return sign, len(sign) == 1 and not (sign.isascii() and sign.isalnum())
 
     def _skip_group(self) -> None:
-        """Go on behind a group, a comment or flags."""
+        """Continue after a group, a comment or flags."""
         pattern = self._pattern
         if pattern.startswith("(?#", self._at):
             self._at = pattern.index(")", self._at) + 1
@@ -240,7 +240,7 @@ class _Sequences:
 
 
 def _least(repeat: re.Match[str]) -> int:
-    """Return how often an element comes at least."""
+    """Return the minimum number of repeats of an element."""
     if repeat[1] is None:
         return 1 if repeat[0] == "+" else 0
     return int(repeat[1] or 0)

@@ -8,17 +8,15 @@ and ``\b`` support only the letters and digits of ASCII.
 
 import operator
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 from rsmq_tui.monitor.filters.json_paths import Absent, JsonPath, load, value_at, value_text
-from rsmq_tui.monitor.peek import MessageState, item_state, place_of
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import MessageState, item_state, place_of
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
 # Returns the indexes of the bodies that match.
@@ -181,16 +179,19 @@ def compile_regex(text: str) -> Regex:
 def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
     """Search all bodies as one text: one call per body takes longer than the search itself."""
     places: list[int] = []
-    nexts: list[int] = []
     joined = _BETWEEN.join(bodies)
+    place = start = 0
     found = pattern.search(joined)
     while found is not None:
-        # For each body, where the next one begins.
-        nexts = nexts or list(accumulate(map((1).__add__, map(len, bodies))))
-        places.append(bisect_right(nexts, found.start()))
-        if places[-1] == len(bodies) - 1:
+        # To count separators takes less than to keep where each body begins.
+        at = found.start()
+        place += joined.count(_BETWEEN, start, at)
+        places.append(place)
+        start = joined.find(_BETWEEN, at) + 1
+        if not start:
             break
-        found = pattern.search(joined, nexts[places[-1]])
+        place += 1
+        found = pattern.search(joined, start)
     return places
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any, Generic, TypeVar, cast
 
 from rsmq_tui.monitor.filters.json_paths import (
@@ -22,7 +23,7 @@ from rsmq_tui.monitor.filters.json_paths import (
 )
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.matching import Matches, SentAt
-from rsmq_tui.monitor.peek import MessageRow, in_words, row_of
+from rsmq_tui.monitor.messages.peek import MessageRow, in_words, row_of
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -34,6 +35,7 @@ from rsmq_tui.protocol import (
     name_of,
     sent_ms,
 )
+from rsmq_tui.protocol.rsmq.scan import WINDOW_IDS, Seen
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk
 
 T = TypeVar("T")
@@ -216,21 +218,30 @@ async def _search_bodies(
     scanned = matched = not_searched = asked = 0
     ids: list[bytes] = []
     bodies: list[bytes] = []
+    # Of what does not match it does not matter whether it comes again, as some bodies do while the queue shrinks.
+    seen, seen_long = Seen(WINDOW_IDS), Seen(WINDOW_IDS)
     asked_s = time.monotonic()
     asking: asyncio.Task[tuple[int, list[RawMessage]]] | None = None
     try:
         async with aclosing(coming) as chunks:
             async for chunk in chunks:
-                for place in await matching.places(chunk.bodies, chunk.bodies):
-                    ids.append(chunk.ids[place])
-                    bodies.append(chunk.bodies[place])
+                places = await matching.places(chunk.bodies, chunk.bodies)
                 scanned += len(chunk.ids) + len(chunk.too_long) + chunk.passed_over
-                if chunk.too_long:
-                    _, unread = await reader.bodies.messages(queue, chunk.too_long, [b""] * len(chunk.too_long))
+                if (fresh := seen.fresh([chunk.ids[place] for place in places], chunk.depth)) is not None:
+                    scanned -= fresh.count(False)
+                    places = list(compress(places, fresh))
+                ids += [chunk.ids[place] for place in places]
+                bodies += [chunk.bodies[place] for place in places]
+                too_long = chunk.too_long
+                if too_long and (fresh := seen_long.fresh(too_long, chunk.depth)) is not None:
+                    scanned -= fresh.count(False)
+                    too_long = list(compress(too_long, fresh))
+                if too_long:
+                    _, unread = await reader.bodies.messages(queue, too_long, [b""] * len(too_long))
                     not_searched += len(unread)
                 at_ms, found = chunk.at_ms, list[RawMessage]()
                 may_be_enough = limit is not None and len(ids) + asked >= limit - matched
-                # Through a slow link an answer takes as long as several chunks, which need not wait for it.
+                # Over a slow link, a reply takes as long as several chunks, which need not wait for it.
                 is_waiting = chunk.is_last or may_be_enough or len(ids) >= _WAITING_MAX
                 if asking is not None and (asking.done() or is_waiting):
                     at_ms, found = await asking
@@ -289,6 +300,8 @@ class _Matcher(Generic[T]):
 
     async def places(self, things: Sequence[T], bodies: Sequence[bytes | None]) -> list[int]:
         """Return the indexes of the matches; ``bodies`` are the bodies of ``things``."""
+        if not self._is_heavy(bodies):
+            return self._match(things)
         places: list[int] = []
         turn_ends_s = time.monotonic() + _TURN_S
         for start in range(0, len(things), _TURN_MESSAGES):

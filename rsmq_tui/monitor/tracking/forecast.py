@@ -26,9 +26,9 @@ from rsmq_tui.protocol.status import ServerInfo
 _WINDOW_MS = 60_000
 _STEP_MS = 30_000
 _LEAST_WINDOWS = 5
-# So long does it take until there are that many.
+# The time until there are that many windows.
 KNOWN_MS = _WINDOW_MS + (_LEAST_WINDOWS - 1) * _STEP_MS
-# A forecast takes some tens of microseconds: that of a queue which moves is made this often.
+# A forecast takes some tens of microseconds: for a queue that changes, it is made this often.
 FORECAST_EVERY_MS = 15_000
 _HORIZON_MS = 86_400_000
 # Of the limit of the age: a message that waits for less is not forecast.
@@ -46,7 +46,7 @@ class Limit(NamedTuple):
     latest_ms: int | None
 
     def until_ms(self, at_ms: int) -> tuple[int, int | None]:
-        """Return the two times as those that are left at a time; 0 for a limit that is reached."""
+        """Return the remaining times at a time; 0 for a limit that is reached."""
         return max(0, self.soonest_ms - at_ms), None if self.latest_ms is None else max(0, self.latest_ms - at_ms)
 
 
@@ -105,7 +105,7 @@ class Ages:
         times_ms = self._times_ms
         if times_ms and 0 <= at_ms - times_ms[-1] < BUCKET_MS:
             return
-        # A clock that was set back begins them anew.
+        # After the clock was set back, start again.
         old = len(times_ms) if times_ms and at_ms < times_ms[-1] else bisect_left(times_ms, at_ms - BUCKETS_MS)
         del times_ms[:old], self._ages_ms[:old]
         times_ms.append(at_ms)
@@ -132,7 +132,7 @@ class MemoryGrowth:
         self._used.clear()
 
     def take(self, info: ServerInfo | None) -> None:
-        """Take what INFO says, None for unknown; after a restart of the server, start again from nothing."""
+        """Process the values of INFO, None for unknown; after a restart of the server, start again from nothing."""
         last = self._last
         if info is None or last is None or info.run_id != last.run_id or info.at_ms <= last.at_ms:
             self.forget()

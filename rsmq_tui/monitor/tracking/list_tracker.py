@@ -5,8 +5,8 @@ from hashlib import sha256
 from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.reading import read_score
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.sampler import NewTracker
@@ -83,7 +83,7 @@ class _Returns:
 
 
 def list_trackers(path: JsonPath | None) -> NewTracker:
-    """Return a factory of trackers; ``path`` is where items have their creation time, None if they have none."""
+    """Return a factory of trackers; ``path`` is the path of the creation time in items, None if they have none."""
     return partial(ListTracker, path=path)
 
 
@@ -320,7 +320,7 @@ def _was_taken(before: Row, row: Row) -> bool:
 
 
 def _digested(row: Row) -> Row:
-    """Return a row with a digest of the next item instead of the item: what is in a queue is kept in no file."""
+    """Return a row with a digest of the next item instead of the item: files never contain the content of queues."""
     if row[3] is None:
         return row
     size, mark, equal, *_ = row[3]

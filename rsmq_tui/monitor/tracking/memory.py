@@ -62,10 +62,10 @@ _COLUMNS = 4
 _SUFFIX = ".sqlite"
 
 # names: the queues of a bucket, in the order of its counters; id: their digest. bucket: one for each slot of
-# ``EVERY_MS``; counters: depth, ready, totalsent and totalrecv of each queue. state: one row of what trackers know;
-# more: a JSON array of the sums, and of what is no number. flights: the samples of messages in flight between two
-# moments, a JSON object of arrays by queue. changes: one row, such an object, of when this program changed queues.
-# day: a ``DayBucket`` for each slot of ``DAY_BUCKET_MS``.
+# ``EVERY_MS``; counters: depth, ready, totalsent and totalrecv of each queue. state: one row with the state of the
+# trackers; more: a JSON array of the sums, and of values that are not numbers. flights: the samples of messages in
+# flight between two moments, a JSON object of arrays by queue. changes: one row, such an object, of when this program
+# changed queues. day: a ``DayBucket`` for each slot of ``DAY_BUCKET_MS``.
 _SCHEMA = """
 CREATE TABLE names (id TEXT PRIMARY KEY, names BLOB NOT NULL);
 CREATE TABLE bucket (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, names TEXT NOT NULL, counters BLOB NOT NULL);
@@ -131,7 +131,7 @@ class Memory:
             sampler.restore(past, at_ms)
 
     def keep(self, sampler: Sampler, at_ms: int) -> None:
-        """Write what is known after a poll, in a thread, if that is due."""
+        """Write the state after a poll, in a thread, if that is due."""
         self._polled_s = self._clock()
         if self._kept_ms is None or 0 <= at_ms - self._kept_ms < EVERY_MS or self._is_unfit:
             return
@@ -140,12 +140,12 @@ class Memory:
             self._saving = asyncio.create_task(asyncio.to_thread(self.save, sampler.moment()))
 
     async def aclose(self, sampler: Sampler) -> None:
-        """Write what is known after the last poll."""
+        """Write the state after the last poll."""
         for task in (self._loading, self._saving):
             if task is not None:
                 await asyncio.shield(task)
         if self._kept_ms is not None and not self._is_unfit and (moment := sampler.moment()).at_ms:
-            # Of a dashboard that was paused for long, others may have written later ones.
+            # If this dashboard was paused for long, others may have written later moments.
             is_late = (self._clock() - self._polled_s) * 1000 > EVERY_MS
             await asyncio.to_thread(self.save, moment, only_if_newest=is_late)
 
@@ -161,8 +161,8 @@ class Memory:
     def save(self, moment: Moment, *, only_if_newest: bool = False) -> None:
         """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing.
 
-        A moment before the last one in the file is of a clock that was set back, unless it is written
-        ``only_if_newest``: then it is left out.
+        A moment earlier than the last one in the file is from a clock that was set back, and is written; with
+        ``only_if_newest``, it is left out.
         """
         with self._explained("kept"):
             for folder in (self.path.parent.parent, self.path.parent):
@@ -261,7 +261,8 @@ def _write(db: "sqlite3.Connection", moment: Moment, *, only_if_newest: bool) ->
             samples = zlib.compress(json.dumps(moment.flights).encode(), 1)
             db.execute("INSERT INTO flights VALUES (?, ?)", (at_ms, samples))
         db.execute("DELETE FROM flights WHERE at_ms > ? OR at_ms < ?", (at_ms, at_ms - KEPT_MS))
-        # Later than now are those of a clock that was set back. One a minute is kept for an hour, then one a half hour.
+        # Moments later than now are from before the clock was set back. One a minute is kept for an hour, then one a
+        # half hour.
         first = "(SELECT min(slot) FROM bucket GROUP BY at_ms / ?)"
         db.execute(
             f"DELETE FROM bucket WHERE at_ms > ? OR at_ms < ? OR (at_ms < ? AND slot NOT IN {first})"
@@ -300,7 +301,7 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     recent = [bucket for bucket in buckets if bucket[0] >= at_ms - KEPT_MS]
     marks = {time_ms // MARK_MS: time_ms for time_ms, _, _ in reversed(buckets)}.values()
     lists = {key: _names(named[key]) for key in dict.fromkeys((latest, *(key for _, key, _ in buckets)))}
-    # What was not there in the last hour does not go on.
+    # Queues that did not exist in the last hour are not continued.
     names = list(dict.fromkeys(chain.from_iterable(lists[key] for key in (latest, *(key for _, key, _ in recent)))))
     orders = {key: None if each == names else _order(each, names) for key, each in lists.items()}
     columns = [array("d") for _ in range(_COLUMNS)]
@@ -400,7 +401,7 @@ def _inflated(packed: bytes) -> bytes:
 
 
 def _tidy(folder: Path) -> None:
-    """Delete files that nobody writes any more, and the oldest ones if there are too many."""
+    """Delete files that are no longer written, and the oldest ones if there are too many."""
     found = []
     for path in folder.glob(f"*{_SUFFIX}"):
         with suppress(OSError):

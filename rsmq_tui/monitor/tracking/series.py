@@ -29,7 +29,7 @@ DAY_QUEUES = 1_000
 MARK_MS = 1_800_000
 MARKS = 49
 SUM_SPANS_MS = (60_000, 3_600_000, DAY_MS)
-# So many sums are kept as they are; of older ones, the highest of each time of this length.
+# This many sums are kept unchanged; of older ones, the highest of each span of this length.
 TOTALS_FINE = 600
 TOTALS_COARSE_MS = 20_000
 _NAN = float("nan")

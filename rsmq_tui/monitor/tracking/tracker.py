@@ -5,8 +5,8 @@ from array import array
 from math import ceil
 from typing import Any, ClassVar
 
+from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import QueueState, Verdict
-from rsmq_tui.monitor.peek import Look
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles
@@ -30,7 +30,8 @@ class Tracker(ABC):
     monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
     state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
     is not sampled. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
-    row meanwhile, otherwise 0. ``memory_limit`` is when the memory of the server will be full. A memory
+    row meanwhile, otherwise 0. ``position`` is the queue's place among those of the last poll. ``memory_limit`` is
+    when the memory of the server will be full. A memory
     has ``NUMBERS`` numbers of it.
     """
 
@@ -53,6 +54,7 @@ class Tracker(ABC):
         "look",
         "memory_limit",
         "own_change_ms",
+        "position",
         "row",
         "sample",
         "series",
@@ -68,6 +70,7 @@ class Tracker(ABC):
         self.state: QueueState | None = None
         self.look: Look | None = None
         self.own_change_ms = 0
+        self.position = 0
         # The last sample that a change of this program may have affected.
         self._changed: Sample | None = None
         self.memory_limit: Limit | None = None
@@ -104,11 +107,11 @@ class Tracker(ABC):
         return (*self.sample, self._is_idle_longer, *self._remember())
 
     def remember_more(self) -> Any:
-        """Return what else ``restore`` needs, as a value that JSON can hold; most queues need nothing."""
+        """Return further values for ``restore``, as JSON can hold them; most queues need none."""
         return self._troubles.remember()
 
     def restore(self, numbers: "array[int]", more: Any) -> None:
-        """Continue from what an earlier run knew, as if polls had failed since: call ``resume`` afterwards.
+        """Continue from the state of an earlier run, as if polls had failed since: call ``resume`` afterwards.
 
         Raises ``ValueError`` or ``TypeError`` if ``more`` is not valid.
         """

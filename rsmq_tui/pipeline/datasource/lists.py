@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from rsmq_tui.history.names import stored_name, stored_text
 from rsmq_tui.history.rows import repeated
-from rsmq_tui.monitor.peek import MessageState, state_of
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import MessageState, state_of
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
 from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packed
 from rsmq_tui.pipeline.datasource.options import (

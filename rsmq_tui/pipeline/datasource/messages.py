@@ -47,8 +47,8 @@ from pyspark.sql.types import StructType
 from rsmq_tui.history.names import stored_name, stored_text
 from rsmq_tui.history.rows import array_of, repeated
 from rsmq_tui.monitor import MessageState
-from rsmq_tui.monitor.peek import state_of
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import state_of
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.pipeline.datasource.options import Options, SourceError, briefly, iterate, opened
 from rsmq_tui.protocol import (

@@ -140,7 +140,7 @@ _Offset = dict[str, Any]
 class SampleStreamReader(SimpleDataSourceStreamReader):
     """Polls at a trigger if ``every_s`` has passed, and yields a row for each queue and poll.
 
-    As in a recorded history, each poll has one row without a queue, which says whether it failed.
+    As in a recorded history, each poll has one row without a queue, which says whether the poll failed.
 
     The offset counts polls. An earlier state cannot be read again: if Spark is stopped before a planned batch is
     finished, its rows are lost, and ``interval_ms`` is null after this gap. So each row is delivered at most once. If
@@ -233,7 +233,7 @@ class _Polls:
     def _polled(self) -> Snapshot:
         """Poll, after a search for lists if that is due."""
         if isinstance(self._poller, ListPoller) and time.monotonic() - self._searched_s >= SEARCH_EVERY_S:
-            # A server that cannot be read is told by the poll.
+            # The poll reports a server that cannot be read.
             with suppress(*ERRORS):
                 self._runner.run(self._poller.discover())
                 self._searched_s = time.monotonic()

@@ -40,7 +40,7 @@ def cause() -> Column:
 
 
 def _growing() -> Column:
-    # Counters are of the samples of the episode, which begin when the verdict was told.
+    # Counters are of the samples of the episode, which begin with the verdict.
     seen_ms = sf.col("end_ms") - sf.col("first_ms")
     net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), seen_ms / 1000)
     by = _if(net_s > 0, " by ", rate(net_s), "/s")

@@ -62,7 +62,7 @@ def is_within(at_ms: Column, hours: Collection[int]) -> Column:
 
 
 Keep = Callable[[DataFrame], DataFrame]
-"""Caches rows that are used several times; whoever passes it must release them."""
+"""Caches rows that are used several times; the caller that passes it must release them."""
 
 
 def persisted(rows: DataFrame) -> DataFrame:
@@ -215,7 +215,7 @@ def _redeliveries(by_time: WindowSpec) -> Column:
 
     A receive hides a message; a delete or an expiry ends that. So expiries are receives minus deletes minus the
     change of ``hidden``. But a delayed message hides itself, which lowers that number, and raises it when it becomes
-    due. So they are told only as far as their sum exceeds the maximum that it had in this hour and the one before,
+    due. So they are counted only as far as their sum exceeds the maximum that it had in this hour and the one before,
     except that no more are left out than were hidden. What is hidden when a recording begins may be delayed too.
     """
     hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))

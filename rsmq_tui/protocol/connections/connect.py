@@ -347,7 +347,11 @@ class ReplyReader:
         if self._reader.len() > _COUNTED_FROM_BYTES:
             return
         self._lines += data.count(b"\n", start, end)
-        self._arrays += data.count(b"\n*", start, end) + data.count(b"\n~", start, end)
+        # To find one byte is much faster than to count two, and few bodies have one of these.
+        if data.find(b"*", start, end) >= 0:
+            self._arrays += data.count(b"\n*", start, end)
+        if data.find(b"~", start, end) >= 0:
+            self._arrays += data.count(b"\n~", start, end)
         if self._lines > ELEMENTS_MAX or self._arrays > ARRAYS_MAX:
             raise _refused(f"a reply of more than {min(self._lines, ELEMENTS_MAX):,} elements")
 
@@ -649,6 +653,8 @@ def _explained(error: exceptions.RedisError, address: Address, found: Node | Non
 
 
 TIMEOUT_S = 5.0
+# Each read costs more than its bytes do, and asyncio takes as much at once from a socket.
+_READ_BYTES = 262_144
 
 
 def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = TIMEOUT_S) -> redis.Redis:
@@ -690,6 +696,7 @@ def _options(address: Address, timeout_s: float) -> dict[str, Any]:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
         "decode_responses": False,
+        "socket_read_size": _READ_BYTES,
         # RESP2 needs no HELLO, which old servers do not know and restricted users may not send.
         "protocol": 2,
         # Shown by CLIENT LIST; redis-py ignores the error of a server without CLIENT SETINFO.

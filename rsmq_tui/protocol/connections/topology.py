@@ -49,7 +49,7 @@ def slot_of(ns: str) -> int | None:
 
 
 def route_of(address: Address, ns: str | None) -> Topology | None:
-    """Return what finds the server of a namespace, or of a cluster any node if ``ns`` is None.
+    """Return the topology that finds the server of a namespace, or any node of a cluster if ``ns`` is None.
 
     Returns None if the address itself names the server.
     """

@@ -1,6 +1,6 @@
 """List queues: queues that are Redis Lists, with the reliable pattern of leases.
 
-client        ListQueue and AsyncListQueue, and loops that return items whose lease has expired
+client        ListQueue and AsyncListQueue, and the reapers, which return items whose lease has expired
 editor        reads what a change needs, and applies guarded changes on one server
 edits         guarded changes as values, their inverse, and their Lua: delete, move, requeue, lease
 inspection    the leases of a queue, and the clients that wait

@@ -27,11 +27,9 @@ from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.pages import (
     BODY_BYTES_MAX,
     PREVIEW_BYTES,
-    Anchor,
-    Part,
+    PageRequest,
     PeekedMessage,
     RawPage,
-    Where,
     WholeMessage,
     start_of_page,
 )
@@ -231,24 +229,14 @@ class ListPages:
         self._runner = runner
         self._names = names
 
-    async def page(
-        self,
-        queue: str,
-        *,
-        part: Part = "all",
-        where: Where = "first",
-        anchor: Anchor | None = None,
-        offset: int = 0,
-        count: int,
-        whole_bytes: int = 0,
-    ) -> RawPage:
-        """Read up to ``count`` items of the part, relative to the anchor, whose score is ignored.
+    async def page(self, request: PageRequest, whole_bytes: int = 0) -> RawPage:
+        """Read a page; the score of its anchor is ignored.
 
-        The page is moved by ``offset`` items; beyond the end of the part it is the last one.
         If items are long there are fewer: at most PAGE_BYTES and one item. Items of up to ``whole_bytes`` have a whole
         preview. Scores are those of ``naming``, and ``rc`` has no meaning.
         """
-        ranges = ListRanges(self._runner, self._names, queue)
+        part, where, anchor, count, offset = request.part, request.where, request.anchor, request.count, request.offset
+        ranges = ListRanges(self._runner, self._names, request.queue)
         wanted = None if anchor is None or where in ("first", "last") else read_item_id(anchor.id)
         now, found, _ = await _look(ranges, [] if wanted is None else [wanted], elsewhere=False)
         ready, depth = now.ready, now.ready + now.hidden

@@ -554,7 +554,7 @@ class ListReader:
         return self._reports_waits
 
     async def server_info(self) -> ServerInfo | None:
-        """Read what INFO says of the server, None for a cluster, which has many; raises redis-py's errors."""
+        """Read INFO of the server, None for a cluster, which has many servers; raises redis-py's errors."""
         return None if self._links.is_cluster else await read_server_info(self._runner)
 
     async def blocked(self) -> list[BlockedConsumer]:
@@ -574,7 +574,7 @@ class ListReader:
         return await clients_of_queue(link.client, link.runner, list_rules(key, processing), seconds=seconds)
 
     async def status(self) -> tuple[ServerStatus, ...]:
-        """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
         return await read_statuses(self._links)
 
     async def aclose(self) -> None:

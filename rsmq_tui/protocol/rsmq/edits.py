@@ -4,8 +4,9 @@ A message, or field, changes only if it is still what was seen. One call applies
 that undoes those of its edits that were done, guarded in the same way: what has been changed since is left alone.
 
 A call first checks its marker, a key of its own, and leaves its outcome there: after a lost connection or a crash the
-marker says whether the call was executed, and can prevent it from being executed later. A marker does not expire,
-because a server that runs out of memory evicts keys with an expiry first. Before the call, an empty key is written, the
+marker says whether the call was executed, and can prevent it from being executed later. A marker has no expiry at
+first, because a server that runs out of memory evicts keys with an expiry first; one that is no longer needed to know
+the outcome gets one after a day, since the call may still be under way. Before the call, an empty key is written, the
 witness: if it is there and the marker is not, the call was not executed. Everything that may be refused is checked
 before the first write, so a call is executed whole or not at all.
 """

@@ -1,4 +1,4 @@
-"""Checks whether the keys of a namespace agree, without changing anything or blocking the server for long.
+"""Checks whether the keys of a namespace are consistent, without changing anything or blocking the server for long.
 
 Clients change a message's zset entry and its fields in one step, and other clients work between the commands sent here.
 So what is compared is read before and after: an id is used only once, and one that both reads show was there in
@@ -165,7 +165,7 @@ class QueueInspection:
             yield _SCAN_COUNT, sorted(names)
 
     async def looks(self, queues: Sequence[str]) -> list[QueueLook]:
-        """Read the keys of queues, all that there are of one queue in one round trip."""
+        """Read the keys of queues, all keys of one queue in one round trip."""
         found: list[QueueLook] = []
         for part in chunked(queues, _LOOKS_PER_CALL):
             found += await self._looks(part)

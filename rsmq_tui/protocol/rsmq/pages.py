@@ -16,6 +16,7 @@ from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.operations import leading_int
 
+PAGE_MESSAGES = 100
 PREVIEW_BYTES = 240
 # HGET copies a whole body inside the server: one page may make it copy this much, one body at most a quarter of it.
 PAGE_BODY_BYTES = 4_000_000
@@ -33,6 +34,23 @@ class Anchor:
 
     score: str
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page to read, relative to ``anchor``: the place of a message, which may be gone.
+
+    It is moved by ``offset`` messages; beyond the end of the part it is the last page. Longer bodies than
+    ``longest_bytes`` have no preview; for lists they always have one.
+    """
+
+    queue: str
+    part: Part = "all"
+    where: Where = "first"
+    anchor: Anchor | None = None
+    count: int = PAGE_MESSAGES
+    offset: int = 0
+    longest_bytes: int = PAGE_BODY_BYTES // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +108,24 @@ class QueuePages:
         self._runner = runner
         self._keys = keys
 
-    async def page(
-        self,
-        queue: str,
-        *,
-        part: Part = "all",
-        where: Where = "first",
-        anchor: Anchor | None = None,
-        offset: int = 0,
-        count: int,
-        longest_bytes: int = PAGE_BODY_BYTES // 4,
-    ) -> RawPage:
-        """Read up to ``count`` messages of the part, ``offset`` messages after that place relative to the anchor.
-
-        If no message is left there, the last ``count`` messages of the part are read. Bodies longer than
-        ``longest_bytes``, and without scripts than a quarter of PAGE_BODY_BYTES, have an empty preview.
-        """
-        place = anchor or Anchor("0", "")
+    async def page(self, request: PageRequest) -> RawPage:
+        """Read a page; without scripts, bodies longer than a quarter of PAGE_BODY_BYTES have no preview either."""
+        place = request.anchor or Anchor("0", "")
         arguments = (
-            part,
-            where,
+            request.part,
+            request.where,
             place.score,
             name_bytes(place.id),
-            count,
+            request.count,
             PREVIEW_BYTES,
-            longest_bytes,
-            max(longest_bytes, PAGE_BODY_BYTES),
-            offset,
+            request.longest_bytes,
+            max(request.longest_bytes, PAGE_BODY_BYTES),
+            request.offset,
         )
         try:
-            now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(queue), arguments)
+            now, depth, ready, start, rows = await self._runner.run(scripts.PAGE, self._of(request.queue), arguments)
         except ScriptsRefusedError:
-            return await self._page_plainly(queue, part, where, place, offset, count)
+            return await self._page_plainly(request, place)
         return RawPage(int(now), depth, ready, start, tuple(_peeked(*row) for row in rows))
 
     async def message(self, queue: str, id: str, *, with_body: bool = True) -> WholeMessage:
@@ -159,10 +163,8 @@ class QueuePages:
     def _of(self, queue: str) -> tuple[bytes, bytes]:
         return self._keys.messages(queue), self._keys.attributes(queue)
 
-    async def _page_plainly(
-        self, queue: str, part: Part, where: Where, anchor: Anchor, offset: int, count: int
-    ) -> RawPage:
-        zset, attributes = self._of(queue)
+    async def _page_plainly(self, request: PageRequest, anchor: Anchor) -> RawPage:
+        (zset, attributes), part, count = self._of(request.queue), request.part, request.count
         clock, depth = await self._runner.ask(("TIME",), ("ZCARD", zset))
         now = clock_ms(clock)
         ready, rank, score, below = await self._runner.ask(
@@ -183,8 +185,8 @@ class QueuePages:
             "after": at if rank is None else at + 1,
             "before": at - count,
             "at": at,
-        }[where] + offset
-        start = start_of_page(start, offset, count, low, high)
+        }[request.where] + request.offset
+        start = start_of_page(start, request.offset, count, low, high)
         stop = min(start + count, high) - 1
         found: list[bytes] = []
         if stop >= start:

@@ -344,13 +344,13 @@ class QueueReader:
         self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
         for name in ("scan", "ranges", "bodies", "inspection"):
-            # Those of the namespace before.
+            # Imported readers of the previous namespace.
             vars(self).pop(name, None)
 
     @cached_property
     def scan(self) -> "QueueScan":
         """Reads every message of a queue."""
-        # Imported on first use, as the next ones: polls do without.
+        # Imported on first use, like the next ones, because polls do not need it.
         from rsmq_tui.protocol.rsmq.scan import QueueScan  # noqa: PLC0415
 
         return QueueScan(self._runner, Keys(self.ns))
@@ -371,7 +371,7 @@ class QueueReader:
 
     @cached_property
     def inspection(self) -> "QueueInspection":
-        """Reads what shows whether the keys of queues agree."""
+        """Reads the data that shows whether the keys of queues are consistent."""
         from rsmq_tui.protocol.rsmq.inspection import QueueInspection  # noqa: PLC0415
 
         return QueueInspection(self._runner, Keys(self.ns))
@@ -385,7 +385,7 @@ class QueueReader:
         return other
 
     async def server_info(self) -> "ServerInfo | None":
-        """Read what INFO says of the server of the namespace; raises redis-py's errors."""
+        """Read INFO of the server of the namespace; raises redis-py's errors."""
         from rsmq_tui.protocol.status import read_server_info  # noqa: PLC0415
 
         return await read_server_info(self._runner)
@@ -418,7 +418,7 @@ class QueueReader:
         return Namespaces(tuple(sorted(found)), complete)
 
     async def status(self) -> "tuple[ServerStatus, ...]":
-        """Read what the server, or each node of a cluster, says of itself; raises redis-py's errors."""
+        """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
         from rsmq_tui.protocol.status import read_statuses  # noqa: PLC0415
 
         return await read_statuses(self._links)

@@ -298,7 +298,7 @@ class QueueScan:
                     fresh = seen.fresh(found.ids, found.depth)
                     found = found if fresh is None else found.kept(fresh)
                     waiting.extend(_groups(found) if bodies else (found,))
-                    step = fitting(found.sizes, count) if wanted.sizes else step
+                    step = fitting(len(found), sum(found.sizes), count) if wanted.sizes else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
                     looking = await sent(self._runner, self._look(wanted, cursor, step, part))
@@ -310,7 +310,7 @@ class QueueScan:
                     reading = await sent(self._runner, self._read(wanted, waiting.popleft()))
                 if before is not None:
                     chunk = await before
-                    step = fitting(chunk.sizes, count) if bodies and not wanted.sizes else step
+                    step = fitting(len(chunk), sum(chunk.sizes), count) if bodies and not wanted.sizes else step
                     yield chunk
                 elif looking is None and reading is None:
                     return
@@ -515,7 +515,6 @@ def _groups(found: ScanChunk) -> Iterator[ScanChunk]:
         yield found.between(start, len(found))
 
 
-def fitting(sizes: Sequence[int], count: int) -> int:
-    """Return how many messages of such sizes a round trip may take, to limit memory."""
-    total = sum(sizes)
-    return min(count, max(CHUNK_MESSAGES_MIN, len(sizes) * SCAN_BODY_BYTES // total)) if total else count
+def fitting(messages: int, size: int, count: int) -> int:
+    """Return how many messages a round trip may take, to limit memory, if ``messages`` have ``size`` bytes."""
+    return min(count, max(CHUNK_MESSAGES_MIN, messages * SCAN_BODY_BYTES // size)) if size else count

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, Progress
 from rsmq_tui.monitor.list_poller import search_lists
-from rsmq_tui.monitor.peek import MessageState
+from rsmq_tui.monitor.messages.peek import MessageState
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address, RawMessage, RsmqError
 from rsmq_tui.protocol.editing import EditExecutor
@@ -76,7 +76,7 @@ _REFUSED: dict[type[actions.Action], str] = {
     actions.Redrive: "items of a list do not record their source queue: move them to a named queue",
     actions.Fix: "list queues have no automatic fixes",
 }
-# What these actions are called for items of a list, which are not made visible or invisible.
+# The names of these actions for items of a list, which are not made visible or invisible.
 _IN_LISTS: dict[type[actions.Action], type[actions.Action]] = {
     actions.Hide: actions.ExtendLease,
     actions.Release: actions.ReleaseItems,
@@ -120,7 +120,7 @@ class ListBackend(Backend):
         editor = self._editor.at(action.queue)
         _check(editor, action)
         facts = await editor.facts(action.queue)
-        area, what = _meant(action, scope)
+        area, what = _selectable(action, scope)
         base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
         if not isinstance(action, actions.MessageAction):
             return await _of_sending(base, action, facts, on_progress)
@@ -200,7 +200,7 @@ def _check(editor: ListEditor, action: actions.Action) -> None:
     refuse_other_slots(editor, editor.names, [action.queue], [])
 
 
-def _meant(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
+def _selectable(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
     """Return the items that an action can apply to, and a description of those that the scope selects."""
     match action:
         case actions.Pop(count=count):

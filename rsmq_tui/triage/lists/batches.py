@@ -54,7 +54,7 @@ class ListUndo(BatchUndo):
         self._beside: Span | None = None
 
     def still_done(self, entry: Entry) -> str:
-        """Return the outcome, without the items that were undone: an undo may end within a batch."""
+        """Return the outcome, without the items that were undone: an undo may have ended within a batch."""
         return _still_done(self.journal, self.change, entry)
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:

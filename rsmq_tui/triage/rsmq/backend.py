@@ -13,7 +13,7 @@ from operator import attrgetter
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, due_first, search, search_chunks, search_due_first
-from rsmq_tui.monitor.peek import read_message
+from rsmq_tui.monitor.messages.peek import read_message
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address, QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.editing import EditExecutor

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
-from rsmq_tui.monitor.reading import score_like, score_units
+from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
@@ -149,7 +149,7 @@ class RedriveSources:
             return dict.fromkeys((message.id for message in messages), self._action.target)
         found: dict[bytes, str] = {}
         for message in messages:
-            said = self._named if self._path is None else _said(message.body, self._path)
+            said = self._named if self._path is None else _text_at(message.body, self._path)
             if said is not None:
                 found[message.id] = said
         if self._path is None:
@@ -210,7 +210,7 @@ def name_without_dead(queue: str) -> str | None:
     return known[1] if known else None
 
 
-def _said(body: bytes | None, path: JsonPath) -> str | None:
+def _text_at(body: bytes | None, path: JsonPath) -> str | None:
     value = value_at(load(body or b""), path)
     return value if isinstance(value, str) else None
 
@@ -226,8 +226,10 @@ def _path_of(origin: str) -> JsonPath:
     return path
 
 
-# One call blocks the server for a millisecond or two: a move is five commands per message, the others one or two.
+# One call blocks the server for about a millisecond: to rescore a message takes 3 µs, to remove it 4 µs, to put it back
+# 6 µs, and to move it 11 µs. What is removed is put back by an undo, in the same batches.
 CHUNK_MESSAGES = 250
+PUT_MESSAGES = 170
 MOVE_MESSAGES = 100
 CHUNK_BYTES = 1_000_000
 # Fields that are compared byte for byte take four times as long.
@@ -299,8 +301,7 @@ class _Preparing:
         """Yield the batches for the selected messages, one chunk at a time."""
         action, guard, editor = self._action, self._guard, self._editor
         origins: RedriveSources | None = None
-        size = MOVE_MESSAGES if isinstance(action, actions.Move | actions.Redrive) else CHUNK_MESSAGES
-        for counted in selection.chunks(size, CHUNK_BYTES):
+        for counted in selection.chunks(_messages_per_batch(action), CHUNK_BYTES):
             chunk = counted
             if guard.ages is not None:
                 at_ms = await editor.clock_us() // 1000
@@ -404,6 +405,15 @@ class _Preparing:
         if len(fitting) < len(chunk):
             prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
         return prepared, fitting
+
+
+def _messages_per_batch(action: actions.MessageAction) -> int:
+    match action:
+        case actions.Move() | actions.Redrive():
+            return MOVE_MESSAGES
+        case actions.Hide() | actions.Release():
+            return CHUNK_MESSAGES
+    return PUT_MESSAGES
 
 
 def still_there(
@@ -523,10 +533,6 @@ def check(action: actions.Action) -> None:
                 validation.maxsize(action.maxsize)
 
 
-# One call blocks the server for a millisecond or two.
-PUT_MESSAGES, PUT_BYTES = 250, 1_000_000
-
-
 async def preview_of_queue(editor: QueueEditor, base: Preview, on_progress: ScanCallback) -> Preview:
     """Return ``base``, completed with what its action would do.
 
@@ -594,7 +600,7 @@ async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -
 
 def _puts(queue: str, messages: Iterable[RawMessage], *, sent: int = 0) -> Iterator[MessageBatch]:
     """Yield the batches that put messages into a queue as they are."""
-    for chunk in chunked(messages, PUT_MESSAGES, attrgetter("size"), PUT_BYTES):
+    for chunk in chunked(messages, PUT_MESSAGES, attrgetter("size"), CHUNK_BYTES):
         yield MessageBatch(EditKind.PUT, queue, tuple(Edit(None, message) for message in chunk), sent=sent)
 
 

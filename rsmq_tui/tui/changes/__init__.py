@@ -3,6 +3,6 @@
 command_line  the command that does the same as a dialog
 confirm       the preview: exact numbers, and the button that starts the change
 controller    the sequence: form, preview, run, report
-forms         the forms of changes, and the screen of a form
+forms         the forms of changes, their fields, and the screen of a form
 journal       the screen of the journal: undo and redo of any change
 """

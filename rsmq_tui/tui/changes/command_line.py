@@ -18,14 +18,14 @@ from rsmq_tui.triage.several import previews_in
 from rsmq_tui.tui.widgets.controls import copy_text
 
 _DEFAULT_NS = "rsmq"
-# More ids than this, or a longer body, are no command that somebody would paste.
+# With more ids than this, or a longer body, a command is too long to be pasted.
 _IDS_MAX = 50
 _BODY_BYTES_MAX = 2_000
 # Commands of `rsmq-tui queues`, by the name of their action; the others are those of `rsmq-tui messages`.
 _OF_QUEUES = {"create": "create", "set": "set", "delete-queue": "delete", "purge": "purge"}
 # An id that a filter can name as it is.
 _ID_FORM = re.compile(r"[0-9A-Za-z:]+")
-# Those that select the messages by a number.
+# Actions that select messages by a number.
 _OF_NUMBERS = (actions.Pop.name, actions.Trim.name)
 
 
@@ -46,8 +46,8 @@ def copy_command(screen: Screen[Any], make: Callable[[], str], what: str = "the 
 def command_of(preview: Preview) -> str:
     """Return the command, quoted for a POSIX shell, without ``--yes``; raises ``NoCommandError``.
 
-    For several queues there is a line for each. A marked message is named by its id: the command previews it in
-    whatever state it is then.
+    For several queues there is a line for each. A marked message is named by its id: the command previews it in its
+    state at that time.
     """
     return "\n".join(map(_line_of, previews_in(preview)))
 
@@ -92,7 +92,7 @@ def save_command(queue: str, id: str, server: str, ns: str, profile: str) -> str
 
 
 def known_command(queue: str, note: str, until: str | None, server: str, ns: str, profile: str) -> str:
-    """Return the command that notes a queue's trouble as known, or without ``until`` that it is not known any more.
+    """Return the command that acknowledges a queue's trouble, or without ``until`` the one that ends this.
 
     Raises ``NoCommandError``.
     """
@@ -102,7 +102,7 @@ def known_command(queue: str, note: str, until: str | None, server: str, ns: str
 
 
 def _joined(words: list[str], named: list[str], options: list[str]) -> str:
-    # After --, also a name that begins with a dash is one.
+    # After --, a name may begin with a dash.
     is_option = any(word.startswith("-") for word in named)
     words = [*words, *options, "--", *named] if is_option else [*words, *named, *options]
     if any(printable(word) != word for word in words):
@@ -112,7 +112,7 @@ def _joined(words: list[str], named: list[str], options: list[str]) -> str:
 
 def _refuse_pattern(queue: str) -> None:
     if is_pattern(queue):
-        raise NoCommandError("a command would take the name of the queue for a pattern of several queues")
+        raise NoCommandError("a command would read the name of the queue as a pattern of several queues")
 
 
 def _command_of(action: actions.Action) -> list[str]:
@@ -184,7 +184,7 @@ def _ids(ids: list[str], *, is_any: bool) -> list[str]:
     if len(ids) > _IDS_MAX:
         raise NoCommandError(f"more than {_IDS_MAX} messages are marked: a filter can be copied as a command")
     if any(id.startswith("-") for id in ids):
-        raise NoCommandError("a command would take the id of a message for an option")
+        raise NoCommandError("a command would read the id of a message as an option")
     return ["--id", *ids, *(["--even-if-received"] if is_any else [])]
 
 

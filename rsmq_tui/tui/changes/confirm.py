@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Look = Callable[[Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 LookWider = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 
-# A preview can be confirmed after it was visible this long: keys that were typed ahead must not confirm it.
+# A preview can be confirmed only after it was visible this long: keys that were typed ahead must not confirm it.
 SEEN_S = 0.25
 _SEEING_EVERY_S = 0.1
 _TITLE_MAX = 100
@@ -72,7 +72,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self._preview: Preview | None = None
         self._told_s = 0.0
         self._is_seen = False
-        # What the button in the middle looks at: the same change in a wider sense.
+        # The preview of the button in the middle: the same change in a wider scope.
         self._again: Look | None = None
 
     def compose(self) -> ComposeResult:
@@ -122,7 +122,7 @@ class ConfirmScreen(Dialog["Preview"]):
             self.dismiss(preview)
 
     def action_submit(self) -> None:
-        """Confirm; while the button cannot be pressed, this only says what is missing."""
+        """Confirm; while the button cannot be pressed, only show what is missing."""
         self.after_typing(self._submit)
 
     def _submit(self) -> None:

@@ -15,7 +15,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ Aims = tuple[Aim, ...]
 
 
 class _Made(NamedTuple):
-    """One of the changes of an action on several queues: its number in the journal, and how many it did what to."""
+    """A change of an action on several queues: its number in the journal, and how many messages it changed."""
 
     site: WatchedServer
     change: int
@@ -95,10 +95,10 @@ DOING = {
     "import": "importing",
     "undo": "undoing",
     "fix": "fixing",
-    "pop": "taking off",
+    "pop": "popping",
     "trim": "trimming",
     "requeue": "putting back",
-    "ack": "acking",
+    "ack": "acknowledging",
 }
 
 
@@ -115,7 +115,7 @@ def doing(action: "Action") -> str:
 _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
 
 
-# Ends the outcome of a change, while the key takes back that change.
+# The end of the outcome of a change, while the key undoes that change.
 UNDOES = " · u undoes"
 
 
@@ -210,16 +210,16 @@ class ChangeController:
         self._ended = asyncio.Event()
         self._recovered: set[str] = set()
         self._skipped: tuple[WatchedServer, Action, Scope] | None = None
-        # The changes of the last action on what a search over queues found, one for each queue, and what it did.
+        # The changes of the last action on the results of a search over queues, one for each queue, and its name.
         self._several: tuple[_Made, ...] = ()
-        # What an undo would take back, by place, namespace and queue, and the version of the journal that says so.
+        # The changes that an undo would revert, by place, namespace and queue, and the version of the journal then.
         self._undoable: dict[tuple[str, str, str | None], tuple[object, Change | None]] = {}
         self.is_told_undoable = True
 
     @property
     def is_running(self) -> bool:
         """Whether a change is running."""
-        # Textual does not call a worker running before its first step.
+        # For Textual, a worker is not running before its first step.
         return self._worker is not None and not self._worker.is_finished
 
     def ask(
@@ -258,7 +258,7 @@ class ChangeController:
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         if len(aims) > 1:
             about, form = (
-                f"what is marked in {len(aims):,} queues",
+                f"the marked messages in {len(aims):,} queues",
                 replace(form, title=f"{len(aims):,} queues: {name}"),
             )
         screen: FormScreen[Action] = FormScreen(
@@ -291,7 +291,7 @@ class ChangeController:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         last: Change | None = None
-        # The preview says what is wrong with the journal.
+        # The preview shows problems of the journal.
         with suppress(TriageError):
             last = await site.triage.last_undoable()
         if self._is_of_several(site, last):
@@ -326,7 +326,7 @@ class ChangeController:
 
     @property
     def undo_several_words(self) -> str:
-        """What the undo of the last action takes back, in all of its queues; empty if there is nothing."""
+        """What the undo of the last action reverts, in all of its queues; empty if there is nothing."""
         several = self._several
         if not several:
             return ""
@@ -334,20 +334,20 @@ class ChangeController:
         return f"undo {several[0].name} {compact(sum(made.done for made in several))}{where}"
 
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
-        """Return what an undo takes back: undo delete 5; empty if there is nothing."""
+        """Return what an undo reverts: undo delete 5; empty if there is nothing."""
         triage = site.triage_in_use
         version, change = self._undoable.get((site.place, triage.ns, queue), (None, None)) if triage else (None, None)
         if triage is None or change is None or version != triage.journal_version:
-            # Another change may be the last one by now: it is looked up with the next poll.
+            # Another change may be the last one by now; the next poll looks it up.
             return ""
         if queue is None and self._is_of_several(site, change):
             return self.undo_several_words
         return f"undo {change.name} {compact(change.done)}"
 
     def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
-        """Look up what an undo takes back, if the journal has changed since."""
+        """Look up what an undo reverts, if the journal has changed since."""
         triage = site.triage_in_use
-        # A screen that is shown before the first change must not wait for what only changes need.
+        # A screen that is shown before the first change must not wait for imports that only changes need.
         if triage is None or not site.can_change or self.is_running:
             return
         known, version = self._undoable.get((site.place, triage.ns, queue)), triage.journal_version
@@ -362,14 +362,14 @@ class ChangeController:
 
         ns, found = site.triage.ns, None
         if version is not None:
-            # What is wrong with the journal is shown when it is used.
+            # Problems of the journal are shown when it is used.
             with suppress(TriageError):
                 found = await site.triage.last_undoable(queue)
         self._undoable[site.place, ns, queue] = version, found
         self._show_undo(found)
 
     def _show_undo(self, found: "Change | None") -> None:
-        """Show what is undone in the hints; leave it out of the last outcome, if that is another change, or none."""
+        """Show in the hints what is undone; remove the hint from the last outcome, unless it is of the same change."""
         if not self._app.screen_stack:
             # The app is closing.
             return
@@ -423,7 +423,7 @@ class ChangeController:
             begin,
             yes="Export",
             note="the server is not changed",
-            about=meant_by(aims[0].scope) if is_one else f"what is marked or matches in {len(aims):,} queues",
+            about=meant_by(aims[0].scope) if is_one else f"the marked or matching messages in {len(aims):,} queues",
             command=command,
         )
         self._app.push_screen(screen)
@@ -493,7 +493,7 @@ class ChangeController:
 
         def look(action: "Action") -> "Look":
             if len(aims) == 1:
-                # Its queue may be another than that of the aim: one to create has its name from the form.
+                # Its queue may differ from that of the aim: the name of a queue to create comes from the form.
                 return partial(aims[0].site.triage.preview, action, aims[0].scope)
             asked = [
                 PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
@@ -522,7 +522,7 @@ class ChangeController:
         self._app.push_screen(screen, partial(self._begin, aims, behind))
 
     def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
-        # If the preview is cancelled, the form behind it stays with what was typed.
+        # If the preview is cancelled, the form behind it stays, with its answers.
         if preview is None:
             return
         if self._is_busy():
@@ -573,7 +573,7 @@ class ChangeController:
             self._skipped = aims[0].site, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
         if len(aims) == 1:
-            # The last change of a server, or a queue that is created, has its name from the preview.
+            # For the last change of a server, and for a queue to create, the name comes from the preview.
             aims = (aims[0]._replace(queue=action.queue),)
         if isinstance(action, Undo):
             self._forget_undone(run.preview)
@@ -582,7 +582,7 @@ class ChangeController:
         return replace(told, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
 
     def _remember_several(self, aims: Aims, report: "Report") -> None:
-        """Remember the changes of an action on what a search found, for ``undo_several``."""
+        """Remember the changes of an action on the results of a search, for ``undo_several``."""
         from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
 
         reports = report.reports if isinstance(report, SeveralReport) else ((aims[0].site.triage, report),)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeVar
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -19,17 +20,17 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from rsmq_tui.files import JsonError, parse_json
 from rsmq_tui.monitor import QueueState, Snapshot
-from rsmq_tui.monitor.text import printable, read_whole_seconds
+from rsmq_tui.monitor.text import printable, read_whole_seconds, size
 from rsmq_tui.triage import actions
 from rsmq_tui.tui.changes.command_line import copy_command
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.body_area import BodyArea
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
 
 HIDE_SECONDS = ("30", "300", "3600")
 _NAME_MAX = 60
+_EDITABLE_BYTES = 200_000
 ON = "yes"
 
 # The value of each field, by its id; a switch that is on is "yes", and a body is bytes.
@@ -40,8 +41,8 @@ Answers = Mapping[str, str | bytes]
 class Field:
     """One field; ``choices`` are suggestions, ``hint`` is the meaning of an empty field.
 
-    Until the user sets it, a switch that is ``on_unless_chosen`` is on while the field of that id has a text that is
-    none of its choices.
+    Until the user sets it, a switch that is ``on_unless_chosen`` is on while the text of the field with that id is not
+    one of its choices.
     """
 
     id: str
@@ -58,7 +59,7 @@ class Field:
 class Form(Generic[T]):
     """Fields under a title; ``build`` makes the result from the answers, or raises ValueError or OSError.
 
-    ``is_dangerous`` marks a form of messages that are removed.
+    ``is_dangerous`` marks a form that removes messages.
     """
 
     title: str
@@ -90,14 +91,11 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             return Form(f"Copy messages of {shown}", _target(names), lambda got: _move(actions.Copy, queue, got))
         case "redrive":
             to = Field("target", "to queue", hint="the source queue of each message", choices=others)
-            origin = Field("origin", "or as named in", hint="a JSON path in the body, such as meta.queue")
+            origin = Field("origin", "or from the body", hint="a JSON path, such as meta.queue")
             return Form(f"Redrive {shown}", (to, origin), lambda got: _redrive(queue, got))
         case "send":
-            fields = (
-                Field("body", "body", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file to send as one message"),
-                Field("delay", "delay", hint="30, 10m; default: the queue's delay"),
-            )
+            delay = Field("delay", "delay", hint="30, 10m; default: the queue's delay")
+            fields = (*_content("body", body), delay)
             return Form(f"Send a message to {shown}", fields, lambda got: _send(queue, got))
         case "create":
             wanted = (Field("name", "name", hint="letters, digits, - and _"), *_attributes("30", "0", "65536"))
@@ -125,6 +123,11 @@ def save_form(name: str) -> Form[Path]:
     safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in Path(name).stem)
     file = Field("file", "file", f"{safe[:_NAME_MAX]}{Path(name).suffix}", hint="path of a file to write")
     return Form("Save the body", (file,), _new_path)
+
+
+def _content(label: str, body: bytes | None) -> tuple[Field, ...]:
+    file = Field("file", "or a file", hint="path of a file to send as one message")
+    return Field("body", label, kind="body", body=body or b""), file
 
 
 def _target(names: tuple[str, ...]) -> tuple[Field, ...]:
@@ -253,7 +256,7 @@ def _text(got: Answers, id: str) -> str:
 
 
 def lost_json(before: bytes, after: bytes) -> str | None:
-    """Return why a body is no longer JSON, with line and column; None if it is, or was none before."""
+    """Return why a body is no longer JSON, with line and column; None if it still is, or never was."""
     try:
         parse_json(before)
     except JsonError:
@@ -266,7 +269,7 @@ def lost_json(before: bytes, after: bytes) -> str | None:
 
 
 def json_words(text: str) -> str:
-    """Say whether a text is JSON, or where it is not; empty if it does not begin as an object or an array."""
+    """Say whether a text is JSON, or where the error is; empty if it does not begin like an object or an array."""
     if not text.lstrip().startswith(("{", "[")):
         return ""
     try:
@@ -285,8 +288,9 @@ _ABOUT_MAX = 140
 class FormScreen(Dialog[None], Generic[T]):
     """Asks for a form's fields and passes the result to ``go_on``; it stays open, so that the user can return to it.
 
-    ``about`` describes the messages that it applies to, which the screen behind it may not make clear. ``command``
-    makes the command that does the same, if there is one and no preview follows, which offers its own.
+    ``about`` describes the messages that it applies to, because the screen behind it may not show that. ``command``
+    makes the command that does the same, if there is one; a form with a preview has none, because the preview offers
+    it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("form")
@@ -361,13 +365,13 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(TextArea.Changed)
     @on(TickBox.Changed)
     def _forget_problem(self) -> None:
-        """Remove what was wrong with the answers before."""
+        """Remove the error of earlier answers."""
         self._is_warned = False
         self._tell("")
 
     @on(TextArea.Changed)
     def _check_syntax(self, event: TextArea.Changed) -> None:
-        """Say whether a body that is meant to be JSON is, and warn of one that is no longer."""
+        """Say whether a body that looks like JSON is valid, and warn of one that no longer is."""
         area = event.text_area
         if isinstance(area, BodyArea):
             words = json_words(area.text)
@@ -380,11 +384,11 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(TickBox.Submitted)
     @on(Button.Pressed, "#yes")
     def action_submit(self) -> None:
-        """Go on with the answers."""
+        """Continue with the answers."""
         self.after_typing(lambda: self._build(self._answers(), self._go_on))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the key for a command to the fields if there is no command."""
+        """If there is no command, leave its key to the fields."""
         return action != "copy_command" or self._command is not None
 
     def action_copy_command(self) -> None:
@@ -408,7 +412,7 @@ class FormScreen(Dialog[None], Generic[T]):
     @work(group="form", exclusive=True)
     async def _build(self, answers: Answers, go_on: Callable[[T], None]) -> None:
         try:
-            # In a thread: it may read a file.
+            # In a thread, because it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
         except (ValueError, OSError) as error:
             self._tell(str(error))
@@ -457,11 +461,8 @@ def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes |
     shown = printable(queue, _NAME_MAX)
     match name:
         case "send":
-            fields = (
-                Field("body", "item", kind="body", body=body or b""),
-                Field("file", "or a file", hint="path of a file to send as one message"),
-                Field("first", "at the front (next to be taken)", kind="switch"),
-            )
+            first = Field("first", "at the front (next to be taken)", kind="switch")
+            fields = (*_content("item", body), first)
             return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
         case "extend":
             seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
@@ -496,3 +497,55 @@ def _purge(queue: str, got: Answers) -> actions.Purge:
 
 def _pop(queue: str, got: Answers) -> actions.Pop:
     return actions.Pop(queue=queue, count=_whole_number(got, "count", least=1))
+
+
+class BodyArea(TextArea):
+    """Edits a body; an unedited one, or one that is not editable text, keeps its exact bytes."""
+
+    def __init__(self, body: bytes, *, id: str) -> None:
+        self._original = body
+        text = _editable(body)
+        super().__init__(text or "", id=id, compact=True, tab_behavior="focus")
+        # A text area may change line ends: only a body that a round trip leaves unchanged can be edited.
+        self._is_kept = text is None or self.text != text
+        if self._is_kept:
+            self.load_text("")
+            self.read_only = True
+            self.placeholder = f"{size(len(body))} of binary data: cannot be edited, sent unchanged"
+        self._before = self.text
+
+    @property
+    def original(self) -> bytes:
+        """The body before it was edited."""
+        return self._original
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the text was edited."""
+        return self.text != self._before
+
+    @property
+    def body(self) -> bytes:
+        """The current body."""
+        return self.text.encode() if self.is_edited else self._original
+
+    def get_line(self, line_index: int) -> Text:
+        """Return a line in which each unprintable character is replaced by a printable one."""
+        line = super().get_line(line_index)
+        if printable(line.plain) != line.plain:
+            line.plain = "".join(map(_one_for_one, line.plain))
+        return line
+
+
+def _one_for_one(character: str) -> str:
+    shown = printable(character)
+    return character if character == "\t" else shown if len(shown) == 1 else "�"
+
+
+def _editable(body: bytes) -> str | None:
+    if len(body) > _EDITABLE_BYTES:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,4 +1,4 @@
-"""The journal: a screen with what was changed, what undoing it would do now, and undo and redo of any change."""
+"""The journal: a screen with all changes, what undoing one would do now, and undo and redo of any of them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.filters import WordFilter
@@ -26,9 +26,9 @@ from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 CHANGES_MAX = 1_000
-# How often the file is looked at for changes by other programs.
+# How often the file is checked for changes by other programs.
 _NEWS_S = 0.5
-# The cursor rests this long before the server is asked about a change.
+# How long the cursor must rest before the server is asked about a change.
 _REST_S = 0.15
 # How long its answer is shown before it is asked again.
 _AGAIN_MS = 5_000
@@ -37,7 +37,7 @@ _TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "al
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The time that ages count from, whether times are clock times, and which changes are undos, of which others."""
+    """The time from which ages count, whether times are clock times, and which change each undo has undone."""
 
     at_ms: int = 0
     clock_times: bool = False
@@ -80,7 +80,7 @@ _COLUMNS: tuple[Column[Change, _Context], ...] = (
 
 
 class _Outlook(NamedTuple):
-    """What undoing a change would do, None until it is known; as of a server time, None while it is asked."""
+    """What undoing a change would do, None until known; ``at_ms`` is the server's time, None during the request."""
 
     change: Change
     words: str | None = None
@@ -118,7 +118,7 @@ class JournalScreen(DashboardScreen):
         self.set_interval(_NEWS_S, self._look)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Count the ages on."""
+        """Update the ages."""
         self._show()
 
     def rest(self) -> None:
@@ -132,7 +132,7 @@ class JournalScreen(DashboardScreen):
 
     @property
     def _sites(self) -> list[WatchedServer]:
-        """The servers whose queues can be changed from here; they share one journal."""
+        """The servers whose queues can be changed from here; they share a journal."""
         sites = self.dashboard.sites if self.place is None else [self.site]
         return [site for site in sites if site.can_export]
 
@@ -182,7 +182,7 @@ class JournalScreen(DashboardScreen):
     def _nothing(self) -> str:
         if self._filter.value and self._changes:
             return "No change matches."
-        return "Nothing was changed from here yet." if self._sites else "Nothing can be changed here."
+        return "No changes were made from here yet." if self._sites else "Nothing can be changed here."
 
     @property
     def _cells(self) -> _Context:
@@ -208,7 +208,7 @@ class JournalScreen(DashboardScreen):
         self._details.update(label_table(self.app, pairs, gap=0))
 
     def _undo_words(self, change: Change) -> str:
-        """Describe what undoing a change would do now; the server is asked if need be."""
+        """Describe what undoing a change would do now; ask the server if necessary."""
         if change.state is State.UNDONE:
             redo, original = self._undo_of(change), self._original_of(change)
             if redo is not None and original is not None:
@@ -235,7 +235,7 @@ class JournalScreen(DashboardScreen):
 
     @work(group="outlook", exclusive=True)
     async def _ask(self, site: WatchedServer, asked: _Outlook) -> None:
-        # While the cursor moves on, a newer request cancels this one.
+        # If the cursor moves on, a newer request cancels this one.
         await asyncio.sleep(_REST_S)
         try:
             words = (await site.triage.undo_outlook(asked.change)).words
@@ -243,7 +243,7 @@ class JournalScreen(DashboardScreen):
             words = str(error)
         if (original := self._original_of(asked.change)) is not None:
             words += f"; U makes change {original} again"
-        # After a change that was made meanwhile, it is asked again.
+        # If a change was made meanwhile, ask again.
         if self._outlook is asked:
             self._outlook = asked._replace(words=words, at_ms=self._now_ms)
         self._show_details()
@@ -253,7 +253,7 @@ class JournalScreen(DashboardScreen):
         return next((one for one in self._changes if one.undoes == change.change and one.can_be_undone), None)
 
     def _original_of(self, change: Change) -> int | None:
-        """Return the number of the change that an undo has undone; None if it is no undo, or one of an undo."""
+        """Return the number of the change that an undo has undone; None if it is no undo, or the undo of an undo."""
         undoes = self._cells.undoes
         return None if change.undoes is None or change.undoes in undoes else change.undoes
 
@@ -274,7 +274,7 @@ class JournalScreen(DashboardScreen):
             self._undo(change, "Undo")
 
     def action_redo_change(self) -> None:
-        """Preview the change under the cursor again, which was undone, or the one that it has undone."""
+        """Preview making again the change under the cursor, which was undone, or the change that it has undone."""
         change = self.table.cursor_row
         original = None if change is None else self._original_of(change)
         undo = None if change is None else self._undo_of(change) if original is None else change

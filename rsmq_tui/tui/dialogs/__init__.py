@@ -1,7 +1,7 @@
 """Dialogs that any screen can open.
 
 demo     the control pane of a demo
-palette  the commands: every action, queue, page and saved filter by name
+palette  the command palette: every action, queue, page and saved filter by name
 screens  help, pages for users, choice of a namespace, columns, a saved filter
 tour     the tour of the demo: its steps, and their checks
 """

@@ -35,11 +35,11 @@ class Control(Protocol):
 
     @property
     def title(self) -> str:
-        """What that is while the control is on."""
+        """Its state while the control is on."""
 
     @property
     def expect(self) -> str:
-        """What will be seen."""
+        """What to expect on the screen."""
 
 
 class Controls(Protocol):
@@ -56,7 +56,7 @@ class Controls(Protocol):
         """Return whether a control is on."""
 
     def switch(self, name: str, queue: str) -> str:
-        """Turn a control on or off, and say what else was done; raises ``RuntimeError``."""
+        """Turn a control on or off, and return what else was done; raises ``RuntimeError``."""
 
 
 def _sign(control: Control, is_on: frozenset[str]) -> Piece:
@@ -76,9 +76,9 @@ _OTHER_LINES = 6
 
 
 class ControlsScreen(Dialog[None]):
-    """Lists the controls of the server and of one queue, which their keys turn on and off; others are a key away.
+    """Lists the controls of the server and of one queue, which their keys turn on and off.
 
-    The dashboard behind goes on.
+    ``h`` and ``l`` show other queues. The dashboard behind it is updated.
     """
 
     DEFAULT_CSS = """
@@ -100,7 +100,7 @@ class ControlsScreen(Dialog[None]):
         self.table = RowTable(_COLUMNS, frozenset[str](), on_open=self._press)
 
     def compose(self) -> ComposeResult:
-        """The list, what to expect of the control under the cursor, and what was done."""
+        """The list, the effect of the control under the cursor, and what was done."""
         with Vertical(classes="dialog"):
             yield self.table
             yield Static(markup=False, id="expect")
@@ -112,7 +112,7 @@ class ControlsScreen(Dialog[None]):
         self._show()
 
     def on_key(self, event: events.Key) -> None:
-        """Turn the control on or off whose key was pressed."""
+        """Turn on or off the control whose key was pressed."""
         for control in self.table.rows:
             if event.character == control.key:
                 event.stop()

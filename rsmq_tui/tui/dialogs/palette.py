@@ -25,13 +25,12 @@ from rsmq_tui.tui.widgets.controls import Dialog
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 _SHOWN_MAX = 100
-# So many commands that were used are remembered.
+# The number of used commands that are remembered.
 _USED_MAX = 50
 _QUERY_MAX = 200
 
 
-# Words by which people look for a command that its name does not have, by the id of its key without the group.
-# They are searched, and not shown.
+# Other words for a command, by the id of its key without the group. They are searched, but not shown.
 _SYNONYMS = {
     "known": "mute acknowledge ack silence snooze suppress alert maintenance",
     "favourite": "favorite pin star bookmark top",
@@ -103,7 +102,7 @@ _SYNONYMS = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line: ``id`` names it among those that were used, ``key`` is shown beside it.
+    """One line: ``id`` identifies it among the used ones, ``key`` is shown beside it.
 
     ``more`` and ``synonyms`` are searched as well as the name.
     """
@@ -170,8 +169,8 @@ def _of_queues(dashboard: Dashboard) -> list[Command]:
 def rank(words: str, name: str, more: str) -> int | None:
     """Return how well the words match, 0 for best; None if they do not. All texts are in lower case.
 
-    The words may be the name, begin it, or a word in it; or each be in the name or in ``more``; or their letters are in
-    the name, in their order.
+    The best match is the whole name, then the beginning of it, then that of a word in it; then each word in the name or
+    in ``more``; then the letters in the name, in their order.
     """
     at = name.find(words)
     if at == 0:
@@ -186,7 +185,7 @@ def rank(words: str, name: str, more: str) -> int | None:
 
 
 def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[Command]:
-    """Return the commands that match what was typed, the best first, then those that were used last."""
+    """Return the commands that match the typed text, the best first, then those used last."""
     places = {id: place for place, id in enumerate(used)}
     words = " ".join(typed[:_QUERY_MAX].lower().split())
     ranked = []
@@ -264,7 +263,7 @@ class PaletteScreen(Dialog[Command]):
         used = dashboard.preferences.get(COMMANDS)
         if self._queues is None:
             self._queues = _of_queues(dashboard)
-        # Thousands of queues are of no use before anything is typed, but for those that were used.
+        # Before anything is typed, only queues that were used are listed, not thousands of them.
         known = frozenset(used)
         queues = self._queues if typed.strip() else [queue for queue in self._queues if queue.id in known]
         rows = found([*self._commands, *queues], typed, used)
@@ -273,7 +272,7 @@ class PaletteScreen(Dialog[Command]):
 
 
 async def run_command(dashboard: Dashboard, command: Command | None) -> None:
-    """Run what was chosen in the palette, and remember that it was used."""
+    """Run the command that was chosen in the palette, and remember its use."""
     if command is not None:
         dashboard.preferences.edit(
             COMMANDS, lambda used: [command.id, *(id for id in used if id != command.id)][:_USED_MAX]

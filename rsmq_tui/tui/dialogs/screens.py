@@ -15,9 +15,9 @@ from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
-from rsmq_tui.tui.columns import chosen_columns
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.overview.columns import chosen_columns
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, ScrolledText, copy_text
@@ -168,7 +168,7 @@ class NamespaceScreen(_ListDialog[str]):
 class ColumnsScreen(_ListDialog[None]):
     """Chooses which columns are shown and in which order.
 
-    ``apply`` is called at first and after each choice, and returns the ids of the columns for which there is room.
+    ``apply`` is called at the start and after each choice, and returns the ids of the columns that fit.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
@@ -233,7 +233,7 @@ class ColumnsScreen(_ListDialog[None]):
 
 
 class SavedFiltersScreen(_ListDialog[None]):
-    """Calls ``use`` with the saved filter that is chosen, of those of a ``kind`` that ``offered`` returns."""
+    """Lists the saved filters of a ``kind`` that ``offered`` returns, and calls ``use`` with the chosen one."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
 
@@ -270,7 +270,7 @@ class SavedFiltersScreen(_ListDialog[None]):
 
 
 def _keep_filter(preferences: Preferences, kind: str, name: str, text: str | None) -> None:
-    """Keep a filter under a name; None deletes it."""
+    """Save a filter under a name; None deletes it."""
 
     def changed(known: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
         others = {other: each for other, each in known.get(kind, {}).items() if other != name}

@@ -1,4 +1,4 @@
-"""The tour of the demo: ten steps, each one sentence, a thing to do, and a check of the real state that it was done."""
+"""The tour of the demo: ten steps, each with a sentence, something to do, and a check of the real state."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,13 +18,13 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.tour import Step, Tour
 
-# The queues of the demo's scenario "tour": one that works, one that nobody receives from, and dead letters.
+# The queues of the demo's scenario "tour": one with a consumer, one without, and dead letters.
 ORDERS, EMAILS, DEAD_LETTERS = "orders", "emails", "orders-dlq"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the steps are checked by: the screens, the last one on top, the last poll, and the journal."""
+    """The state by which steps are checked: the screens, the last one on top, the last poll, and the journal."""
 
     screens: Sequence[Screen[Any]]
     snapshot: Snapshot | None
@@ -87,26 +87,26 @@ def _has_redriven(seen: Seen) -> bool:
 STEPS = (
     Step(
         "verdict",
-        "Each queue has a verdict, the worst on top; the line below the table says why.",
+        "Each queue has a verdict, and the worst come first; the line below the table gives the reason.",
         "Move to orders with j: it is ok, unlike the others.",
         _is_on_orders,
     ),
     Step(
         "open",
-        "A queue is a sorted set of messages: first those that are due, which the next consumer gets.",
+        "A queue is a sorted set of messages: those that are due come first, and consumers receive them.",
         "Enter opens orders.",
         _has_opened_orders,
     ),
     Step(
         "peek",
-        "Looking at a message does not receive it: its count, its timeout and its place stay the same.",
+        "Reading a message here does not receive it: its count, its timeout and its place stay the same.",
         "Enter opens a message.",
         _has_opened_a_message,
     ),
     Step(
         "timeout",
-        "A received message is hidden for the visibility timeout; if nobody deletes it, it comes back.",
-        "q, then l l to those in flight: W watches the timeout of one.",
+        "A received message is hidden for the visibility timeout; if it is not deleted, it comes back.",
+        "Press q, then l l for those in flight: W follows the timeout of one.",
         _watches_one_in_flight,
     ),
     Step(
@@ -136,7 +136,7 @@ STEPS = (
     Step(
         "trouble",
         "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
-        "On emails: w, and there the button to watch for 1 second.",
+        "On emails press w, then the button that watches for 1 second.",
         _asks_who_works,
     ),
     Step(
@@ -171,7 +171,7 @@ class TourChecker:
         service = next((site.triage_in_use for site in self._dashboard.sites if site.triage_in_use is not None), None)
         if service is None or service.journal_version == self._version:
             return
-        # A journal that cannot be read is told by the next change.
+        # If the journal cannot be read, the next change reports it.
         with suppress(TriageError):
             version = service.journal_version
             self._changes = await service.changes(_READ_CHANGES)

@@ -20,7 +20,7 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
-from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.names import HistoryError, first_line
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
     return _within(span.from_ms + (span.length_ms - length_ms) // 2, length_ms, whole)
 
 
-def said(span: TimeRange) -> str:
+def range_words(span: TimeRange) -> str:
     """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
     with_seconds = span.length_ms < 10 * LEAST_MS
     ends = f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)}"
@@ -99,7 +99,7 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
     if to_ms <= from_ms and end:
         raise MomentError("the range ends before it begins: write the earlier time first")
     if not whole.holds(from_ms, to_ms):
-        raise MomentError(f"no data for that time: the analysis covers {said(whole)}")
+        raise MomentError(f"no data for that time: the analysis covers {range_words(whole)}")
     return TimeRange(from_ms, max(to_ms, from_ms + LEAST_MS))
 
 
@@ -177,7 +177,7 @@ class Loader:
         self._failed: list[str] = []
 
     def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
-        """Load what is wanted; ``default`` chooses the range if none is given. Errors are in the result.
+        """Load what was requested; ``default`` chooses the range if none is given. Errors are in the result.
 
         A part that cannot be read is missing and listed in ``problems``; the others are there.
         """
@@ -190,7 +190,7 @@ class Loader:
             return Shown(wanted, failure=str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
-            return Shown(wanted, failure=f"{self._label} cannot be shown: {_why(error)}")
+            return Shown(wanted, failure=f"{self._label} cannot be shown: {first_line(error)}")
 
     @property
     def _label(self) -> str:
@@ -256,7 +256,7 @@ class Loader:
             raise
         except Exception as error:
             # An error in one table must not hide the others.
-            self._failed.append(f"{name} cannot be shown: {_why(error)}")
+            self._failed.append(f"{name} cannot be shown: {first_line(error)}")
             return none
 
     def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:
@@ -269,10 +269,6 @@ class Loader:
             # After a failure, the next load tries again.
             self._kept[name] = key, made
         return made
-
-
-def _why(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def _no_lines(wanted: Wanted) -> Lines:

@@ -14,7 +14,8 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts import Series, sparklines
+from rsmq_tui.charts.drawing import sparklines
+from rsmq_tui.charts.series import Series
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -59,7 +60,7 @@ class PastContext:
 
     several: bool = False
     marked: Set[QueueRef] = frozenset()
-    # What an episode of a queue that ended at a time became.
+    # The verdict that followed an episode of a queue, by its end.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:

@@ -27,8 +27,8 @@ from rsmq_tui.tui.history.loading import (
     Shown,
     Wanted,
     last,
+    range_words,
     read_range,
-    said,
     shifted,
     zoomed,
 )
@@ -76,7 +76,7 @@ class RangeScreen(Dialog[TimeRange]):
         box = self.query_one(Vertical)
         box.border_title = Content(f"Time range, {zone_words(self._whole.to_ms)}")
         box.border_subtitle = Content("enter selects · or type a range")
-        self._told.show([(f" recorded: {said(self._whole)}", "muted")])
+        self._told.show([(f" recorded: {range_words(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
 
     def on_key(self, event: events.Key) -> None:
@@ -135,7 +135,7 @@ def range_pieces(span: TimeRange | None, marked: str, width: int) -> list[Piece]
     """Return which range is shown, and what is marked."""
     return [
         (" ◀ history  " if width >= _NARROW else " ◀ ", "strong"),
-        ("" if span is None else said(span), ""),
+        ("" if span is None else range_words(span), ""),
         (f"   {marked} marked" if marked else "", "strong"),
     ]
 

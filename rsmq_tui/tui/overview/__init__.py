@@ -1,5 +1,12 @@
-"""The overview: all queues of the servers that are watched.
+"""The overview, and the screens of a server or a whole place, not of one queue.
 
-groups  groups of queues whose names have a prefix in common
-screen  the table of queues, their sums and charts, and the pane of the queue under the cursor
+audit    the audit screen
+columns  the columns of the table of queues, such as DRAINS IN, their order and sorting
+events   the log of events: its screen, and the last three on the overview
+groups   groups of queues whose names have a prefix in common
+known    known troubles: how they are shown, and the form that acknowledges one
+screen   the overview: the table of queues, their sums and charts, and the pane of the queue under the cursor
+search   the search over queues: one filter for many queues, and changes of several at once
+server   the server screen: memory, clients, replication, disk and latency of one server
+servers  the servers that the dashboard watches
 """

@@ -17,7 +17,9 @@ from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
 from rsmq_tui.monitor.tracking.series import TREND_MS
-from rsmq_tui.tui.columns import (
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.columns import (
     SPARK_MS,
     QueueContext,
     chosen_columns,
@@ -28,16 +30,14 @@ from rsmq_tui.tui.columns import (
     spark_pieces,
     trouble,
 )
-from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.overview.events import LastEvents
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, judged
-from rsmq_tui.tui.place.events import LastEvents
-from rsmq_tui.tui.place.known import known_pieces, known_verdict
-from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.overview.known import known_pieces, known_verdict
+from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
@@ -135,7 +135,7 @@ class NowPanel(Painted):
 
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
-# Moving one of so many rows that are sorted is faster than sorting all of them.
+# With more rows than this, moving one row is faster than sorting all of them.
 _FEW = 20
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
@@ -202,7 +202,7 @@ class OverviewScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
         if self.dashboard.sites is not self._sites or self.dashboard.clock_times != self._clock_times:
-            # Another server appeared in a replay, or ages became times.
+            # Another server appeared in a replay, or ages are shown as times now.
             self._take_sites()
         self._show_chart(snapshot)
         self._last_events.follow(snapshot)
@@ -234,7 +234,7 @@ class OverviewScreen(DashboardScreen):
                 site.source.sample_first([queue.name for queue in in_sight if queue.place == site.place])
 
     def _take_sites(self) -> Sequence[Column[QueueState, QueueContext]]:
-        """Choose the columns for the servers, and return all that there are for them."""
+        """Choose the columns for the servers, and return all columns for them."""
         self._sites, self._clock_times = self.dashboard.sites, self.dashboard.clock_times
         kinds = [site.kind for site in self._sites]
         several_servers = not are_of_one_server(self._sites)
@@ -249,7 +249,7 @@ class OverviewScreen(DashboardScreen):
         return {part.place: age_words(part, self.dashboard) for part in failing}
 
     def _known(self) -> dict[str, "Known"]:
-        """Return the troubles that are known now, by the keys of their queues."""
+        """Return the troubles that are acknowledged now, by the keys of their queues."""
         return {
             f"{site.place}\0{name}" if site.place else name: known
             for site in self.dashboard.sites
@@ -258,7 +258,7 @@ class OverviewScreen(DashboardScreen):
         }
 
     def _count_on(self) -> None:
-        """Update the ages of servers that do not answer: the next poll may be half a minute away."""
+        """Update the ages of servers that do not answer: the next poll may be ten seconds away."""
         if self.snapshot is None or not self.is_current:
             return
         stale = self._stale(self.snapshot)
@@ -353,7 +353,7 @@ class OverviewScreen(DashboardScreen):
         self.app.push_screen(screen)
 
     def action_favourite(self) -> None:
-        """Let the queue under the cursor stand on top, or no longer."""
+        """Add the queue under the cursor to the favourites, or remove it."""
         name, snapshot = self._queue_for("favourite"), self.snapshot
         row = self.table.cursor_row
         if name is None or snapshot is None or row is None:
@@ -422,7 +422,7 @@ class OverviewScreen(DashboardScreen):
         self.dashboard.navigation.open("journal")
 
     def action_known(self) -> None:
-        """Note that the trouble of the queue under the cursor is known."""
+        """Acknowledge the trouble of the queue under the cursor."""
         queue, place = self._queue_for("known"), self.chosen_place
         if queue is not None and place is not None:
             self.ask_known(queue, place)
@@ -483,7 +483,7 @@ class OverviewScreen(DashboardScreen):
         return self.table.cursor_row.name
 
     def _tell_why(self) -> None:
-        """Show why the queue under the cursor has its verdict, and what is unusual about it."""
+        """Show the reason for the verdict of the queue under the cursor, and its problems."""
         self._hints.follow(self.usable)
         row, snapshot = self.table.cursor_row, self.snapshot
         if snapshot is None:
@@ -530,7 +530,7 @@ class OverviewScreen(DashboardScreen):
             self.show_snapshot(self.snapshot)
 
     def _arranged(self, snapshot: Snapshot) -> tuple[Sequence[QueueState], Sequence[str]]:
-        """Return the rows and their keys in order: sorted, or where they are if the cursor was moved recently."""
+        """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         known = frozenset(self._known())
         separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""

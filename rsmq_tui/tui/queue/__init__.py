@@ -1,6 +1,7 @@
 """The screens of one queue and of one message.
 
 clients       the dialog with the clients that work on a queue
+columns       the columns of tables of messages
 life          the life of one message, from poll to poll
 marks         marked messages, and the actions on them
 message       one message: its fields, and its body as JSON, text or hex; and the pane that shows it

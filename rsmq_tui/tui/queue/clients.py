@@ -52,14 +52,14 @@ async def waiters_text(source: Source, queue: str) -> str:
 
 
 def waiting_text(waiting: Waiters) -> str:
-    """Describe those that are blocked on a list."""
+    """Describe the consumers that are blocked on a list."""
     return f"waiting: {waiting.here}, the first for {duration((waiting.longest_s or 0) * 1000)}"
 
 
 class ClientsScreen(Dialog[None]):
     """Shows the clients that work on a queue: at once a guess from CLIENT LIST, and by MONITOR if the button says so.
 
-    The text above the button says what MONITOR costs.
+    The text above the button describes the cost of MONITOR.
     """
 
     DEFAULT_CSS = """

@@ -1,4 +1,4 @@
-"""The life of one message: what it was and is, from what is seen of it at each poll, and the screen that shows it."""
+"""The life of one message, from its state at each poll, and the screen that shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
-from rsmq_tui.monitor.peek import place_of
+from rsmq_tui.monitor.messages.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, short_clock
 from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
@@ -26,7 +26,7 @@ from rsmq_tui.tui.widgets.text_view import LineView
 
 
 class StageName(StrEnum):
-    """What a message is during a stage of its life."""
+    """The state of a message during a stage of its life."""
 
     SENT = "sent"
     DELAYED = "delayed"
@@ -40,9 +40,9 @@ class StageName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a message was from ``at_ms`` on; None if that is unknown: it was before it was first seen.
+    """The state of a message from ``at_ms`` on; None if the time is unknown, because the message was first seen later.
 
-    It began ``after_ms`` at the earliest, if that is not known exactly. It ends by itself at ``ends_ms``, if it does.
+    It began at ``after_ms`` at the earliest, if that is not known exactly. It ends by itself at ``ends_ms``, if at all.
     """
 
     name: StageName
@@ -54,14 +54,14 @@ class Stage:
 
 _WAITING = (StageName.READY, StageName.BACK)
 _TAKEN = (StageName.IN_FLIGHT, StageName.AGAIN, StageName.EXPIRED)
-# A message is ready at once if its score is its time, to the second of the clients that write seconds.
+# A message was ready at once if its score is its time; some clients write whole seconds.
 _AT_ONCE_MS = 1_000
 
 
 class Life:
-    """The stages of one message, from one observation after the other; ``seen`` is the last one.
+    """The stages of one message, from successive observations; ``seen`` is the last one.
 
-    ``vt_ms`` is the visibility timeout of its queue, if it has one: from it follows when a message was received.
+    ``vt_ms`` is the visibility timeout of its queue, if it has one, from which the time of a receive is computed.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Life:
         self.vt_ms: float | None = None
 
     def see(self, view: MessageView) -> None:
-        """Take the next observation."""
+        """Process the next observation."""
         before, self.seen = self.seen, view
         row = view.row
         if before is None or not self.stages:
@@ -90,7 +90,7 @@ class Life:
 
     @property
     def receives(self) -> int | None:
-        """How often it was received: as counted, or for a list item, as seen."""
+        """How often it was received: by its receive count, or for a list item, as observed."""
         row = None if self.seen is None else self.seen.row
         counted = [stage.rc for stage in self.stages if stage.rc is not None]
         if row is not None and row.rc is not None:
@@ -108,7 +108,7 @@ class Life:
         return None if begun_ms is None or ended_ms is None else max(0.0, ended_ms - begun_ms)
 
     def at(self, now_ms: float) -> "Life":
-        """Return its life at a time after the last observation, if nobody touches it until then."""
+        """Return its life at a time after the last observation, if nothing changes it until then."""
         later = Life()
         later.stages, later.seen, later.vt_ms = list(self.stages), self.seen, self.vt_ms
         if self.seen is not None and self.seen.row is not None:
@@ -134,7 +134,7 @@ class Life:
             if row.fr_ms is not None:
                 self._go_on(StageName.IN_FLIGHT, row.fr_ms, None, replace(row, rc=1, due_ms=None))
             if row.rc > 1:
-                # Nothing says when, nor how often.
+                # Neither the time nor the number is known.
                 self._go_on(StageName.BACK, None, None)
             if row.rc > 1 or row.fr_ms is None:
                 self._go_on(StageName.AGAIN if row.rc > 1 else StageName.IN_FLIGHT, self._received_ms(row), None, row)
@@ -143,7 +143,7 @@ class Life:
         self._catch_up(row, at_ms)
 
     def _follow(self, old: MessageRow, row: MessageRow, before_ms: int, at_ms: int) -> None:
-        """Take the next row of an RSMQ message."""
+        """Process the next row of an RSMQ message."""
         if (row.rc or 0) > (old.rc or 0):
             self._catch_up(old, at_ms)
             known_ms = row.fr_ms if row.rc == 1 else self._received_ms(row)
@@ -163,7 +163,7 @@ class Life:
         self._catch_up(row, at_ms)
 
     def _follow_item(self, old: MessageRow, row: MessageRow, before_ms: int, at_ms: int) -> None:
-        """Take the next row of a list item."""
+        """Process the next row of a list item."""
         was_waiting, is_waiting = old.state is MessageState.READY, row.state is MessageState.READY
         if is_waiting and not was_waiting:
             self._catch_up(old, at_ms)
@@ -180,7 +180,7 @@ class Life:
         self._catch_up(row, at_ms)
 
     def _catch_up(self, row: MessageRow, at_ms: float) -> None:
-        """Begin the stage that begins by itself, if its time has come."""
+        """Begin the stage that begins by itself, if it is due."""
         last = self.stages[-1]
         if last.ends_ms is None or last.ends_ms > at_ms:
             return
@@ -216,7 +216,7 @@ class Life:
         return None if row.due_ms is None or self.vt_ms is None else row.due_ms - self.vt_ms
 
     def _seen_after(self, before_ms: float) -> float:
-        """Return when the next stage began at the earliest: after the last poll, and after what began since."""
+        """Return when the next stage began at the earliest: after the last poll, and after the last stage began."""
         return max(before_ms, self.stages[-1].at_ms or 0)
 
 
@@ -230,9 +230,9 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
     match stage.name:
         case StageName.GONE:
             how = "Acknowledged" if is_item else "Deleted"
-            return f"{how}, or taken away, between {_time(stage.after_ms)} and {_time(stage.at_ms)}."
+            return f"{how}, or removed in another way, between {_time(stage.after_ms)} and {_time(stage.at_ms)}."
         case StageName.DELAYED:
-            return f"It becomes ready {left}." if left else "It never becomes ready: its score is no time."
+            return f"It becomes ready {left}." if left else "It never becomes ready: its score is not a time."
         case StageName.READY:
             return "The next consumer gets it, unless another one is before it."
         case StageName.BACK:
@@ -240,10 +240,10 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
             end = "" if is_item else _poison_words(times, poison_rc)
             return f"It was taken {plural(times, 'time')} and not deleted: the next consumer gets it again.{end}"
         case StageName.EXPIRED:
-            return "Its lease is over: a reaper returns it to the queue, unless its worker still acknowledges it."
+            return "Its lease has expired: a reaper returns it to the queue, unless its worker still acknowledges it."
         case _ if is_item:
             if stage.ends_ms is None:
-                return "It has no lease: a reaper gives it one, and returns it when that is over."
+                return "It has no lease: a reaper gives it one, and returns it when that expires."
             return f"Its worker acknowledges it, or its lease ends {left}."
         case _:
             return f"Its consumer deletes it, or it is ready again {left}." if left else "Its consumer deletes it."
@@ -257,12 +257,12 @@ def _time(at_ms: float | None) -> str:
     return clock(at_ms).split(".")[0]
 
 
-# The names of what happens to list items.
+# The names of the stages of list items.
 _OF_ITEMS = {
     StageName.SENT: "pushed",
     StageName.READY: "waiting",
     StageName.IN_FLIGHT: "taken",
-    StageName.EXPIRED: "lease over",
+    StageName.EXPIRED: "lease expired",
     StageName.BACK: "returned",
     StageName.AGAIN: "taken again",
     StageName.GONE: "removed",
@@ -319,7 +319,7 @@ class LifeLine(Painted):
     def _stops(self) -> Sequence[StageName]:
         known = {stage.name for stage in self._life.stages}
         is_item = self._life.seen is not None and place_of(self._life.seen.id) is not None
-        # What few messages are has no stop before it happens.
+        # Stages that few messages have are shown only once they happen.
         rare = {StageName.DELAYED, StageName.EXPIRED, *((StageName.SENT,) if is_item else ())}
         return [name for name in StageName if name in known or name not in rare]
 
@@ -362,14 +362,14 @@ def _fitted(text: str, width: int) -> str:
     return f"{text if len(text) < width else text[: width - 2] + '…':<{width}}"
 
 
-# The bar runs down between two polls too.
+# The bar is updated between two polls too.
 _TICK_S = 0.25
 
 
 class LifeScreen(DashboardScreen):
     """Follows one message: its state is read at each poll, by one bounded call, while the screen is shown.
 
-    A list item that is gone is not looked for any more: another one with the same bytes would be found.
+    A list item that is gone is no longer searched for, because another item with the same bytes would be found.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("life", "lines")
@@ -393,7 +393,7 @@ class LifeScreen(DashboardScreen):
         self._ns: str | None = None
 
     def on_mount(self) -> None:
-        """Let the time run down."""
+        """Start the countdown."""
         self._view.border_title = "Stages, the last one first"
         self.set_interval(_TICK_S, self._tell)
 
@@ -417,12 +417,12 @@ class LifeScreen(DashboardScreen):
         self._tell()
 
     def rest(self) -> None:
-        """Read the message again, also one that is too long to be followed."""
+        """Read the message again, even if it is too long to be followed."""
         self._read(asked=True)
 
     @property
     def now_ms(self) -> float:
-        """The server's time, as far as it is known: that of the last read, and the time since."""
+        """The server's time: that of the last read, plus the time since."""
         view = self.life.seen
         return 0.0 if view is None else view.at_ms + (self.dashboard.clock() - self._read_at_s) * 1000
 
@@ -434,7 +434,7 @@ class LifeScreen(DashboardScreen):
             self._reading = self.run_worker(partial(self._take, None), group="life")
             return
         is_item = place_of(view.id) is not None
-        # The server copies and hashes an item to find it again, which takes it long if the item is.
+        # The server copies and hashes an item to find it again, which takes long for a long item.
         is_too_long = is_item and view.size > START_OF_BYTES and not asked
         told = self.dashboard.changes.told
         is_changing = is_item and told is not None and told.is_running

@@ -11,7 +11,7 @@ from rsmq_tui.protocol import name_bytes
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text
 
@@ -241,7 +241,7 @@ class ActingScreen(DashboardScreen):
         if self.chosen_id is None:
             self.notify("there is no message to copy here", severity="warning", markup=False)
             return
-        # What was typed in the editor must not be lost because it may not be sent.
+        # Text typed in the editor must not be lost because it may not be sent.
         if not self.dashboard.changes.may_begin(self.site):
             return
         id = self.chosen_id

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
-from rsmq_tui.monitor.peek import place_of
+from rsmq_tui.monitor.messages.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES
@@ -36,7 +36,7 @@ class MessageScreen(ActingScreen):
     """Shows a message and its state as of the last poll; a change applies to it in exactly that state.
 
     The whole message is read on opening and by ``r``, a very long body only when the user asks for it; everything but
-    the body is read again at each poll, after each change, and when a dialog above has closed. If the message leaves
+    the body is read again at each poll, after each change, and when a dialog above it has closed. If the message leaves
     the queue, its body stays, unless a change from this screen removed it. A removed item of a list is not read again
     before that change is undone: a read would find another item with the same bytes.
     """
@@ -78,7 +78,7 @@ class MessageScreen(ActingScreen):
         self._fetch()
 
     def on_unmount(self) -> None:
-        """Free the body at once: it may be very long, and the screen is found as garbage only later."""
+        """Free the body at once: it may be very long, and the screen is garbage-collected only later."""
         self._message = self._reading = None
 
     def on_screen_resume(self) -> None:
@@ -125,7 +125,7 @@ class MessageScreen(ActingScreen):
         self._hints.repaint()
 
     def hint_of(self, key: Key) -> str:
-        """Return the words of a key in the bottom line: what ``d`` would show, and whether Enter reads the body."""
+        """Return the words of a key in the bottom line: the effect of ``d``, and whether Enter reads the body."""
         words = super().hint_of(key)
         if words and key.action == "fold" and self._can_read_long:
             return "read it"
@@ -139,7 +139,7 @@ class MessageScreen(ActingScreen):
         self._hints.repaint()
 
     def action_fold(self) -> None:
-        """Fold or unfold what the cursor is on or in; if the body is too long to be read unasked, read it."""
+        """Fold or unfold the object or array at the cursor; if the body is read only on request, read it."""
         if self._can_read_long:
             self._read_long()
         else:
@@ -164,7 +164,7 @@ class MessageScreen(ActingScreen):
             await self.app.run_action("app.leave")
 
     def action_save_body(self) -> None:
-        """Save what is shown of the body, as stored or decoded, to a file."""
+        """Save the body as it is shown, stored or decoded, to a file."""
         self._with_body(lambda outside, body: outside.save(self, self.message_id, body, self._about_body))
 
     def action_open_in_pager(self) -> None:
@@ -193,11 +193,11 @@ class MessageScreen(ActingScreen):
         return f"the body of {self.message_id}" + (f", decoded from {', '.join(layers)}" if layers else "")
 
     def action_copy_body(self) -> None:
-        """Copy what is shown of the body, as stored or decoded."""
+        """Copy the body as it is shown, stored or decoded."""
         if self._body is None:
             self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
         else:
-            # The start of a longer one is too long too.
+            # The start of a longer body would be too long, too.
             content = self.body_view.content[: CLIPBOARD_BYTES_MAX + 1]
             copy_text(self.app, content.decode("utf-8", "replace"), "the body")
 
@@ -267,7 +267,7 @@ class MessageScreen(ActingScreen):
     def _follow(self) -> None:
         """Read again for a poll, unless a read is under way or a running change may be removing an item.
 
-        The server copies and hashes an item to find it again, which takes it long if the item is.
+        The server copies and hashes an item to find it again, which takes long for a long item.
         """
         if self._is_item and self._message is not None and self._message.size > START_OF_BYTES:
             return
@@ -310,7 +310,7 @@ class MessageScreen(ActingScreen):
 
     def _begin(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
         self._is_reading_long = False
-        # It may be replaced before it has started.
+        # The worker may be replaced before it has started.
         self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
 
     async def _read(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
@@ -323,7 +323,7 @@ class MessageScreen(ActingScreen):
                 self._error = self._problem
         else:
             self._error = self._problem = None
-            # An item of a list may be at another position by now.
+            # A list item may have another position by now.
             self.message_id = found.id
             # The id of an RSMQ message is never reused.
             self._is_taken = was_taken and (found.row is None or self._is_item)
@@ -355,7 +355,7 @@ class MessageScreen(ActingScreen):
 
     @property
     def _save_words(self) -> str:
-        """The command that saves a body which is not read unasked; empty if there is none."""
+        """The command that saves a body that is read only on request; empty if there is none."""
         if not self._can_read_long or not self.site.can_export:
             return ""
         from rsmq_tui.tui.changes.command_line import NoCommandError, save_command  # noqa: PLC0415 - most bodies are read
@@ -449,7 +449,7 @@ class MessagePane(Pane[MessageView | None]):
         self.point(key, None, key)
 
     def forget(self) -> None:
-        """Show the start of another body, or all of it if it is that short."""
+        """Show the start of another body, or all of it if it is short."""
         self._problem = ""
         self._body = None if self._row is None else self._row.preview
         self._show_body()

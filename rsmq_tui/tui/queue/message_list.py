@@ -25,8 +25,8 @@ from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
-from rsmq_tui.tui.columns import MessageContext, message_columns
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
+from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
 from rsmq_tui.tui.queue.positions import Found, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
@@ -176,13 +176,13 @@ def _top(_: Page) -> int:
 
 
 def _row_of(found: Found, page: Page) -> int:
-    """Return the row of what was found; if its message has moved meanwhile, of the place where it was."""
+    """Return the row of the found message; if it has moved meanwhile, of its former place."""
     places = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
     return next(places, found.place - page.start + page.bounds(found.part)[0])
 
 
 class PagedTable(RowTable[MessageRow, MessageContext]):
-    """A table whose rows may be one page of many: the keys that lead beyond them lead to another page."""
+    """A table whose rows may be one page of many: the cursor keys move beyond them to other pages."""
 
     def __init__(self, messages: "MessageList", on_open: Callable[[MessageRow], None]) -> None:
         super().__init__(message_columns(), MessageContext(0, 0), id="messages", on_open=on_open)
@@ -213,13 +213,13 @@ _MISSING_MAX = 20
 class MessageList(Vertical):
     """Shows a tab of a queue: pages that are read again at each poll or, with a filter, the results of a search.
 
-    Another order than that of due times is a search too, of all messages or those that match. A search is expensive: it
+    An order other than by due time is a search too, of all messages or those that match. A search is expensive: it
     is repeated only by ``search_again``, or after a failure by the next successful poll. Each tab keeps its results
     until the filter or the order changes.
     """
 
     class Shown(Message):
-        """The rows may be others, or in another state."""
+        """The rows, or their states, may have changed."""
 
     def __init__(
         self,
@@ -253,11 +253,11 @@ class MessageList(Vertical):
         self._is_following, self._followed_for_ms = False, 0
         self._unleased: int | None = None
         self._order = DUE
-        # The order that the user has to confirm, because many messages must be read for it.
+        # The order that the user must confirm, because many messages must be read for it.
         self._order_asked: Order | None = None
         # The progress of the search for a position.
         self._finding = ""
-        # With an open range, pages are turned one by one; so many are still to come.
+        # With an open range, pages are turned one by one; the number of pages still to come.
         self._turns_left = 0
 
     def compose(self) -> ComposeResult:
@@ -281,7 +281,7 @@ class MessageList(Vertical):
         return wanted_in(self._tab, self.typed)
 
     def search_again(self) -> None:
-        """Confirm the order that was asked for, or repeat the search; until it has ended, earlier results are shown."""
+        """Confirm the requested order, or repeat the search; until it has ended, earlier results are shown."""
         if self._order_asked is not None:
             self._rearrange(self.typed, self._order_asked)
         elif self.is_search:
@@ -307,7 +307,7 @@ class MessageList(Vertical):
             self._rearrange(self.typed, order)
 
     def end_sort(self) -> bool:
-        """Sort by due time again, and return whether there was another order, or one to confirm."""
+        """Sort by due time again; return whether another order was set, or was to be confirmed."""
         was_other = self._order != DUE or self._order_asked is not None
         if was_other:
             self._rearrange(self.typed, DUE)
@@ -378,7 +378,7 @@ class MessageList(Vertical):
         self._rearrange(typed, self._order)
 
     def _rearrange(self, typed: Filter, order: Order) -> None:
-        """Show what matches in an order."""
+        """Show the matches in an order."""
         self.end_search()
         back, was_paged = None, self._is_paged
         self.typed, self._order, self._order_asked = typed, order, None
@@ -452,7 +452,7 @@ class MessageList(Vertical):
             self.notify(found.words, markup=False)
 
     def _tell_finding(self, progress: Progress) -> None:
-        self._finding = f" looking for the id · {count(progress.scanned)} of {count(progress.depth)} read · esc stops"
+        self._finding = f" searching for the id · {count(progress.scanned)} of {count(progress.depth)} read · esc stops"
         self._show_head()
 
     def _warn(self, words: str) -> None:
@@ -492,7 +492,7 @@ class MessageList(Vertical):
 
     def _begin(self, back: tuple[PageRequest, _Cursor | None] | None = None) -> None:
         """Load another tab or filter, or go ``back``; individual marks stay, a mark on everything is removed."""
-        # A position that is looked for is one of the tab that was shown.
+        # A position that is searched for belongs to the tab that was shown.
         self.workers.cancel_group(self, "find")
         self.marks.end_range()
         if self.marks.is_all:
@@ -752,7 +752,7 @@ class MessageList(Vertical):
 
     @work(group="missing", exclusive=True)
     async def _look_for(self, ids: list[str]) -> None:
-        """Look these ids up, and unmark those that have left the queue."""
+        """Look up these ids, and unmark those that have left the queue."""
         for id in ids:
             try:
                 view = await self._dashboard.site(self._place).source.read(self._queue, id)

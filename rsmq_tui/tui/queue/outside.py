@@ -1,4 +1,4 @@
-"""A body outside of the dashboard: saved to a file, opened in a pager or an editor, or edited there and sent."""
+"""Bodies in other programs: saved to a file, opened in a pager or an editor, or edited there and sent."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
-from rsmq_tui.decoding import LAYERS, encode
+from rsmq_tui.monitor.messages.decoding import LAYERS, encode
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.tui.changes.forms import FormScreen, lost_json, save_form
@@ -67,7 +67,7 @@ def _write_new(path: Path, parts: Iterable[bytes], mode: int = 0o600) -> None:
 
 
 async def open_in_pager(screen: DashboardScreen, body: bytes, view: View) -> None:
-    """Show a body in ``$PAGER``, with control characters made visible: it is text that goes to a terminal."""
+    """Show a body in ``$PAGER``, with control characters made visible: the text goes to the terminal."""
     pager = os.environ.get("PAGER") or "less"
     if len(body) > BODY_BYTES_MAX:
         screen.notify(f"writing {size(len(body))} for {printable(pager, 60)}", markup=False)
@@ -76,14 +76,14 @@ async def open_in_pager(screen: DashboardScreen, body: bytes, view: View) -> Non
 
 
 async def open_copy(screen: DashboardScreen, body: bytes) -> None:
-    """Show a body in the user's editor; what is written there is lost."""
+    """Show a body in the user's editor; edits are discarded."""
     await _run(screen, _editor(), (body,), _SUFFIXES[first_view(body)], mode=0o400)
 
 
 async def edit(
     screen: DashboardScreen, queue: str, body: bytes, about: str, stored: tuple[bytes, tuple[str, ...]] | None
 ) -> None:
-    """Edit a body in the user's editor, and ask to send what it became; an unchanged one is not sent.
+    """Edit a body in the user's editor, and ask to send the result; an unchanged one is not sent.
 
     If it was decoded, ``stored`` is what it was decoded from and the names of the layers, which it may be sent in.
     """
@@ -111,7 +111,7 @@ async def edit(
 async def _ask_to_send(
     screen: DashboardScreen, queue: str, body: bytes, about: str, stored: tuple[bytes, tuple[str, ...]] | None
 ) -> None:
-    """Ask to send an edited body; one that was decoded as it is, or encoded again if it can be."""
+    """Ask to send an edited body; a decoded one is sent as it is or, if possible, encoded again."""
     if stored is not None:
         encoded = await asyncio.to_thread(encode, body, *stored)
         how: str | None = "decoded"
@@ -136,17 +136,16 @@ async def _run(
 ) -> bytes | None:
     """Run a program on a temporary file, in place of the dashboard.
 
-    Return what the file holds then, nothing if it may not be written; None if the program failed or was not run.
-
-    Only the user can read the file, and it is removed with all that the program put beside it. Nothing is polled
-    meanwhile.
+    Return the content of the file afterwards, empty if it may not be written; None if the program failed or was not
+    run. Only the user can read the file; it is removed with everything that the program wrote beside it. Nothing is
+    polled meanwhile.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="rsmq-tui-", ignore_cleanup_errors=True) as folder:
             path = Path(folder, f"body{suffix}")
             await asyncio.to_thread(_write_new, path, parts, mode)
             if not screen.is_active:
-                # A long body takes a while, and the user has gone on.
+                # A long body takes a while, and the user may have opened something else.
                 return None
             if screen.dashboard.changes.is_running:
                 screen.notify("a change is running: wait until it has ended", severity="warning", markup=False)

@@ -8,13 +8,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rsmq_tui.charts import Series
+from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueState, Snapshot
 from rsmq_tui.monitor.text import clock, count, plural, printable
 from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes, Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
-from rsmq_tui.tui.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.pane import Pane
@@ -25,7 +25,7 @@ CHART_STEP_MS = 5_000
 
 
 class QueueCharts:
-    """The panels of one queue: charts, and the sparklines that replace them where there is little room.
+    """The panels of one queue: charts, and the sparklines that replace them if there is little room.
 
     ``flights`` is hidden for a kind whose messages do not say when they were received.
     """
@@ -114,7 +114,7 @@ class QueuePane(Pane[Page]):
         self._why = why
         self._charts = QueueCharts()
         self._messages = RowTable(_COLUMNS, MessageContext(0, 0), id="first")
-        # It takes neither keys nor clicks.
+        # It accepts neither keys nor clicks.
         self._messages.can_focus, self._messages.disabled = False, True
         self._queue: QueueState | None = None
         self._part: Snapshot | None = None
@@ -146,7 +146,7 @@ class QueuePane(Pane[Page]):
             self._show_messages()
 
     def _fill(self) -> None:
-        # An app that was told to end meanwhile takes no more widgets.
+        # An app that is ending accepts no more widgets.
         if not self._is_filled and self._part is not None and self.is_attached:
             self._is_filled, charts = True, self._charts
             panels = (charts.sparks, charts.depth, charts.rates, charts.flights, self._messages)
@@ -178,7 +178,7 @@ class QueuePane(Pane[Page]):
         self._show_messages()
 
     def fail(self, problem: str) -> None:
-        """Show why the messages cannot be read, beside those that were read before."""
+        """Show why the messages cannot be read, in addition to those read before."""
         self._problem = problem
         self._show_messages()
 

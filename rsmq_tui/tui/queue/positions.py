@@ -14,13 +14,13 @@ from rsmq_tui.monitor.text import count, date_clock, plural, printable, shown_zo
 from rsmq_tui.protocol import Anchor, Part
 from rsmq_tui.protocol.lists.naming import read_item_id
 
-# How many messages that are due later are looked at for one that was sent at a time, and how many at once.
+# How many messages that are due later are examined to find one by its sent time, and how many at once.
 LOOKED_MAX = 10_000
 _AT_ONCE = 500
 _SHOWN_CHARS = 60
 _DIGITS, _SHARE = re.compile(r"[0-9][0-9,]{0,15}"), re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
 _AGE = re.compile(r"-?(.+?)(?: ago)?")
-# What ``read_position`` reads, as the dialog and its errors say it.
+# The forms that ``read_position`` accepts, as the dialog and its errors show them.
 FORMS = "31, 50%, 22:10, 10m ago, or an id"
 
 
@@ -73,9 +73,9 @@ def read_position(text: str, now_ms: int) -> Position:
 
 
 class Found(NamedTuple):
-    """Where a position is: ``place`` counts from 0 in the ``part``. ``row`` is the message that was looked for.
+    """Where a position is: ``place`` counts from 0 in the ``part``.
 
-    ``words`` say what was looked at, if that is not obvious.
+    ``row`` is the message that was searched for. ``words`` describe what was examined, if that is not obvious.
     """
 
     part: Part
@@ -102,7 +102,7 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
 async def find(source: Source, queue: str, part: Part, position: Position, told: Callable[[Progress], None]) -> Found:
     """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
 
-    An id that is not in the part is looked for in the whole queue. ``told`` gets the progress of a search for an id.
+    An id that is not in the part is searched for in the whole queue. ``told`` gets the progress of a search for an id.
     """
     match position:
         case Number() | Share():
@@ -126,7 +126,7 @@ async def find(source: Source, queue: str, part: Part, position: Position, told:
 async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Found:
     """Find the first message in the order of due times that was sent then or later.
 
-    None of them is due before it was sent: so the messages that are due since then are looked at, at most LOOKED_MAX.
+    No message is due before it was sent, so the messages that are due from then on are examined, at most LOOKED_MAX.
     """
     looked, part = 0, request.part
     request = replace(request, where="at", anchor=Anchor(str(sent_ms), ""), count=_AT_ONCE)
@@ -136,12 +136,12 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
             if row.sent_ms is not None and row.sent_ms >= sent_ms:
                 looked += number
                 words = f"sent {date_clock(row.sent_ms)}: the first in the order of due times"
-                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _looked_words(words, looked))
+                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked))
         looked += len(page.rows)
         if page.is_last:
             break
         page = await source.peek(replace(request, where="after", anchor=page.rows[-1].anchor))
-    raise PositionError(_looked_words(f"no message {_missing(Sent(sent_ms))}", looked))
+    raise PositionError(_examined_words(f"no message {_missing(Sent(sent_ms))}", looked))
 
 
 async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
@@ -162,13 +162,13 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
         else:
             high, row = middle, at
     if row is None:
-        raise PositionError(_looked_words(f"no item {_missing(Sent(sent_ms))}", looked))
+        raise PositionError(_examined_words(f"no item {_missing(Sent(sent_ms))}", looked))
     words = f"sent {date_clock(row.sent_ms)}: the first in the order of the list"
-    return Found(request.part, low, row, _looked_words(words, looked))
+    return Found(request.part, low, row, _examined_words(words, looked))
 
 
 async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Progress], None]) -> MessageRow | None:
-    """Return a message whose id begins like that: the one that is due first of those that are found at once."""
+    """Return a message whose id begins with that: of those found in one step, the one that is due first."""
     wanted = Filter(f"id:{id}", (Term("id", ":", id),))
     async with aclosing(source.search(queue, wanted)) as found:
         async for progress in found:
@@ -184,7 +184,7 @@ def _place_of(position: Number | Share, total: int) -> int:
 
 
 def beyond_words(position: Position, total: int) -> str:
-    """Say how many messages there are, if the number that was asked for is beyond the last of them; else empty."""
+    """Say how many messages there are, if the given number is beyond the last one; else empty."""
     return f"there are {count(total)}" if isinstance(position, Number) and position.number > total else ""
 
 
@@ -194,6 +194,6 @@ def _missing(position: Position) -> str:
     return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, Named) else "is there"
 
 
-def _looked_words(words: str, looked: int) -> str:
-    most = "; no more are looked at" if looked >= LOOKED_MAX else ""
-    return f"{words}; {plural(looked, 'message')} looked at{most}"
+def _examined_words(words: str, looked: int) -> str:
+    most = ", the maximum" if looked >= LOOKED_MAX else ""
+    return f"{words}; {plural(looked, 'message')} examined{most}"

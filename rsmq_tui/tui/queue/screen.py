@@ -49,7 +49,8 @@ from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeTold
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.place.known import known_pieces
+from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
@@ -59,7 +60,6 @@ from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
-from rsmq_tui.tui.web.links import Link
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
 from rsmq_tui.tui.widgets.filter_line import FilterLine
@@ -81,7 +81,7 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
 
 
 def fact_pieces(state: QueueState | None, at_ms: int) -> list[Piece]:
-    """Return the limit that it approaches, its attributes and counters, and what is unusual about it."""
+    """Return the limit that it approaches, its attributes and counters, and its problems."""
     if state is None:
         return []
     limit = limit_words(state.limit, at_ms)
@@ -112,7 +112,7 @@ def _facts(state: QueueState) -> Iterator[str]:
 
 
 def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
-    """Return how long messages in flight waited and are worked on, and how many were sent and received of late."""
+    """Return the waiting and working times of messages in flight, and how many were sent and received recently."""
     if state is None:
         return []
     words = []
@@ -176,7 +176,7 @@ class QueueScreen(ActingScreen):
         self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 2)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
-        # What does not fit is cut off at the right, which must not be the time of the messages.
+        # Text that does not fit is cut off at the right, and the time of the messages must not be.
         self._known_facts = [*recorded, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
         if isinstance(self.site.source, SamplesFirst):
             self.site.source.sample_first([self.queue])
@@ -207,7 +207,7 @@ class QueueScreen(ActingScreen):
         self.messages.apply(event.wanted)
 
     def action_known(self) -> None:
-        """Note that the trouble of this queue is known."""
+        """Acknowledge the trouble of this queue."""
         self.ask_known(self.queue, self.site.place)
 
     def action_part(self, step: int) -> None:
@@ -311,7 +311,7 @@ class QueueScreen(ActingScreen):
         self.dashboard.navigation.open("audit", self.queue, self.site.place)
 
     def action_journal(self) -> None:
-        """Show what was changed in this queue."""
+        """Show the changes of this queue."""
         self.dashboard.navigation.open("journal", self.queue, self.site.place)
 
     def action_group(self) -> None:
@@ -463,14 +463,14 @@ def _is_json(label: str) -> bool:
 
 
 def _as_it_was(label: str) -> str:
-    """Return the label, or "" if a character in it may stand for an unprintable one."""
+    """Return the label, or "" if a character in it may replace an unprintable one."""
     return "" if "\\" in label or any("\u2400" <= character <= "\u2421" for character in label) else label
 
 
 _GROUPS_SHOWN = 200
 _FOLLOW_S = 0.2
 _FIRST = "json.type"
-# Fields are suggested by the first messages, and without reading much to find one that matches.
+# Fields are suggested from the first messages, without reading many to find a match.
 _SAMPLE_MESSAGES, _SAMPLE_SCANNED_MAX, _SAMPLE_BYTES = 100, 10_000, 64 << 10
 _FIELDS_SHOWN = 20
 
@@ -516,7 +516,7 @@ class GroupScreen(Dialog[str]):
 
     @work(group="group", exclusive=True)
     async def _offer_fields(self) -> None:
-        """Suggest the fields of the first messages; what goes wrong with the server is told by a count."""
+        """Suggest the fields of the first messages; a later count reports errors of the server."""
         bodies: list[bytes] = []
         with suppress(PeekError):
             async with aclosing(self._source.search(self._queue, self._wanted)) as found:

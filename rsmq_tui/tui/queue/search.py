@@ -17,8 +17,8 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.matching import sent_by_id
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
-from rsmq_tui.monitor.peek import RowsAgain
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import RowsAgain
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
 from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
@@ -130,7 +130,7 @@ class Order(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """What a value of the column is multiplied by in a sort key."""
+        """The factor for a value of the column in a sort key."""
         # The oldest messages were sent first.
         return -1 if self.downwards is not (self.column == "age") else 1
 
@@ -148,7 +148,7 @@ class Order(NamedTuple):
         return self._replace(reverse=not self.reverse)
 
     def clicked(self, column: str) -> "Order":
-        """Return the order after a click on the title of a column: by it, or the opposite if it is so already."""
+        """Return the order after a click on the title of a column: by that column, or the opposite of it."""
         return self.reversed() if column == self.column else Order(column)
 
     @property
@@ -159,7 +159,7 @@ class Order(NamedTuple):
 
 # The order in which queues keep their messages: any part of it can be read without reading the others.
 DUE = Order()
-# What comes first in the order by a column, and in the opposite one.
+# Which messages come first in the order by a column, and in the opposite one.
 _FIRST = {
     "queue": ("first queue", "last queue"),
     "due": ("next due", "last due"),
@@ -231,7 +231,7 @@ class Hits:
         return len(self._kept)
 
     def keep_first(self, number: int) -> None:
-        """Keep so many of the first matches only."""
+        """Keep only that many of the first matches."""
         del self._kept[number:]
         self._arranged = False
 
@@ -299,7 +299,7 @@ class Hits:
 
 
 class _Kept:
-    """A match among the first; its row is made on demand, since most are displaced by earlier ones before that."""
+    """A match among the first; its row is made on demand, because most are displaced by earlier matches before that."""
 
     __slots__ = ("_at", "_message", "_row", "place")
 
@@ -342,8 +342,8 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
 def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
-    The order and what makes the results incomplete are left out last, and are shortened before. ``place`` counts from
-    1; 0 if nothing is listed.
+    The order, and the reasons why the results are incomplete, are left out last, and are shortened first. ``place``
+    counts from 1; 0 if nothing is listed.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
@@ -383,7 +383,7 @@ def nothing_found(hits: Hits) -> str:
 
 
 def _stage(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:
-    """Return how far the search is, or how old its results are: pieces with their ranks."""
+    """Return the progress of the search, or the age of its results: pieces with their ranks."""
     if hits.error:
         return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
     if hits.is_running:
@@ -401,7 +401,7 @@ def _stage(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int
 
 
 def _staleness(listed: Hits, now_ms: int) -> str:
-    """Describe how old the listed results are, and how far an incomplete search got; empty if nothing is listed."""
+    """Describe the age of the listed results, and the progress of an incomplete search; empty if nothing is listed."""
     if not listed.at_ms:
         return ""
     part = "" if listed.stage is Stage.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"

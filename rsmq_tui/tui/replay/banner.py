@@ -139,7 +139,7 @@ class ReplayBanner(Painted):
     """
 
     def on_mount(self) -> None:
-        """Repaint regularly: a search makes no snapshots. For each of those the screen has it repainted."""
+        """Repaint regularly: a search makes no snapshots. For each snapshot, the screen repaints it."""
         self.set_interval(_TICK_S, self.repaint)
 
     def paint(self) -> list[Strip]:

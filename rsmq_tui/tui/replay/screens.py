@@ -36,7 +36,7 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 _LEAST_NAME, _MOST_NAME = 10, 40
 
 
-# What the cells show besides their queue: the title of each server by place.
+# The context of the cells: the title of each server, by place.
 Titles = Mapping[str, str]
 
 

@@ -14,7 +14,7 @@ from rsmq_tui.history.replay.replay import labels_of
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.tracking.series import Trend
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
@@ -32,7 +32,7 @@ class Marked:
 
 
 class ReplaySession:
-    """What the app and its screens know of a replay: its player, its sites, and the marked time.
+    """The state of a replay for the app and its screens: its player, its sites, and the marked time.
 
     ``source_of`` makes the source of a place.
     """
@@ -50,10 +50,7 @@ class ReplaySession:
         self.follow()
 
     def follow(self) -> bool:
-        """Add places that were found meanwhile, and return whether there were any.
-
-        A place that was alone then gets a label.
-        """
+        """Add new places, and return whether there were any. A place that was the only one then gets a label."""
         labels = self.player.replay.labels
         if labels is self._labels:
             return False
@@ -86,7 +83,7 @@ class ReplaySession:
         return self.player.position_ms
 
     def shows(self, at_ms: int) -> bool:
-        """Return whether it shows that moment, and something was recorded then, an outage included."""
+        """Return whether it shows that moment, and anything was recorded then, including an outage."""
         snapshot = self.player.snapshot
         failures = [part.link.failure for part in snapshot.parts or (snapshot,)]
         return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
@@ -145,7 +142,7 @@ def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
 
 
 def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
-    """Return what happened in that time before a moment; raises ``HistoryError``, and what a filesystem raises."""
+    """Return the events in that time before a moment; raises ``HistoryError``, and errors of filesystems."""
     timeline = Timeline(History(history), at_ms)
     labels = labels_of(timeline.places)
     tracks: dict[Place, PlaceTrack] = {}
@@ -162,7 +159,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
         tracks[place].take(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
         found += servers[place.server].take(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
-        # The places of a cluster may be on different nodes: the first one speaks for all.
+        # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         if poll.info is not None and informing.setdefault(place.server, place) == place:
             found += servers[place.server].take_info(poll.info)
         found += queues[place].take(snapshot)

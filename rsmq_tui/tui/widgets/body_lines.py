@@ -1,8 +1,8 @@
-"""Bodies as numbered lines of any number: JSON that is set out, text, or hex.
+"""Bodies as numbered lines of any number: indented JSON, text, or hex.
 
-Lines are found block by block in ``read_on``; only where the blocks begin is kept, and the lines of a block are made
-when they are shown. JSON is set out token by token, not through Python values, so numbers and duplicate keys stay as
-they were sent; what is not JSON keeps all its characters too. Of escapes, only those of printable letters are replaced.
+Lines are found block by block in ``read_on``; only the starts of blocks are kept, and the lines of a block are made
+when they are shown. JSON is indented token by token, not through Python values, so numbers and duplicate keys stay as
+they were sent; invalid JSON keeps all its characters too. Of escapes, only those of printable letters are replaced.
 """
 
 import json
@@ -21,10 +21,10 @@ from rich.cells import cell_len
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.widgets.painted import Piece
 
-# The bytes of a block, whose lines are made in a few milliseconds; a longer line of JSON is a block, up to a limit.
+# The bytes of a block, whose lines are made in a few milliseconds; a longer line of JSON is one block, up to a limit.
 BLOCK_BYTES = 8 << 10
 _LINE_BLOCKS = 4
-# A longer JSON is not checked as a whole before it is shown.
+# Longer JSON is not checked as a whole before it is shown.
 _CHECKED_BYTES_MAX = 1_000_000
 _JUDGED_BLOCKS = 8
 _KEPT_BLOCKS = 16
@@ -34,17 +34,17 @@ _INDENT = 2
 _INDENT_LEVELS_MAX = 40
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-# A string, or what is left of one that does not end: it is searched once, not from each of its quotes.
+# A string, or the rest of an unclosed one, so that it is searched once, not from each of its quotes.
 _STARTED = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _WORD = rb'[^\s{}\[\],:"]++'
 _EMPTY = rb"\{\s*+\}|\[\s*+\]"
 _KEY = rb"(?:" + _STRING + rb"\s*+:\s*+)?"
-# One line of JSON that is set out: an opening (1) or closing (2) bracket, a value or a stray character; or the end (3).
+# One line of indented JSON: an opening (1) or closing (2) bracket, a value or a stray character; or the end (3).
 _LINE = re.compile(
     rb"\s*+(?:" + _KEY + rb"(?:" + _EMPTY + rb"|([{\[])|([}\]])|" + _STARTED + rb"|" + _WORD + rb")\s*+,?|[,:]|(\Z))",
     re.DOTALL,
 )
-# A line, which ends with a comma, an opening bracket, or before a closing one; and as many lines as fit.
+# A line, which ends with a comma, an opening bracket, or before a closing one; and a pattern of as many lines as fit.
 _ONE = (
     rb'(?:(?:[^",{}\[\]]++|' + _STRING + rb"|" + _EMPTY + rb"|[}\]](?!\s*+[}\]]))*+"
     rb"(?:,|[{\[](?=\s*+[^\s}\]])|[}\]](?=\s*+[}\]])))"
@@ -74,7 +74,7 @@ _UNCUT = re.compile(
 
 
 class View(StrEnum):
-    """The ways to look at a body."""
+    """The views of a body."""
 
     PRETTY = "pretty"
     RAW = "raw"
@@ -92,7 +92,7 @@ class Line(NamedTuple):
 
 
 class BodyLines(Protocol):
-    """The lines of a body, from 0; those that are not read yet are not there."""
+    """The lines of a body, from 0; lines that are not read yet are missing."""
 
     body: bytes
 
@@ -104,7 +104,7 @@ class BodyLines(Protocol):
 
     @property
     def problem(self) -> str:
-        """What is wrong with the body, as far as it was read; empty if nothing is."""
+        """The error in the body, as far as it was read; empty if there is none."""
 
     @property
     def share(self) -> float:
@@ -132,7 +132,7 @@ class TextLines:
         self.body = body
         self._starts, self._numbers = array("Q"), array("Q")
         self._end = self._length = 0
-        # Without a cycle of references, the body is freed as soon as it is not shown any more.
+        # Without a reference cycle, the body is freed as soon as it is no longer shown.
         self._kept = lru_cache(_KEPT_BLOCKS)(partial(type(self)._lines_of, proxy(self)))
         self.read_on()
 
@@ -182,7 +182,7 @@ class TextLines:
         self._length += lines
 
     def _end_of(self, start: int) -> int:
-        """Return where a block ends: after a line, or between characters of one that is longer than a block."""
+        """Return where a block ends: after a line, or between two characters of a line that is longer than a block."""
         limit = start + BLOCK_BYTES
         if limit >= len(self.body):
             return len(self.body)
@@ -200,15 +200,15 @@ class TextLines:
 
 
 class JsonLines(TextLines):
-    """The lines of JSON that is set out, an object or array of which may be folded.
+    """The lines of indented JSON, whose objects and arrays can be folded.
 
-    What precedes a line that is not JSON is set out too; ``problem`` names the line.
+    The lines before invalid JSON are indented too; ``problem`` names the line.
     """
 
     def __init__(self, body: bytes) -> None:
         self.problem = ""
         self._depths, self._lows = array("Q"), array("Q")
-        # The ends of the token that a block is within, or that a long one begins in it.
+        # The ends of long tokens, for the blocks that are within one or in which one begins.
         self._tokens: dict[int, tuple[int, int]] = {}
         self._depth = 0
         self._token: tuple[int, int] | None = None
@@ -248,7 +248,7 @@ class JsonLines(TextLines):
         ]
 
     def end_of(self, number: int) -> int | None:
-        """Return the line that closes what a line opens; None if it is not known yet."""
+        """Return the line that closes the object or array that a line opens; None if it is not known yet."""
         depth = self.line(number).depth
         block = bisect_right(self._numbers, number) - 1
         first = number - self._numbers[block] + 1
@@ -261,7 +261,7 @@ class JsonLines(TextLines):
         return None
 
     def openers(self, number: int) -> Iterator[int]:
-        """Yield the lines that open what a line is within, the innermost first; for a closing one also its own."""
+        """Yield the lines that open what is around a line, the innermost first; for a closing line also its own."""
         line = self.line(number)
         depth = line.depth + (line.bracket in ("}", "]"))
         block = bisect_right(self._numbers, number) - 1
@@ -295,24 +295,24 @@ class JsonLines(TextLines):
         is_string = match[1] == b'"'
         within = (_WITHIN_STRING if is_string else _WITHIN_WORD).match(self.body, match.end(), limit)
         end = match.end() if within is None else within.end()
-        # What follows it may be cut too. A string that does not end before the body does is a long one.
+        # The text after it may be cut too. A string that is not closed in the body counts as a long token.
         if end < limit - BLOCK_BYTES // 2 and not (is_string and end >= len(self.body) - 1):
             return False
         self._token, self._is_token_read = (match.start(1), match.end()), False
         return True
 
     def _end_of_some(self, start: int, limit: int) -> int:
-        """Return the end of some lines of what is not JSON, or of long whitespace: the limit if no line ends before."""
+        """Return the end of some lines of invalid JSON, or of long whitespace: the limit if no line ends before."""
         end = start
         for match in _LINE.finditer(self.body, start, limit):
-            # It may go on behind the limit.
+            # It may continue beyond the limit.
             if match.end() == limit or end - start >= BLOCK_BYTES:
                 break
             end = match.end()
         return end if end > start else min(len(self.body), limit)
 
     def _read_token(self, start: int, end: int) -> None:
-        """Look for the end of a long token in the next part of the body."""
+        """Search for the end of a long token in the next part of the body."""
         body = self.body
         limit = end + BLOCK_BYTES * 8
         is_string = body[start : start + 1] == b'"'
@@ -326,7 +326,7 @@ class JsonLines(TextLines):
         self._token, self._is_token_read = (start, found), is_over
 
     def _add_part(self, first: int, last: int) -> None:
-        """Add a block, a part of the long token; the last one has what follows the token."""
+        """Add a block with a part of the long token; the last one includes the text after the token."""
         start = self._end
         limit = max(start, first) + BLOCK_BYTES
         if limit < last:
@@ -345,7 +345,7 @@ class JsonLines(TextLines):
 
     def _add_lines(self, start: int) -> None:
         depth, end = self._depth, self._end
-        # To look for strings from each quote of one that does not end would take quadratic time.
+        # Searching for strings from each quote of an unclosed one would take quadratic time.
         is_closed = end < len(self.body) or _CLOSED.fullmatch(self.body, start) is not None
         bare = _EMPTIES.sub(b"[]", _STRINGS.sub(b'""', self.body[start:end])) if is_closed else b""
         block = len(self._starts)
@@ -357,7 +357,7 @@ class JsonLines(TextLines):
             lines = 1 + bare.count(b",") + len(brackets) - is_cut
             while (shorter := brackets.replace(b"{}", b"").replace(b"[]", b"")) != brackets:
                 brackets = shorter
-            # Those that close what an earlier block opened; then those that a later one closes.
+            # Brackets that close what an earlier block opened; then those that a later block closes.
             closes = len(brackets) - len(brackets.lstrip(b"}]"))
             if closes <= depth and not brackets[closes:].strip(b"{["):
                 self._lows.append(depth - closes)
@@ -471,7 +471,7 @@ def is_json(body: bytes) -> bool:
 
 
 def lines_of(body: bytes, view: View) -> BodyLines:
-    """Return a body's lines in a view; pretty falls back to raw where a body is not JSON."""
+    """Return a body's lines in a view; pretty falls back to raw if a body is not JSON."""
     if view is View.HEX:
         return HexLines(body)
     return JsonLines(body) if view is View.PRETTY and is_json(body) else TextLines(body)
@@ -490,7 +490,7 @@ def _harmless(text: str) -> str:
 
 
 def with_letters(token: str) -> str:
-    """Return a token of JSON in which the escapes of letters are these letters, if they are printable and have a width.
+    """Return a token of JSON with letters in place of their escapes, if they are printable and have a width.
 
     A quote or a backslash stays escaped.
     """
@@ -510,7 +510,7 @@ def _token_of(token: str, following: str) -> str:
 
 
 def found_in(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
-    """Return the pieces of a line, in which what the pattern finds has the token ``changed``."""
+    """Return the pieces of a line, in which matches of the pattern have the token ``changed``."""
     text = "".join(words for words, _ in pieces)
     spans = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
     marked, start = [], 0
@@ -524,31 +524,34 @@ def found_in(pieces: Sequence[Piece], pattern: re.Pattern[str]) -> list[Piece]:
     return marked
 
 
-# A match may be this much longer than the text that was typed: in JSON, the space after a colon is of any length.
+# A match may be this much longer than the typed text: in JSON, the space after a colon may have any length.
 _MATCH_BYTES_MAX = 4 << 10
 _SEARCHED_BYTES = 128 << 10
 
 
 class Wanted:
-    """A text to find in a body, also where JSON escapes its letters. A capital in it makes case count."""
+    """A text to find in a body, even if JSON escapes its letters.
+
+    A capital letter in it makes the search case-sensitive.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         is_any_case = text == text.lower()
-        # JSON is shown with one space after a colon, and may be stored without.
+        # JSON is shown with one space after a colon, but may be stored without it.
         parts = re.split('(?<=":) *', text)
         pattern = r"\s*".join("".join(_forms(letter, is_any_case=is_any_case) for letter in part) for part in parts)
         self.shown = re.compile(pattern)
         self._stored = re.compile(pattern.encode("utf-8", "surrogateescape"))
 
     def number_in(self, body: bytes, start: int, end: int) -> int:
-        """Return how many matches begin from one byte to another, not included."""
+        """Return how many matches begin from one byte to another, excluding the latter."""
         return sum(match.start() < end for match in self._stored.finditer(body, start, end + _MATCH_BYTES_MAX))
 
     def next_in(self, body: bytes, start: int, step: int) -> Generator[None, None, int | None]:
-        """Look for the next match from a byte on, or the one before it if ``step`` is -1, once around the body.
+        """Search for the next match from a byte on, or the previous one if ``step`` is -1, once around the body.
 
-        It returns the match's first byte, None if there is none; each step takes a few milliseconds.
+        Returns the first byte of the match, None if there is none; each step takes a few milliseconds.
         """
         parts = [(start, len(body)), (0, min(len(body), start + _MATCH_BYTES_MAX))]
         if step < 0:
@@ -573,7 +576,7 @@ class Wanted:
 def _forms(letter: str, *, is_any_case: bool) -> str:
     """Return a pattern of a letter as it is, and as JSON escapes it.
 
-    A flag that ignores case would take several times as long, and know only the letters of ASCII in bytes.
+    The flag IGNORECASE would take several times as long, and would apply only to ASCII letters in bytes.
     """
     letters = [letter, *({letter.upper()} - {letter} if is_any_case and len(letter.upper()) == 1 else ())]
     return f"(?:{'|'.join((*map(re.escape, letters), *map(_escaped, letters)))})"
@@ -588,7 +591,7 @@ def _escaped(letter: str) -> str:
 
 
 def shown_lines(body: bytes, view: View) -> Iterator[str]:
-    """Yield the lines of a body as a view shows them, with their ends; those of long JSON as it is stored."""
+    """Yield the lines of a body as a view shows them, with their ends; long JSON is yielded as it is stored."""
     lines = TextLines(body) if len(body) > _CHECKED_BYTES_MAX and view is not View.HEX else lines_of(body, view)
     number = 0
     while number < len(lines) or not lines.is_read:

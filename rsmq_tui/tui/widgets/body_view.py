@@ -1,4 +1,4 @@
-"""A body of any size: set out, decoded, folded and searched piece by piece, while the user interface goes on."""
+"""A body of any size: indented, decoded, folded and searched in steps, so that the screen stays responsive."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rsmq_tui.decoding import Decoded, decoding
+from rsmq_tui.monitor.messages.decoding import Decoded, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
 from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 _VIEWS = tuple(View)
 _NOT_ASCII = bytes(range(0x80, 0x100))
-# After this time, the user interface has its turn.
+# After this time, the user interface gets its turn.
 _TURN_S = 0.01
-# Its turn ends after so many steps of the event loop that took no longer than this: it has nothing to do. To open
-# a screen takes hundreds of steps.
+# Its turn ends after this many steps of the event loop that took at most this long: then it is idle. Opening a screen
+# takes hundreds of steps.
 _QUICK_STEPS, _QUICK_S = 10, 0.000_15
 _TURN_OF_OTHERS_S = 0.5
 
@@ -36,8 +36,8 @@ _TURN_OF_OTHERS_S = 0.5
 class BodyView(LineView):
     """Shows a body in one of the views, decoded if it is encoded, and the reason if there is none.
 
-    JSON has a cursor, and what it is on can be folded. Lines are numbered as if nothing was folded or wrapped. Without
-    ``has_keys`` there is no cursor, and the border names no keys.
+    JSON has a cursor, and the object or array at the cursor can be folded. Lines are numbered as if nothing was folded
+    or wrapped. Without ``has_keys`` there is no cursor, and the border names no keys.
     """
 
     def __init__(self, *, id: str | None = None, has_keys: bool = True) -> None:
@@ -49,7 +49,7 @@ class BodyView(LineView):
         self._note = self._problem = self._more = ""
         self._decoded: Decoded | None = None
         self._document: BodyLines | None = None
-        # The first line on the screen, and which of its rows is the first.
+        # The first line on the screen, and its first visible row.
         self._first = (0, 0)
         self._cursor = 0
         # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
@@ -62,7 +62,7 @@ class BodyView(LineView):
         self._wrapped: dict[int, list[list[Piece]]] = {}
 
     def show_body(self, body: bytes, note: str = "", *, problem: str = "", is_start: bool = False) -> None:
-        """Show a body from its first line, or where it was if it is the same.
+        """Show a body from its first line, or at the same position if it is the same body.
 
         ``note`` and ``problem`` are for the border. If it ``is_start``, only the start of a body, it is not decoded.
         """
@@ -79,7 +79,7 @@ class BodyView(LineView):
         self._tell()
 
     def show_none(self, why: str, more: str = "") -> None:
-        """Show no body, and why; ``more`` is shown in its place."""
+        """Show why there is no body; ``more`` is shown in its place."""
         self.workers.cancel_node(self)
         self._more = more
         self.body = self._document = self._decoded = None
@@ -129,7 +129,7 @@ class BodyView(LineView):
             self._move_to(around[-2] if len(around) > 1 and self._is_all_folded else self._cursor)
 
     def find(self, text: str) -> None:
-        """Go to the next place where a text is, from the cursor or the first line on the screen; empty ends it."""
+        """Go to the next match of a text, from the cursor or the first visible line; an empty text ends the search."""
         self._wanted, self._found, self._search = Wanted(text) if text else None, None, ""
         self._wrapped.clear()
         self.find_next(1)
@@ -137,14 +137,14 @@ class BodyView(LineView):
         self.repaint()
 
     def find_next(self, step: int) -> bool:
-        """Go to the next or previous match; False if no text is looked for."""
+        """Go to the next or previous match; False without a search."""
         if self._wanted is not None and self._document is not None and len(self._document):
             _: Worker[None] = self.run_worker(partial(self._find, self._wanted, step), group="find", exclusive=True)
         return self._wanted is not None
 
     @property
     def shown_layers(self) -> tuple[str, ...]:
-        """The names of the layers that were decoded of what is shown; none if it is shown as it is stored."""
+        """The names of the layers that are decoded; none if the body is shown as it is stored."""
         return self._decoded.layers if self._decoded is not None and self.is_decoded else ()
 
     @property
@@ -161,7 +161,7 @@ class BodyView(LineView):
 
     @property
     def can_fold(self) -> bool:
-        """Whether what is shown has objects and arrays."""
+        """Whether the shown text has objects and arrays."""
         return isinstance(self._document, JsonLines)
 
     def action_scroll_lines(self, step: int) -> None:
@@ -231,7 +231,7 @@ class BodyView(LineView):
         return strips
 
     def _begin(self, body: bytes, view: View) -> None:
-        """Show what is known of the lines of a body in a view, from the first one."""
+        """Show the known lines of a body in a view, from the first one."""
         self.view = view
         self._document = lines_of(body, view)
         self._first, self._cursor, self._found = (0, 0), 0, None
@@ -271,7 +271,7 @@ class BodyView(LineView):
             return
         line = lines.line(self._cursor if isinstance(lines, JsonLines) else self._first[0])
         start = line.start if self._found is None else self._found + (step > 0)
-        self._search = f"looking for {printable(wanted.text, 40)} …"
+        self._search = f"searching for {printable(wanted.text, 40)} …"
         self._tell()
         found = await _in_turns(wanted.next_in(lines.body, start, step))
         number = None if found is None else lines.number_at(found)
@@ -281,11 +281,11 @@ class BodyView(LineView):
             await _give_way()
             number = lines.number_at(found)
         if lines is not self._document:
-            # Another view or body is shown by now, which has other lines.
+            # Another view or body, with other lines, is shown by now.
             self.find_next(step)
             return
         if found is None or number is None:
-            self._search = f"{printable(wanted.text, 40)} is not here"
+            self._search = f"{printable(wanted.text, 40)} not found"
         else:
             self._found = found
             self._search = f"{printable(wanted.text, 40)} in line {count(number + 1)}"
@@ -324,7 +324,7 @@ class BodyView(LineView):
         return number
 
     def _at(self, number: int, step: int) -> int:
-        """Return the line that many lines further, or the last one there is."""
+        """Return the line that many lines further, or the last one."""
         for _ in range(abs(step)):
             following = self._next(number, step)
             if following is None:
@@ -333,7 +333,7 @@ class BodyView(LineView):
         return number
 
     def _rows_from(self, number: int, row: int, step: int) -> Iterator[tuple[int, int]]:
-        """Yield rows from one on, upwards or downwards: the line, and which of its rows."""
+        """Yield rows from one on, upwards or downwards: the line, and the index of the row in it."""
         following: int | None = number
         while following is not None:
             number = following
@@ -343,7 +343,7 @@ class BodyView(LineView):
             following = self._next(number, step)
 
     def _scroll(self, rows: int) -> None:
-        """Scroll by rows, as far as there are any."""
+        """Scroll by rows, up to the ends."""
         lines = self._document
         if lines is None or not len(lines) or not self.size:
             return
@@ -363,7 +363,7 @@ class BodyView(LineView):
         return first
 
     def _move_to(self, number: int, row: int | None = None) -> None:
-        """Move the cursor to a line, and scroll as far as it, or one of its rows, needs to be seen."""
+        """Move the cursor to a line, and scroll as far as needed to show it, or one of its rows."""
         self._cursor = number
         if self.size and (number, self._first[1] if row is None else row) < self._first:
             self._first = (number, row or 0)
@@ -372,13 +372,13 @@ class BodyView(LineView):
         self._scroll(0)
 
     def _row_of(self, number: int, found: int, wanted: Wanted) -> int:
-        """Return the row of a line in which a match is: there are as many before it as in the bytes of the line."""
+        """Return the row of a line that contains a match, by the number of matches before it in the line."""
         if self._document is None or len(self._rows(number)) == 1:
             return 0
         before = wanted.number_in(self._document.body, self._document.line(number).start, found)
         texts = ["".join(text for text, _ in row) for row in self._rows(number)]
         places = [match.start() for match in wanted.shown.finditer("".join(texts))]
-        # A match that goes on in the next line is in the last row.
+        # A match that continues in the next line is in the last row.
         ends = list(accumulate(map(len, texts)))
         return bisect_right(ends, places[before]) if before < len(places) else len(texts) - 1
 
@@ -393,7 +393,7 @@ class BodyView(LineView):
                 pieces += [(hidden, "muted strong"), *closing]
             if self._wanted is not None:
                 pieces = found_in(pieces, self._wanted.shown)
-            # Hex has rows of its own length.
+            # Rows of hex have a fixed length.
             rows = [pieces] if self.view is View.HEX else wrapped(pieces, max(1, self.size.width))
             self._wrapped[number] = rows
         return rows or [[]]
@@ -434,7 +434,7 @@ class FindInput(Input):
         self._body = body
 
     def open(self) -> None:
-        """Show and focus the input at once: what is typed next must not reach the body."""
+        """Show and focus the input at once: characters typed next must not reach the body."""
         self.display = True
         self.screen.set_focus(self)
 

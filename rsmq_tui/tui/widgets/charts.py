@@ -6,7 +6,8 @@ from itertools import islice
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts import Series, bar_rows, line_chart, sparklines
+from rsmq_tui.charts.drawing import bar_rows, line_chart, sparklines
+from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
@@ -53,7 +54,7 @@ class ChartPanel(Painted):
         self.repaint()
 
     def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int, *, unit: str = "") -> None:
-        """Show these series in a window of time before ``end_ms``, which the title tells."""
+        """Show these series in a window of time before ``end_ms``, which the title names."""
         title = f"{self._title}, {window_words(window_ms)}"
         self.show(series, end_ms, start_ms=first_shown_ms(series, end_ms, window_ms), title=title, unit=unit)
 
@@ -168,7 +169,7 @@ class SparkPanel(Painted):
         names = max(map(len, self._names)) + 2
         peaks = self._peaks() if self.size.width >= _WITH_PEAKS else [""] * len(self._names)
         room = max(map(len, peaks), default=0)
-        values = [_told(name, self._values[name]) if name in self._values else "" for name in self._names]
+        values = [_value_words(name, self._values[name]) if name in self._values else "" for name in self._names]
         sparks = self._sparks(self.size.width - names - 1 - _VALUE_WIDTH - room)
         return [
             self.line(
@@ -189,7 +190,7 @@ class SparkPanel(Painted):
             # The current value is updated more often than the series, and may be higher than all of it.
             shown = [*(value for at_ms, value in series.points if at_ms >= self._start_ms), self._values.get(name)]
             highest = max((value for value in shown if value is not None), default=None)
-            peaks.append("" if highest is None else f" max {_told(name, highest):<6}")
+            peaks.append("" if highest is None else f" max {_value_words(name, highest):<6}")
         return peaks
 
     def _sparks(self, width: int) -> list[str]:
@@ -202,5 +203,5 @@ class SparkPanel(Painted):
         return self._drawn[1]
 
 
-def _told(name: str, value: float | None) -> str:
+def _value_words(name: str, value: float | None) -> str:
     return rate(value) if name.endswith("/s") else compact(value)

@@ -27,7 +27,7 @@ _LINES_SHOWN, _CHARS_SHOWN, _SHOWN_S = 5, 600, 10
 def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> None:
     """Copy to the terminal's clipboard (OSC 52), which also works over SSH, and say so.
 
-    A terminal may ignore it without an answer: a text that is ``shown`` can also be read for a while.
+    A terminal may ignore it silently, so a text that is ``shown`` is also displayed for some time.
     """
     encoded = text.encode("utf-8", "replace")
     if len(encoded) > CLIPBOARD_BYTES_MAX:
@@ -91,9 +91,9 @@ class Dialog(ModalScreen[T | None]):
         self.dismiss(None)
 
     def after_typing(self, do: Callable[[], object]) -> None:
-        """Call ``do`` when the focused field has handled the keys that were typed before, and the dialog its changes.
+        """Call ``do`` after the focused field has handled earlier keys, and the dialog their changes.
 
-        A key with priority overtakes those that wait in the queue of the field.
+        A key with priority overtakes keys that wait in the queue of the field.
         """
         if self.focused is None:
             do()
@@ -181,7 +181,7 @@ class ChoiceInput(Input):
         self._typed = ""
 
     def suggest(self, choices: Sequence[str]) -> None:
-        """Suggest these from now on."""
+        """Set the suggestions."""
         self._choices = choices
 
     def on_input_changed(self) -> None:

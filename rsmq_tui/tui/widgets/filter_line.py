@@ -100,7 +100,7 @@ class FilterLine(Vertical):
         return bool(self.display)
 
     def open(self, text: str) -> None:
-        """Show and focus the input at once: what is typed next must not reach the table."""
+        """Show and focus the input at once: characters typed next must not reach the table."""
         self.display = True
         self._entry.value = text
         self._entry.cursor_position = len(text)
@@ -131,7 +131,7 @@ class FilterLine(Vertical):
         try:
             wanted = parse_filter(text) if self.poison_rc is None else parse_filter(text, self.poison_rc)
         except FilterError as error:
-            # A long input scrolls, and the error must be in its visible part.
+            # A long input scrolls, and the error must be in the visible part.
             before = whole[: len(whole) - len(text) + error.start]
             start = max(0, cell_len(before) - int(self._entry.scroll_offset.x))
             self._problem.show(start, max(1, cell_len(text[error.start : error.end])), error.message)

@@ -1,4 +1,4 @@
-"""The inputs of filters: what they have in common, and of words in the rows of a table."""
+"""The inputs of filters: their common base, and the filter by words in the rows of a table."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -56,7 +56,7 @@ class FilterInput(Input):
         self.post_message(self.SavedAsked())
 
     def apply(self, text: str) -> None:
-        """Filter by a text, as if it was typed and entered."""
+        """Filter by a text, as if it had been typed and entered."""
         self.value = text
         self.cursor_position = len(text)
         self.post_message(self.Submitted(self, text))
@@ -76,7 +76,7 @@ class WordFilter(FilterInput):
         self._target = target
 
     def open(self) -> None:
-        """Show and focus the input at once: what is typed next must not reach the table."""
+        """Show and focus the input at once: characters typed next must not reach the table."""
         table = self._target()
         if not self.display and isinstance(table, RowTable):
             table.hold_cursor()
@@ -106,9 +106,16 @@ class WordFilter(FilterInput):
         event.stop()
         self._apply()
 
+    async def action_submit(self) -> None:
+        """Keep the filter at once: what is typed next must reach the table."""
+        self._keep()
+
     @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
+    def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
+        self._keep()
+
+    def _keep(self) -> None:
         if self.value:
             self.screen.set_focus(self._target())
         else:

@@ -18,12 +18,12 @@ from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
-from rsmq_tui.tui.place.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Describe how old the numbers of a server that does not answer are."""
+    """Describe the age of the numbers of a server that does not answer."""
     fresh_s = part.link.fresh_at_s
     if fresh_s is None:
         return "no data yet"
@@ -33,7 +33,7 @@ def age_words(part: Snapshot, dashboard: Dashboard) -> str:
 
 
 def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Describe how old the numbers of a server that does not answer are, when the next attempt is, and why."""
+    """Describe the age of the numbers of a server that does not answer, the next attempt, and the reason."""
     if dashboard.replay is not None:
         from rsmq_tui.tui.replay.banner import outage_words  # noqa: PLC0415 - live screens need none
 
@@ -85,7 +85,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
 
 
 class StatusLine(Painted):
-    """Shows what is watched on the left; round trip, cost, interval and freshness of the numbers on the right.
+    """Shows the watched server on the left; round trip, cost, interval and freshness of the numbers on the right.
 
     The age of stale data counts up while no reply arrives: ``stale 12 s · reconnecting in 4 s: …``.
     """
@@ -159,7 +159,7 @@ class StatusLine(Painted):
         return pieces
 
     def _zone(self) -> list[Piece]:
-        """Say in which time zone times are, if there are clock times or it is not UTC."""
+        """Name the time zone, if there are clock times or it is not UTC."""
         if self.snapshot is None or (shown_zone() is UTC and not dashboard_of(self.app).clock_times):
             return []
         return [(f"times in {zone_words(self.snapshot.at_ms)} ", "muted")]
@@ -196,7 +196,7 @@ class StatusLine(Painted):
         return [site for site in dashboard.sites if site.place in there]
 
 
-# What a title begins with on a screen that can be left; a click on it goes back.
+# The beginning of the title of a screen that can be left; a click on it goes back.
 BACK = " ◀ "
 
 
@@ -222,7 +222,7 @@ class TextLine(Painted):
         height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
-            # The height of the style sheet, which may be higher than one line.
+            # The height from the style sheet, which may be more than one line.
             self.styles.height = height if height > 1 else None
         self.repaint()
 
@@ -251,7 +251,7 @@ class TextLine(Painted):
 
 
 def tab_line(words: Sequence[str], chosen: int) -> list[Piece]:
-    """Return tabs beside each other."""
+    """Return the tabs in one line."""
     tabs = (
         (f"[ {text} ]", "strong") if index == chosen else (f"  {text}  ", "muted") for index, text in enumerate(words)
     )
@@ -323,11 +323,11 @@ class KeyHints(Painted):
         super().__init__()
         self._where = where
         self._usable: Usable | None = None
-        # The hints that are shown: the cells where each begins and ends, and its key.
+        # The visible hints: the cells where each begins and ends, and its key.
         self._spans: list[tuple[int, int, Key]] = []
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what the key does whose hint was clicked."""
+        """Run the action of the hint that was clicked."""
         clicked = next((key.id for start, end, key in self._spans if start <= event.x < end), None)
         for active in self.screen.active_bindings.values():
             if clicked is not None and active.binding.id == clicked and active.enabled:
@@ -348,7 +348,7 @@ class KeyHints(Painted):
         hint_of = getattr(self.screen, "hint_of", lambda key: key.hint)
         hints = [replace(key, hint=words) for key in keys if key.hint and (words := hint_of(key))]
         pinned = [key for key in hints if key.pinned]
-        # On a narrow screen, more hints are worth more than wide gaps.
+        # On a narrow screen, hints are more important than wide gaps.
         gap = 2 if self.size.width < _WIDE else 3
         # There is no gap after the last.
         left = self.size.width - 1 + gap - sum(_width(key, gap) for key in pinned)

@@ -19,7 +19,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rsmq_tui.charts import Palette
+from rsmq_tui.charts.series import Palette
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.theme import chart_colour
 
@@ -56,10 +56,10 @@ class Painted(Widget):
         raise NotImplementedError
 
     def repaint(self) -> None:
-        """Paint again, and send what differs from the screen."""
+        """Paint again, and send the differences from the screen."""
         before = self._lines
         if not self.size:
-            # It has no region on the screen yet, and is painted when it gets one.
+            # It has no region on the screen yet; it is painted when it gets one.
             return
         if before is None:
             self._send()
@@ -83,8 +83,8 @@ class Painted(Widget):
         stack = self.app.screen_stack
         if len(stack) < 3 or not self.is_attached or self.screen not in stack[:-2]:
             return
-        # Textual lets the top screen show changes behind it. A screen in between, such as the form behind a preview,
-        # keeps its own cached picture of what is behind.
+        # Textual updates what is visible behind the top screen. A screen in between, such as the form behind a preview,
+        # keeps its own cached picture of the screens behind it.
         within = self.content_region
         for screen in stack[stack.index(self.screen) + 1 : -1]:
             screen.refresh(*(region.translate(within.offset) for region in regions or (within.reset_offset,)))

@@ -1,4 +1,4 @@
-"""The pane beside or below a table, which shows what the cursor is on."""
+"""The pane beside or below a table, with the details of the row under the cursor."""
 
 from collections.abc import Hashable
 from typing import Generic, Literal, TypeVar
@@ -15,7 +15,7 @@ from rsmq_tui.tui.preferences import PANE
 T = TypeVar("T")
 Position = Literal["beside", "below", "closed"]
 _BESIDE_COLUMNS, _BELOW_ROWS = 120, 40
-# Below a table, charts need a terminal as wide as this, and beside it one with so many rows that it could be below.
+# Below a table, charts need a terminal of this width; beside it, one of the height for a pane below.
 _CHART_COLUMNS = 100
 # While the cursor moves, the pane is drawn at this interval, and nothing is read until the cursor rests.
 _DRAW_S = 0.1
@@ -31,11 +31,11 @@ def fitting(size: Size) -> tuple[Position, ...]:
 
 
 class Pane(Vertical, Generic[T]):
-    """Shows what the cursor of a table is on, and never has the focus.
+    """Shows details of the row under the cursor, and never has the focus.
 
-    Of its widgets, those in a container of the class ``parts`` are hidden while it is closed. ``draw`` shows what is
-    known without a read. ``read`` reads the rest, at most five times a second: at once after a move of a cursor that
-    rested, otherwise when it rests again. ``take`` gets what was read, unless the cursor has moved on meanwhile.
+    Its widgets in a container of the class ``parts`` are hidden while it is closed. ``draw`` shows what is known
+    without a read. ``read`` reads the rest, at most five times a second: at once after the move of a resting cursor,
+    otherwise when it rests again. ``take`` gets the result, unless the cursor has moved on meanwhile.
     """
 
     DEFAULT_CSS = """
@@ -62,7 +62,7 @@ class Pane(Vertical, Generic[T]):
         """Show what is known without a read."""
 
     def forget(self) -> None:
-        """Remove what was read: the cursor is on something else."""
+        """Remove the details: the cursor is on another row."""
 
     async def read(self) -> T:
         """Read the rest; may raise ``PeekError``."""
@@ -75,12 +75,12 @@ class Pane(Vertical, Generic[T]):
         """Show why the rest cannot be read; the next ``point`` tries again."""
 
     def on_mount(self) -> None:
-        """Take the position that was chosen."""
+        """Apply the chosen position."""
         self._ticking = self.set_interval(_TICK_S, self._tick, pause=True)
         self.place()
 
     def place(self) -> bool:
-        """Take the position that was chosen, or the best one that fits, and return whether that is another one."""
+        """Apply the chosen position, or the best one that fits, and return whether it has changed."""
         size, chosen = self.app.size, dashboard_of(self.app).preferences.get(PANE)
         fits = fitting(size)
         position: Position = next((each for each in (*fits, "closed") if each == chosen), next(iter(fits), "closed"))
@@ -94,7 +94,7 @@ class Pane(Vertical, Generic[T]):
         return True
 
     def turn(self) -> None:
-        """Choose the next position for which there is room, then none; if there is no room at all, say so."""
+        """Choose the next position that fits, then none; if none fits, say so."""
         fits, size = fitting(self.app.size), self.app.size
         if not fits:
             words = (
@@ -108,7 +108,7 @@ class Pane(Vertical, Generic[T]):
         self.place()
 
     def point(self, key: Hashable, drawn: object, version: object) -> None:
-        """Show what the cursor is on, its ``key``; other values of the rest draw it, and read it, again."""
+        """Show the row with this ``key``; if the other arguments change, it is drawn and read again."""
         if self.position == "closed":
             return
         now_s = dashboard_of(self.app).clock()
@@ -126,7 +126,7 @@ class Pane(Vertical, Generic[T]):
         self._tick()
 
     def leave(self) -> None:
-        """Stop reading; what is shown stays until the next ``point``."""
+        """Stop reading; the details stay until the next ``point``."""
         self._drawn = self._version = None
         self._must_draw = self._must_read = False
         if self._reading is not None:
@@ -144,7 +144,7 @@ class Pane(Vertical, Generic[T]):
         return self._reading is not None and not self._reading.is_finished
 
     def _tick(self) -> None:
-        """Draw and read if it is time for that, and look again later if it is not."""
+        """Draw and read if it is time, otherwise check again later."""
         now_s = dashboard_of(self.app).clock()
         if self._must_draw and now_s - self._drawn_s >= _DRAW_S:
             self._must_draw, self._drawn_s = False, now_s

@@ -16,6 +16,8 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 R = TypeVar("R")
 C = TypeVar("C")
+# Of a time with its date.
+CLOCK_WIDTH = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,11 @@ class Column(Generic[R, C]):
     """One column: ``cell`` makes the content from the row and the table's context.
 
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
-    with the highest ``drop`` are left out first, those with the same one together; 0 always stays. Free width goes to
+    with the highest ``drop`` are left out first, those with the same value together; 0 always stays. Free width goes to
     the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
-    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. Those that are
-    ``extra`` are shown only if columns with ``grow`` have all the width that they need, up to a third of the table.
-    Text that does not fit is cut off at its end, or in the ``middle``. A title has room for the mark of the sort order.
+    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. ``extra`` columns are
+    shown only if columns with ``grow`` have all the width that they need, up to a third of the table. Text that does
+    not fit is cut off at its end, or in the ``middle``. Titles have room for the mark of the sort order.
     """
 
     id: str
@@ -143,7 +145,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self.repaint()
 
     def hold_cursor(self) -> None:
-        """Remember where the cursor is, before other rows are shown for a while."""
+        """Remember the cursor, before other rows are shown for some time."""
         self._held = self._cursor_key, self._cursor, self._top
 
     @property
@@ -261,7 +263,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def _scroll_into_view(self) -> None:
         top, rows = self._top, self.visible_rows
         if not self.size.height:
-            # It is not shown yet: its first size scrolls it.
+            # It is not shown yet; its first resize scrolls it.
             return
         if self._cursor < top:
             self._scroll_rows(self._cursor)

@@ -1,4 +1,4 @@
-"""The strip of a tour: its steps, how far it is, and what to do next."""
+"""The strip of a tour: its steps, its progress, and what to do next."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ _SENTENCE_LINES = 2
 
 
 class TourStrip(Painted):
-    """Shows the step of the tour: how far it is, its sentence, and what to do; at the end, the summary."""
+    """Shows the step of the tour: its number, its sentence, and what to do; at the end, the summary."""
 
     DEFAULT_CSS = f"""
     TourStrip {{ height: {_SENTENCE_LINES + 1}; background: $boost; }}
@@ -92,7 +92,7 @@ class TourStrip(Painted):
             head, sentence, do = f" Tour {len(tour.done) + 1} of {len(tour.steps)} ", step.sentence, step.do
             key = "ctrl+n skips"
         width = max(20, self.size.width - 1)
-        # The head is a part of the first line.
+        # The heading is part of the first line.
         first, *others = wrap(f"{'x' * len(head)} {sentence}", width)
         lines: list[list[Piece]] = [[(head, "cursor strong"), (first[len(head) :], "")]]
         lines += [[(f" {line}", "")] for line in others[: _SENTENCE_LINES - 1]]

@@ -1,4 +1,4 @@
-// Starts the terminal of textual.js when its font is there, tells the session which link to open, and says how it ended.
+// Starts the terminal of textual.js when its font is loaded, sends the link to open, and shows how the session ended.
 "use strict";
 
 const BrowserSocket = window.WebSocket;
@@ -21,7 +21,7 @@ function tellEnd(reason) {
   document.getElementById("again").focus();
 }
 
-// Without it, keys would go nowhere before the first click.
+// Without this, keys would have no effect before the first click.
 function takeKeys() {
   const keys = document.querySelector(".xterm-helper-textarea");
   keys.focus();

@@ -13,15 +13,15 @@ class Channel:
         self._rest = b""
 
     def listen(self) -> None:
-        """Begin to listen, in the running loop."""
+        """Start to listen, in the running loop."""
         asyncio.get_running_loop().add_reader(self._heard, self._read)
 
     async def next(self) -> str | None:
-        """Return the next line, or None when there will be none."""
+        """Return the next line, or None at the end."""
         return await self._lines.get()
 
     def tell(self, line: str) -> None:
-        """Tell the bench a line."""
+        """Send the bench a line."""
         os.write(self._tell, line.encode() + b"\n")
 
     def _read(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs the pipeline as often as it is told to, in one Spark: a line with the folders in, a line with its cost out."""
+"""Runs the pipeline on request, several times in one Spark: a line with the folders in, a line with its cost out."""
 
 import json
 import os

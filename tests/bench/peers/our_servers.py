@@ -9,7 +9,7 @@ from typing import Any
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.place.servers import WatchedServer
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.bench.peers.channel import Channel
 from tests.bench.queues import NS
 
@@ -36,7 +36,8 @@ class Shown:
 
 
 class Teller:
-    """Tells for each line how long numbers lasted since the line before, what was spent, and how many there were."""
+    """Answers each line with how long numbers lasted since the previous line, the time spent, and how many there
+    were."""
 
     def __init__(self, sources: Sequence[Shown], channel: Channel) -> None:
         self._sources = sources

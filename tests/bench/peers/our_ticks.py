@@ -18,7 +18,7 @@ _TICK_S = 1.0
 
 
 class Stepped:
-    """A live poller that polls when it is told to, and tells the processor seconds of the second that follows."""
+    """A live poller that polls on request, and reports the processor time of the second that follows."""
 
     def __init__(self, poller: LivePoller, channel: Channel) -> None:
         self.thresholds = poller.thresholds

@@ -12,7 +12,7 @@ ROWS = 40
 
 
 class StockTable(App[None]):
-    """The table that one writes first."""
+    """The obvious first version of the table."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__()

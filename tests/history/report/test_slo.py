@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from rsmq_tui.history.analysis import schema
@@ -194,6 +193,8 @@ def test_duckdb_finds_the_same_on_a_generated_week(tmp_path: Path, seed: int) ->
     manifest = made.publish()
 
     objectives = (Objective(ANSWERING, 99.9), Objective(STALLED, 99, 120_000), Objective(AGE, 95, 300_000))
+    import duckdb  # takes 30 MB, of each process that collects this
+
     with duckdb.connect() as engine:
         for table in (schema.VERDICT_RUNS, schema.EPISODES, schema.ROLLUP_1M):
             files = [str(tmp_path / name) for name in manifest.files(table)]

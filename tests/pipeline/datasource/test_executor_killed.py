@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 
 ROOT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rsmq_tui.history.names import stored_name
 from rsmq_tui.history.rows import as_whole
-from rsmq_tui.monitor.peek import state_of
-from rsmq_tui.monitor.reading import read_score
+from rsmq_tui.monitor.messages.peek import state_of
+from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.pipeline.datasource import messages
 from rsmq_tui.pipeline.datasource.messages import MessageColumns
 from rsmq_tui.protocol import leading_int, make_id, name_of, sent_ms

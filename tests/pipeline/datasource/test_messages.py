@@ -14,10 +14,12 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Not,
 
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.rows import message_rows
-from rsmq_tui.monitor.peek import state_of
+from rsmq_tui.monitor.messages.peek import state_of
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id, name_of
 from tests.pipeline.datasource.conftest import BODIES, Load, make_queue
 from tests.pipeline.datasource.reading import Row, read, reader_of
+
+pytestmark = pytest.mark.slow
 
 HOUR_MS = 3_600_000
 

@@ -9,7 +9,7 @@ import pytest
 import redis
 from pyspark.sql import DataFrame, SparkSession
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.options import SourceError

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 Row = dict[str, Any]
@@ -147,6 +146,8 @@ _WORST_FIRST = ("down", "broken", "stalled", "leaking", "growing", "poisoned", "
 
 def incidents_by_sql(verdict_runs: pa.Table) -> list[Row]:
     """Return the incidents of some runs: what they are, but for causes and messages."""
+    import duckdb  # takes 30 MB, of each process that collects this
+
     with duckdb.connect() as connection:
         connection.register("verdict_runs", verdict_runs)
         # Of what ended at the same time, what is open tells, then what is unknown.

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -120,6 +119,8 @@ _RUNS = f"""
 
 def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
     """The tables of samples: of rows, or of the Parquet files of a pattern."""
+    import duckdb  # takes 30 MB, of each process that collects this
+
     with duckdb.connect() as engine:
         if isinstance(samples, str):
             engine.read_parquet(samples, hive_partitioning=False).create_view("samples")

@@ -8,7 +8,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from rsmq_tui.embedded import EmbeddedServer
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import AsyncListQueue, ListNames, ListQueue
 from rsmq_tui.protocol.lists.client import USUAL_NAMES
 from tests.protocol.either import Either

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 import redis
 
-from rsmq_tui.protocol import RsmqError
+from rsmq_tui.protocol import PageRequest, RsmqError
 from rsmq_tui.protocol.lists.naming import ListNames, item_id, read_item_id
 from rsmq_tui.protocol.lists.pages import LEASES_MAX, PAGE_BYTES, SPAN_ITEMS, ListPages
 from rsmq_tui.protocol.rsmq.pages import Anchor, Part, RawPage, Where
@@ -48,7 +48,7 @@ async def test_a_page_begins_with_what_is_taken_next_and_ends_with_the_newest_in
 ) -> None:
     ready, processing = numbered(b"r", 5), numbered(b"p", 3)
     fill(client, names, ready=ready, processing=processing, leases=[(item, DEADLINE_MS) for item in processing[:2]])
-    page = await pages.page(QUEUE, count=100)
+    page = await pages.page(PageRequest(QUEUE, count=100))
     assert (page.depth, page.ready, page.start) == (8, 5, 0)
     assert previews(page) == ready + processing
     assert [message.id for message in page.messages] == [
@@ -66,13 +66,13 @@ async def test_pages_of_every_part_from_every_place_are_those_of_the_whole_order
     ready, processing = numbered(b"r", 37), numbered(b"p", 11)
     fill(client, names, ready=ready, processing=processing)
     whole = ready + processing
-    ids = [message.id for message in (await pages.page(QUEUE, count=100)).messages]
+    ids = [message.id for message in (await pages.page(PageRequest(QUEUE, count=100))).messages]
     bounds = {"all": (0, 48), "ready": (0, 37), "hidden": (37, 48)}
     for part in get_args(Part):
         low, high = bounds[part]
         for where in get_args(Where):
             for at in (0, 1, 35, 36, 37, 40, 47):
-                page = await pages.page(QUEUE, part=part, where=where, anchor=Anchor("", ids[at]), count=7)
+                page = await pages.page(PageRequest(QUEUE, part=part, where=where, anchor=Anchor("", ids[at]), count=7))
                 before = max(low, min(at, high))
                 start = {"first": low, "last": high - 7, "after": at + 1, "before": before - 7, "at": at}[where]
                 start = max(low, min(start, high - 1))
@@ -83,7 +83,9 @@ async def test_pages_of_every_part_from_every_place_are_those_of_the_whole_order
 async def test_an_empty_or_missing_queue_has_an_empty_page(client: redis.Redis, pages: ListPages) -> None:
     for part in get_args(Part):
         for where in get_args(Where):
-            page = await pages.page(QUEUE, part=part, where=where, anchor=Anchor("", "q:5:" + "0" * 40), count=5)
+            page = await pages.page(
+                PageRequest(QUEUE, part=part, where=where, anchor=Anchor("", "q:5:" + "0" * 40), count=5)
+            )
             assert (page.depth, page.ready, page.start, page.messages) == (0, 0, 0, ())
 
 
@@ -94,7 +96,9 @@ async def test_an_anchor_is_found_where_its_bytes_are_now(
     for gone in (-30, 3, 60):
         now = ready[gone:] if gone > 0 else numbered(b"new", -gone) + ready
         fill(client, names, ready=now)
-        page = await pages.page(QUEUE, where="after", anchor=Anchor("0", item_id("queue", 100, ready[100])), count=2)
+        page = await pages.page(
+            PageRequest(QUEUE, where="after", anchor=Anchor("0", item_id("queue", 100, ready[100])), count=2)
+        )
         assert previews(page) == ready[101:103]
 
 
@@ -104,31 +108,33 @@ async def test_an_anchor_that_has_gone_stands_for_its_place(
     ready = numbered(b"r", 20)
     fill(client, names, ready=ready)
     gone = Anchor("0", item_id("queue", 10, b"gone"))
-    assert previews(await pages.page(QUEUE, where="after", anchor=gone, count=2)) == ready[10:12]
-    assert previews(await pages.page(QUEUE, where="before", anchor=gone, count=2)) == ready[8:10]
+    assert previews(await pages.page(PageRequest(QUEUE, where="after", anchor=gone, count=2))) == ready[10:12]
+    assert previews(await pages.page(PageRequest(QUEUE, where="before", anchor=gone, count=2))) == ready[8:10]
     beyond = Anchor("0", item_id("queue", 10_000, b"gone"))
-    assert previews(await pages.page(QUEUE, where="after", anchor=beyond, count=2)) == ready[-1:]
+    assert previews(await pages.page(PageRequest(QUEUE, where="after", anchor=beyond, count=2))) == ready[-1:]
     odd = Anchor("0", "not an id of ours")
-    assert previews(await pages.page(QUEUE, where="after", anchor=odd, count=2)) == ready[:2]
+    assert previews(await pages.page(PageRequest(QUEUE, where="after", anchor=odd, count=2))) == ready[:2]
 
 
 async def test_equal_items_share_their_deadlines_in_order(client: redis.Redis, pages: ListPages) -> None:
     leases = [(b"same", 3_000.0), (b"same", 1_000.0), (b"other", 2_000.0)]
     fill(client, processing=[b"same", b"other", b"same", b"same"], leases=leases)
-    page = await pages.page(QUEUE, part="hidden", count=10)
+    page = await pages.page(PageRequest(QUEUE, part="hidden", count=10))
     assert [message.score for message in page.messages] == ["1000", "2000", "3000", "inf"]
 
 
 async def test_a_grace_lease_is_a_lease(client: redis.Redis, pages: ListPages) -> None:
     fill(client, processing=[b"adopted"])
     client.zadd(RIGHT.leases_key(QUEUE), {b"~" + b"x" * 21 + b":adopted": DEADLINE_MS})
-    assert [message.score for message in (await pages.page(QUEUE, count=10)).messages] == [str(DEADLINE_MS)]
+    assert [message.score for message in (await pages.page(PageRequest(QUEUE, count=10))).messages] == [
+        str(DEADLINE_MS)
+    ]
 
 
 async def test_what_is_no_lease_of_ours_is_none(client: redis.Redis, pages: ListPages) -> None:
     fill(client, processing=[b"item", b""])
     client.zadd(RIGHT.leases_key(QUEUE), {b"x" * 22 + b"=item": DEADLINE_MS, b"item": DEADLINE_MS})
-    assert [message.score for message in (await pages.page(QUEUE, count=10)).messages] == ["inf", "inf"]
+    assert [message.score for message in (await pages.page(PageRequest(QUEUE, count=10))).messages] == ["inf", "inf"]
 
 
 async def test_with_more_leases_than_are_looked_at_what_is_not_found_is_unknown(
@@ -136,10 +142,10 @@ async def test_with_more_leases_than_are_looked_at_what_is_not_found_is_unknown(
 ) -> None:
     items = numbered(b"p", LEASES_MAX + 500)
     fill(client, processing=items, leases=[(item, DEADLINE_MS + place) for place, item in enumerate(items)])
-    first = await pages.page(QUEUE, part="hidden", where="first", count=5)
+    first = await pages.page(PageRequest(QUEUE, part="hidden", where="first", count=5))
     assert [message.score for message in first.messages] == [str(DEADLINE_MS + place) for place in range(5)]
     client.zrem(RIGHT.leases_key(QUEUE), *(b"%022d:%b" % (place, items[place]) for place in range(5)))
-    unknown = await pages.page(QUEUE, part="hidden", where="first", count=5)
+    unknown = await pages.page(PageRequest(QUEUE, part="hidden", where="first", count=5))
     assert {message.score for message in unknown.messages} == {"nan"}
 
 
@@ -148,23 +154,23 @@ async def test_long_items_are_cut_and_a_page_of_them_ends_early(
 ) -> None:
     long = [b"%02d" % number + b"x" * (PAGE_BYTES // 4) for number in range(20)]
     fill(client, names, ready=long)
-    page = await pages.page(QUEUE, count=20)
+    page = await pages.page(PageRequest(QUEUE, count=20))
     assert 1 <= len(page.messages) <= 5
     assert previews(page) == [item[:240] for item in long[: len(page.messages)]]
     assert page.messages[0].size == len(long[0])
     assert page.messages[0].id == f"q:0:{sha1(long[0]).hexdigest()}"
-    last = await pages.page(QUEUE, where="last", count=20)
+    last = await pages.page(PageRequest(QUEUE, where="last", count=20))
     assert 1 <= len(last.messages) <= 5
     assert previews(last) == [item[:240] for item in long[-len(last.messages) :]]
     assert last.start + len(last.messages) == 20
-    before = await pages.page(QUEUE, where="before", anchor=Anchor("0", last.messages[0].id), count=20)
+    before = await pages.page(PageRequest(QUEUE, where="before", anchor=Anchor("0", last.messages[0].id), count=20))
     assert before.start + len(before.messages) == last.start
 
 
 async def test_a_single_item_is_shown_however_long_it_is(client: redis.Redis, pages: ListPages) -> None:
     fill(client, ready=[b"x" * (PAGE_BYTES + 5)], processing=[b"y" * (PAGE_BYTES + 7)])
-    assert [message.size for message in (await pages.page(QUEUE, count=5)).messages] == [PAGE_BYTES + 5]
-    last = await pages.page(QUEUE, where="last", count=5)
+    assert [message.size for message in (await pages.page(PageRequest(QUEUE, count=5))).messages] == [PAGE_BYTES + 5]
+    last = await pages.page(PageRequest(QUEUE, where="last", count=5))
     assert [message.size for message in last.messages] == [PAGE_BYTES + 7]
 
 
@@ -208,7 +214,7 @@ async def test_leases_are_counted_by_when_they_end(client: redis.Redis, pages: L
 async def test_a_key_of_another_type_is_our_error(client: redis.Redis, pages: ListPages, place: int) -> None:
     fill_wrongly(client, place)
     with pytest.raises(RsmqError) as raised:
-        await pages.page(QUEUE, count=5)
+        await pages.page(PageRequest(QUEUE, count=5))
     assert raised.value.code == "wrongType"
     if place < 2:
         with pytest.raises(RsmqError) as raised:

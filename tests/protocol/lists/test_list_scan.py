@@ -19,6 +19,8 @@ from rsmq_tui.protocol.lists.scan import ListScan
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from tests.protocol.lists.lists_made import LEFT, QUEUE, RIGHT, fill, fill_wrongly, member, running
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_MS = 4_000_000_000_000
 
 

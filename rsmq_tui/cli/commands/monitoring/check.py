@@ -23,7 +23,7 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.kinds import kind_named
 
 _SCHEMA = 1
-# Monitoring systems keep a few KB of what a plugin says.
+# Monitoring systems keep a few KB of a plugin's output.
 _QUEUES_MAX = 50
 _SPAN_MAX_MS = 100_000 * 86_400_000
 _EXIT_UNKNOWN = 3
@@ -62,7 +62,7 @@ _STATUSES = {
 
 
 class _Check(Command):
-    """To a monitoring system 2, the usual status of a usage error, is a critical problem of the queues."""
+    """The usual exit status of a usage error, 2, would be CRITICAL for a monitoring system."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; a usage error is UNKNOWN, on the first line of the output, which a monitoring system shows."""
@@ -75,7 +75,7 @@ class _Check(Command):
 
 
 def _limit(read: Callable[[str], int]) -> Callable[[str], Limit]:
-    """Return what reads WARN:CRIT of such numbers."""
+    """Return a parser of WARN:CRIT for such numbers."""
 
     def read_limit(text: str) -> Limit:
         before, colon, after = text.partition(":")
@@ -137,7 +137,7 @@ def _print_unknown(sentence: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a text as a monitoring system can take it: behind a bar it would look for performance data."""
+    """Return a text without a bar, after which a monitoring system expects performance data."""
     return printable(text).replace("|", "\\x7c")
 
 
@@ -175,7 +175,7 @@ async def _check(options: Options) -> int:
 
 
 def _names(places: Sequence[Place]) -> list[str]:
-    """Return what tells the servers and namespaces apart: nothing where there is only one."""
+    """Return labels that distinguish the servers and namespaces; empty if there is only one."""
     if sum(place.kind.has_namespaces for place in places) == 1:
         return [place.kind.ns for place in places]
     return [f"{place.profile.name or place.server}/{place.ns}" for place in places]
@@ -186,14 +186,14 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
     problems.sort(key=lambda entry: entry[2].status.rank)
     told = _counts([checked for _, checked in found])
     if problems:
-        told = f"{told}: {_told(*problems[0])}"
+        told = f"{told}: {_problem_words(*problems[0])}"
     shown = [(name, checked, queue) for name, checked in found for queue in checked.queues]
     data = [part for name, checked in found for part in _totals(name, checked)]
     if len(shown) <= _QUEUES_MAX:
         data += [part for name, checked, queue in shown for part in _measured(name, checked, queue, limits)]
     print_words(f"RSMQ {status.upper()} - {told}{' | ' if data else ''}{' '.join(data)}")
     for name, checked, problem in problems:
-        print_words(f"{problem.status.upper()}: {_told(name, checked, problem)}")
+        print_words(f"{problem.status.upper()}: {_problem_words(name, checked, problem)}")
     for name, checked in found:
         for note in checked.notes:
             print_words(_plain(f"{_at(name)}{note}"))
@@ -202,7 +202,7 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
 
 
 def _counts(found: Sequence[Checked]) -> str:
-    """Say how many queues are how bad, each counted once, and how many problems are those of no queue."""
+    """Return the number of queues by status, each counted once, and of problems that concern no queue."""
     levels: Counter[Status] = Counter()
     others = 0
     for checked in found:
@@ -222,7 +222,7 @@ def _counts(found: Sequence[Checked]) -> str:
     return ", ".join(parts)
 
 
-def _told(name: str, checked: Checked, problem: Problem) -> str:
+def _problem_words(name: str, checked: Checked, problem: Problem) -> str:
     what = checked.server if problem.queue is None else problem.queue
     return _plain(f"{_at(name)}{printable(what)}: {problem.text}")
 
@@ -247,7 +247,7 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
     if queue.ready is not None:
         yield _datum(f"{prefix}.ready", queue.ready)
         waiting_ms = queue.waiting_ms(checked.at_ms)
-        # Nothing waits in a queue that has nothing ready; of a list it may be unknown how long.
+        # In a queue without ready messages, nothing waits; for a list, the waiting time may be unknown.
         if waiting_ms is not None or kind_named(queue.kind).counts_arrivals or not queue.ready:
             yield _datum(f"{prefix}.age", waiting_ms or 0, limits.age_ms, is_time=True)
     if queue.expired is not None:
@@ -259,7 +259,7 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
 
 
 def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool = False) -> str:
-    """Return 'label'=value[unit];warn;crit;min; spans of time come in ms and are told in seconds."""
+    """Return 'label'=value[unit];warn;crit;min; durations are given in ms and printed in seconds."""
     bounds = (None, None) if limit is None else (limit.warning, limit.critical)
     numbers = ["" if number is None else f"{number / 1000:g}" if is_time else str(number) for number in bounds]
     told = f"{value / 1000:.3f}s" if is_time else str(value)

@@ -21,7 +21,7 @@ from rsmq_tui.monitor.text import date_clock, is_named, printable
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
 _QUEUE_MAX, _SERVER_MAX = 20, 20
-# The terminals with room for all columns.
+# Terminals of this width have room for all columns.
 _FULL_FROM = 110
 _NOTES = f"""\
 A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, with their reasons; queues that were
@@ -97,7 +97,7 @@ def _is_wanted(event: Event, options: Options) -> bool:
 
 
 def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
-    """Return what prints events: lines of JSON, or a table."""
+    """Return a function that prints events: as JSON lines, or as a table."""
     table: _EventTable | None = None
 
     def show(events: Iterable[Event]) -> None:
@@ -109,7 +109,7 @@ def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
         elif found:
             servers = {event.server for event in found}
             if table is None or not servers <= table.servers:
-                # Of another server: it begins a new table, which names the server in each line.
+                # An event of another server: begin a new table, which names the server in each line.
                 table = _EventTable(found, servers | (table.servers if table else set()), wide=bool(options.wide))
             for event in found:
                 table.print(event)
@@ -119,7 +119,7 @@ def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
 
 
 class _EventTable:
-    """Prints events in columns, of which the last one gets the width that the others do not need.
+    """Prints events in columns; the last one gets the remaining width.
 
     A server is named if there are several. Severity and kind are left out on a narrow terminal.
     """
@@ -142,7 +142,7 @@ class _EventTable:
         values = [when, event.severity, event.kind] if self._is_full else [when.partition("-")[2]]
         if self._names_server:
             server = printable(event.server)
-            # Servers often differ in their ports only: the end is kept.
+            # Servers often differ only in their ports, so the end is kept.
             values.append(server if self._wide or len(server) <= _SERVER_MAX else f"…{server[1 - _SERVER_MAX :]}")
         self._table.print(*values, _queue(event), event.text)
 

@@ -13,9 +13,9 @@ from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.exporter.poller import Target, TargetPoller, TargetPollers
-from rsmq_tui.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
 from rsmq_tui.profiles import Profile
+from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
+from rsmq_tui.web.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
 
 _PORT = "9767"
 _HOST = "127.0.0.1"
@@ -72,7 +72,7 @@ _PRINTED = OneOf()
 def command(options: Options) -> int:
     """Serve until SIGTERM or Ctrl+C, or print one of the example files, and return the exit status.
 
-    Raises ``UsageError`` for an address that cannot be one, and where it cannot listen.
+    Raises ``UsageError`` for an invalid address, and if it cannot listen.
     """
     if options.print_rules or options.print_dashboard:
         sys.stdout.write(read_example(ALERT_RULES if options.print_rules else DASHBOARD))

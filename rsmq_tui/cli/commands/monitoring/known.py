@@ -1,4 +1,4 @@
-"""`rsmq-tui known`: the troubles of queues that somebody has acknowledged."""
+"""`rsmq-tui known`: the queues whose trouble somebody has acknowledged."""
 
 import time
 from contextlib import closing
@@ -99,7 +99,7 @@ def _read() -> list[Known]:
 
 
 def _record(event: Event) -> None:
-    """Record an event; without the log, what is known is known all the same."""
+    """Record an event; if the log cannot be written, the acknowledgement still applies."""
     try:
         with closing(EventStore(state_folder() / EVENTS_NAME)) as store:
             store.write([event])

@@ -9,10 +9,6 @@ from pathlib import Path
 
 import click
 
-from rsmq_tui.alerts.channels import ChannelError, Write, sender
-from rsmq_tui.alerts.message import Message, State
-from rsmq_tui.alerts.runner import AlertRunner
-from rsmq_tui.alerts.store import AlertStore
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import json_option, reading
@@ -20,6 +16,10 @@ from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import Place, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
+from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
+from rsmq_tui.events.alerts.message import Message, State
+from rsmq_tui.events.alerts.runner import AlertRunner
+from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder
@@ -48,7 +48,7 @@ _STATUSES = {
 
 @click.command(cls=Command, notes=_NOTES, examples=("", "--once --json", "--test oncall"), statuses=_STATUSES)
 @option("--once", "poll each server once, send what is wrong, and exit")
-@option("--test CHANNEL", "only send a test message by this channel, and exit")
+@option("--test CHANNEL", "only send a test message through this channel, and exit")
 @json_option
 @reading
 def command(options: Options) -> int:
@@ -76,7 +76,7 @@ async def _watch(options: Options, interrupts: Interrupts) -> int:
 
 
 def _used(alerts: Alerts) -> list[Channel]:
-    """Return the channels of the rules, without those that have a mistake."""
+    """Return the channels of the rules, without invalid ones."""
     names = {name for rule in alerts.rules for name in rule.channels}
     return [channel for name, channel in alerts.channels.items() if name in names]
 
@@ -102,7 +102,7 @@ async def _test(channel: Channel) -> int:
 
 
 def _terminal() -> Write:
-    """Return what writes to the terminal; standard output may be read by a program."""
+    """Return a function that writes to the terminal; a program may read standard output."""
     if not sys.stderr.isatty():
         return None
 
@@ -151,7 +151,7 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
         say(problem)
     snapshots = await asyncio.gather(*(place.poll_once() for _, place in places))
     polled = zip(places, snapshots, strict=True)
-    # A server is gone only if none of its places answers: those that do come first.
+    # A server is gone only if none of its places answers, so places that answer come first.
     for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
         runner.take(snapshot, place.profile.thresholds, place.profile.name)
     slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
@@ -196,7 +196,7 @@ async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventR
 
 
 async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
-    """Say what begins to fail, and what works again."""
+    """Print what has begun to fail, and what works again."""
     known: dict[str, str] = {}
     while True:
         now = runner.problems | recorder.problems

@@ -5,7 +5,7 @@ pipeline  `rsmq-tui pipeline`: analyse a history with Spark, or generate one
 record    `rsmq-tui record`: record every poll until it is stopped
 replay    `rsmq-tui replay`: the dashboard on a history
 report    `rsmq-tui report`: a report of a time range, as HTML or Markdown
-slo       `rsmq-tui slo`: how service level objectives were kept
+slo       `rsmq-tui slo`: whether service level objectives were met
 sql       `rsmq-tui sql`: query an analysis and its history with SQL
 """
 
@@ -33,16 +33,16 @@ analysis_option = option("--analysis OUT", f"the tables that `rsmq-tui pipeline`
 
 
 def require_packages(what: str, extra: str = "history", *more: str) -> None:
-    """Raise ``UsageError`` where a package of an extra is missing: one that reads and writes a history, or ``more``.
+    """Raise ``UsageError`` if a package of an extra is missing: one that reads and writes a history, or ``more``.
 
-    None of them is loaded.
+    None of them is imported.
     """
     if any(find_spec(name) is None for name in ("pyarrow", "fsspec", *more)):
         raise UsageError(f"{what} needs the packages of the extra `{extra}`: pip install 'rsmq-tui[{extra}]'")
 
 
 def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
-    """Return a recorder that has begun; raises ``UsageError`` where its packages are missing or it cannot begin."""
+    """Return a recorder that has started; raises ``UsageError`` if its packages are missing or it cannot start."""
     require_packages("recording")
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
     from rsmq_tui.history.writer import Settings  # noqa: PLC0415
@@ -54,7 +54,7 @@ def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None
 
 
 def analysis_of(given: str | None) -> str:
-    """Return the analysis that is meant; raises ``UsageError`` where none is."""
+    """Return the analysis of the options or the environment; raises ``UsageError`` if there is none."""
     out = given or os.environ.get(ANALYSIS_VARIABLE, "")
     if not out or "\0" in out:
         raise UsageError(
@@ -99,6 +99,6 @@ def chosen_queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef]
 
 
 def objectives_of(options: Options) -> "Objectives":
-    """Return what finds the objectives of a profile: those of [defaults] for a name that is not in the file."""
+    """Return a function from a profile to its objectives: those of [defaults] for a name that is not in the file."""
     found = config_of(options)
     return lambda profile: () if found is None else found.profiles.get(profile, found.watched).slo

@@ -47,7 +47,7 @@ def _compact(options: Options) -> int:
 
     days, before, after, line = 0, 0, 0, ProgressLine()
     try:
-        # This raises an error with a sentence if it is not a history.
+        # Raises an error with a sentence if it is not a history.
         History(options.history, state=state_folder())
         store, scratch = open_store(options.history, state_folder())
         recorded = {day for table in SCHEMAS for day in store.days(table)}
@@ -67,12 +67,12 @@ def _compact(options: Options) -> int:
 
 
 class _History(Command):
-    """The screen, or the command that the first argument names."""
+    """Opens the screen, or runs the command that the first argument names."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Parse what it is called with."""
+        """Parse the arguments."""
         if args[:1] == [_compact.name]:
             ctx: click.Context = _compact.make_context(f"{info_name} {_compact.name}", args[1:], parent, **extra)
             return ctx
@@ -92,9 +92,9 @@ class _History(Command):
 @config
 @look
 def command(options: Options) -> int:
-    """Open the screen and return the exit status; raises ``UsageError`` where no analysis is named, or none there."""
+    """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
     out = analysis_of(options.out)
-    # What is elsewhere is asked for on the screen: that may take a while.
+    # A remote analysis is opened on the screen, because that may take a while.
     if "://" not in out and not Path(out).is_dir():
         raise UsageError(
             f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"

@@ -1,4 +1,4 @@
-"""`rsmq-tui pipeline`: analyses a history with Spark, and generates one for trying out."""
+"""`rsmq-tui pipeline`: analyses a history with Spark, or generates one to try."""
 
 import re
 import signal
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rsmq_tui.pipeline.state import Progress
 
 _EXIT_LEFT_OUT = 4
-# Each look asks Java about its tasks.
+# Each update asks Java about its tasks.
 _LOOK_S = 0.5
 _TELL_EVERY_S = 1.0
 _ENDING_S = 20.0
@@ -128,7 +128,7 @@ def _setting(text: str) -> tuple[str, str]:
 def _run(options: Options) -> int:
     """Run the pipeline and return the exit status.
 
-    Raises ``UsageError`` for folders that cannot be used, and for what is not installed.
+    Raises ``UsageError`` for folders that cannot be used, and for missing packages.
     """
     from rsmq_tui.pipeline.spark import SparkOptions, check_installed, open_engine  # noqa: PLC0415
     from rsmq_tui.pipeline.state import PipelineError, Settings  # noqa: PLC0415
@@ -168,7 +168,7 @@ def _run(options: Options) -> int:
 
 
 class _Watched:
-    """A run in a thread of its own, so that this one hears of signals and tells people how it goes."""
+    """A run in a thread of its own, so that this thread receives signals and shows the progress."""
 
     def __init__(self, runner: "PipelineRun", progress: "Progress", stop: threading.Event, as_json: bool) -> None:
         self._runner, self._progress, self._stop, self._as_json = runner, progress, stop, as_json
@@ -208,7 +208,7 @@ class _Watched:
         self._stop.set()
 
     def _cancel(self, worker: threading.Thread) -> None:
-        """Cancel what Spark does, and what it begins until it hears of the end."""
+        """Cancel the jobs of Spark, including those that it starts until the run notices."""
         give_up_s = time.monotonic() + _ENDING_S
         while worker.is_alive() and time.monotonic() < give_up_s:
             engine = self._runner.engine
@@ -288,7 +288,7 @@ class _Watched:
 
 @contextmanager
 def _signals(end: Any) -> Iterator[None]:
-    """Let the signals that end a program end the run instead, the first time they come."""
+    """Let the first signal that would end the program end the run instead."""
     before = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         # Windows has not all of them, and only the main thread may set any.
@@ -345,7 +345,7 @@ def _time(text: str) -> int:
 
 @command.command(
     "generate",
-    help="generate a synthetic history of any size, for trying out or for benchmarks",
+    help="generate a synthetic history of any size, to try or to benchmark",
     notes=_GENERATE_NOTES,
     sections={"Examples": _GENERATE_EXAMPLES},
     statuses=_GENERATE_STATUSES,
@@ -368,9 +368,9 @@ def _time(text: str) -> int:
 )
 @option("--seed N", "seed of the random numbers", whole(0, 10**15 - 1), default="1")
 def _generate(options: Options) -> int:
-    """Make the history, and return the exit status.
+    """Generate the history, and return the exit status.
 
-    Raises ``UsageError`` where the packages for it are missing, and for a folder that it cannot be made in.
+    Raises ``UsageError`` if packages are missing, and for a folder that cannot be used.
     """
     require_packages("generating")
     from rsmq_tui.history.synthetic import Generator, Progress, Wanted  # noqa: PLC0415

@@ -71,7 +71,7 @@ def _size(text: str) -> int:
 def command(options: Options) -> int:
     """Record until the time is over, or a signal ends it, and return the exit status.
 
-    Raises ``UsageError`` where the packages for it are missing, and for a folder that cannot be a history.
+    Raises ``UsageError`` if packages are missing, and for a folder that cannot be a history.
     """
     if options.bodies and options.messages is None:
         raise UsageError("--bodies needs --messages, which sets the interval: --messages 5m --bodies")
@@ -125,13 +125,13 @@ def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
     for profile in profiles:
         for place in places_of(profile):
             recorded = Place(profile.name, place.server, place.ns)
-            # The same one twice would be each row twice.
+            # The same place twice would record each row twice.
             found.setdefault(recorded, Watched(recorded, place.watcher(profile.name), place.inventory()))
     return list(found.values())
 
 
 class _Telling:
-    """Tells people how it goes: on a line that is written over at a terminal, and what goes wrong anywhere."""
+    """Prints the progress, on a terminal as a line that is overwritten, and problems anywhere."""
 
     def __init__(self, recorder: "Recorder", watched: "Sequence[Watched]", loop: asyncio.AbstractEventLoop) -> None:
         self._recorder = recorder
@@ -154,7 +154,7 @@ class _Telling:
             self._line.clear()
 
     def _tell_changes(self) -> None:
-        """Say what has begun to fail, and what works again."""
+        """Print what has begun to fail, and what works again."""
         tally = self._recorder.tally
         now = {_named(watched): watched.failure for watched in self._watched}
         now["the history"] = tally.problem if tally.is_failing else None

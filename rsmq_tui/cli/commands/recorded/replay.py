@@ -70,7 +70,7 @@ def _speed(text: str) -> float:
 @config
 @look
 def command(options: Options) -> int:
-    """Open the dashboard on a history and return the exit status; raises ``UsageError`` where there is none."""
+    """Open the dashboard on a history and return the exit status; raises ``UsageError`` if there is none."""
     require_packages("replaying")
     from rsmq_tui.history.reading import History  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
             if from_ms is None:
                 from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
-                raise UsageError(f"--to is {_said(to_ms)}, which is not after --from, {_said(from_ms)}")
+                raise UsageError(f"--to is {_clock(to_ms)}, which is not after --from, {_clock(from_ms)}")
     if at_ms is not None:
         from_ms = at_ms
     return replaying_of(
@@ -122,7 +122,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
 
 
 def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -> int:
-    """Read a moment within what was recorded; a time without a date is the first one after ``after_ms``, if any is."""
+    """Read a moment within the recording; a time without a date is the first one after ``after_ms``, if given."""
     try:
         at_ms = read_moment(text, span.to_ms) if after_ms is None else read_end(text, after_ms, span.to_ms)
         if after_ms is not None and at_ms > span.to_ms:
@@ -131,16 +131,16 @@ def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -
         raise UsageError(f"{option}: {error}") from error
     if text.strip().startswith("-"):
         at_ms = max(span.from_ms, at_ms)
-    # A minute that was begun counts.
+    # A minute that has begun counts.
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         raise UsageError(
-            f"{option}: nothing was recorded at {_said(at_ms)}: the recording covers {_said(span.from_ms)} "
-            f"to {_said(span.to_ms)}"
+            f"{option}: nothing was recorded at {_clock(at_ms)}: the recording covers {_clock(span.from_ms)} "
+            f"to {_clock(span.to_ms)}"
         )
     return at_ms
 
 
-def _said(at_ms: int) -> str:
+def _clock(at_ms: int) -> str:
     return date_clock(at_ms)
 
 

@@ -1,4 +1,4 @@
-"""`rsmq-tui slo`: how the service level objectives of the configuration file were kept."""
+"""`rsmq-tui slo`: whether the service level objectives of the configuration file were met."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ last week is compared with the one before. `rsmq-tui help history` has more."""
 @config
 @json_option
 def command(options: Options) -> int:
-    """Print how each objective was kept; raises ``UsageError``."""
+    """Print how well each objective was met; raises ``UsageError``."""
     analysis = open_analysis(options, "service levels")
     from rsmq_tui.history.report.slo import ServiceLevels  # noqa: PLC0415 - its packages are there
 

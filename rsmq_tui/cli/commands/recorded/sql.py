@@ -76,7 +76,7 @@ def _words(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: of other types, its text; no number that is not finite."""
+    """Return a value for JSON: other types as text, numbers that are not finite as null."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, bytes):

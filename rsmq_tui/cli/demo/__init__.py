@@ -1,0 +1,11 @@
+"""A private server and a demo workload, for the demo and the tests.
+
+control    what the user of the demo can do to the server and to the clients of a queue, such as crash a consumer
+scenarios  the scenario of each queue of the demo, and those of a whole demo, as values
+server     a private Valkey server, and the workload in a process of its own: starts and stops both
+workload   the producers and consumers that run the scenarios against a server
+"""
+
+from rsmq_tui.cli.demo.server import EmbeddedError, EmbeddedServer, ServerNotFound, ServerStartError, WorkloadProcess
+
+__all__ = ["EmbeddedError", "EmbeddedServer", "ServerNotFound", "ServerStartError", "WorkloadProcess"]

@@ -1,0 +1,133 @@
+"""One message of an alert as an immutable value: its title and sentence for people, and its JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from rsmq_tui.monitor.text import count, duration, plural, printable
+from rsmq_tui.protocol.kinds import Reference, kind_of
+
+_SCHEMA = 1
+# The maximum of names in the sentence, and of queues in the JSON.
+_NAMED = 5
+LISTED = 100
+_NAME_MAX, _TEXT_MAX, _PART_MAX = 80, 500, 200
+_PREFIX = "rsmq-tui: "
+
+
+class State(StrEnum):
+    """Why a message is sent."""
+
+    FIRING = "firing"
+    REPEATED = "repeated"
+    RESOLVED = "resolved"
+    SUMMARY = "summary"
+    TEST = "test"
+
+
+_TITLES = {
+    State.FIRING: "{rule}",
+    State.REPEATED: "still: {rule}",
+    State.RESOLVED: "resolved: {rule}",
+    State.SUMMARY: "{rule} of {parts}",
+    State.TEST: "test: {rule}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """A queue in a message: its name, verdict, depth, and one sentence about it, which may quote names."""
+
+    queue: str
+    verdict: str | None
+    depth: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message about the queues of one rule in one namespace of a server, or about the server if it has none.
+
+    ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
+    long the condition has held, or held; the longest of all queues. ``reason`` is a sentence about the server. A
+    summary has ``parts`` instead, the oldest first.
+    """
+
+    rule: str
+    state: State
+    when: str
+    at_ms: int
+    profile: str = ""
+    server: str = ""
+    ns: str = ""
+    queues: tuple[Affected, ...] = ()
+    count: int = 0
+    lasts_ms: int | None = None
+    reason: str = ""
+    parts: tuple["Message", ...] = ()
+
+    @classmethod
+    def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
+        """Return one message in place of several that could not be sent before."""
+        return cls("summary", State.SUMMARY, "", at_ms, parts=tuple(parts))
+
+    @property
+    def title(self) -> str:
+        """A title for people, which is printable."""
+        rule = printable(self.rule, _NAME_MAX)
+        return f"{_PREFIX}{_TITLES[self.state].format(rule=rule, parts=plural(len(self.parts), 'message'))}"
+
+    @property
+    def text(self) -> str:
+        """A sentence for people, which is printable."""
+        if self.parts:
+            # The last ones describe the current state.
+            last = [f"{part.title.removeprefix(_PREFIX)}: {part.text}" for part in self.parts[-_NAMED:]]
+            before = f"{count(len(self.parts) - _NAMED)} before; " if len(self.parts) > _NAMED else ""
+            return before + "; ".join(printable(each, _PART_MAX) for each in last)
+        where = " ".join(filter(None, (self.profile or self.server, self.ns)))
+        return printable(": ".join(filter(None, (where, self._what()))), _TEXT_MAX)
+
+    def _what(self) -> str:
+        if not self.count:
+            return self.reason
+        lasted = "" if self.lasts_ms is None else f", {'after' if self._is_over else 'for'} {duration(self.lasts_ms)}"
+        if self.count == 1:
+            affected = self.queues[0]
+            words = f"{'over' if self._is_over else affected.reason}"
+            return f"{printable(affected.queue, _NAME_MAX)}: {words}{lasted}"
+        names = ", ".join(printable(affected.queue, _NAME_MAX) for affected in self.queues[:_NAMED])
+        more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
+        return f"{plural(self.count, 'queue')}: {self.when}{' is over' if self._is_over else ''}{lasted}: {names}{more}"
+
+    @property
+    def _is_over(self) -> bool:
+        return self.state is State.RESOLVED
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the documented JSON object; queues are named as commands name them."""
+        kind = kind_of(self.ns)
+
+        def named(queue: str) -> str:
+            return queue if kind.has_namespaces else Reference(kind, self.ns, queue).text
+
+        return {
+            "schema": _SCHEMA,
+            "alert": self.rule,
+            "state": self.state.value,
+            "when": self.when,
+            "at_ms": self.at_ms,
+            "profile": self.profile or None,
+            "server": self.server or None,
+            "ns": self.ns or None,
+            "count": self.count,
+            "queues": [
+                {"queue": named(each.queue), "verdict": each.verdict, "depth": each.depth, "reason": each.reason}
+                for each in self.queues
+            ],
+            "lasts_ms": self.lasts_ms,
+            "title": self.title,
+            "text": self.text,
+            **({"messages": [part.as_json() for part in self.parts]} if self.parts else {}),
+        }

@@ -1,0 +1,489 @@
+"""Decides when rules alert, from the snapshots of each place in the order of time.
+
+A condition is reported when it has lasted as long as its rule requires, and its end when that has lasted for
+``HOLD_MS``. A condition that flaps is reported once (``events.detector.Hysteresis``). Queues of one rule and place that
+are due at nearly the same time are one message. Reported alerts are stored in ``alerts.store``, so that the next start
+continues from there.
+
+Only the states that changed since the last poll are checked. A condition that begins as time passes is also checked
+when the first queue is due.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from rsmq_tui.events.alerts.message import LISTED, Affected, Message, State
+from rsmq_tui.events.alerts.store import AlertStore, Told, Topic
+from rsmq_tui.events.detector import Hysteresis
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import HOLD_MS
+from rsmq_tui.monitor.text import count, duration, is_named
+from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
+from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule
+from rsmq_tui.protocol.kinds import kind_named
+
+# A message waits this long for more queues of its rule and place, and then this long until the next one.
+GROUP_MS, EVERY_MS = 5_000, 60_000
+_OLDEST, _RECEIVES = "oldest", "receive count"
+# Conditions on receive counts, of which each poll samples a part.
+_LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
+_FOREVER = 1 << 62
+_due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
+
+
+class _Check:
+    """A condition on the verdict: it holds if the verdict of a queue is one of a set."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        wanted = [verdict for verdict in Verdict if condition.what in (verdict.value, TROUBLE) and verdict.is_trouble]
+        self._worst_rank = min((verdict.rank for verdict in wanted), default=0)
+        # Most queues are ok, which is the first verdict.
+        self._others = tuple(verdict for verdict in reversed(Verdict) if verdict not in wanted)
+
+    def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
+        """Return the queues for which it holds."""
+        others = self._others
+        return [queue for queue in queues if queue.verdict not in others]
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        """Return whether it is certain that it does not hold for a queue that is not among ``holding``.
+
+        ``is_forecast`` is whether forecasts are possible: a queue without a limit then approaches none.
+        """
+        # A queue has only its worst verdict, which may hide this one.
+        return queue.verdict is not Verdict.WATCHING and queue.verdict.rank > self._worst_rank
+
+    def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
+        """Return when it begins to hold for the first of these queues, provided that they do not change."""
+        return _FOREVER
+
+    def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+        """Return a sentence about a queue for which it holds or held."""
+        return f"{queue.verdict}: {reason(queue, at_ms, thresholds)}"
+
+
+class _Above(_Check):
+    """Holds if a number is above its bound."""
+
+    _FIELDS: Mapping[str, int] = {
+        "depth": QueueState._fields.index("depth"),
+        _RECEIVES: QueueState._fields.index("highest_rc"),
+        "expired leases": QueueState._fields.index("expired"),
+    }
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__(condition)
+        self._field = self._FIELDS[condition.what]
+        # None of these values is a fraction.
+        self._least = condition.bound if condition.or_equal else condition.bound + 1
+
+    def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
+        field, least = self._field, self._least
+        rows: Iterable[Any] = queues
+        return [queue for queue in rows if (value := queue[field]) is not None and value >= least]
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        return queue[self._field] is not None or queue.depth is not None
+
+    def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+        value: Any = queue[self._field]
+        return f"{self._condition.what} {count(value)} ({self._condition.text})"
+
+
+class _Passing(_Check):
+    """Begins to hold as time passes: when the first message is older than the bound, or a limit nearer."""
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__(condition)
+        self._is_age = condition.what == _OLDEST
+        bound_ms = condition.bound if condition.or_equal else condition.bound + (1 if self._is_age else -1)
+        self._offset_ms = bound_ms if self._is_age else -bound_ms
+
+    def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
+        before_ms = at_ms - self._offset_ms
+        if self._is_age:
+            return [queue for queue in queues if (ms := _due_ms(queue)) is not None and ms <= before_ms]
+        return [queue for queue in queues if (limit := _limit(queue)) is not None and limit.soonest_ms <= before_ms]
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        # An empty queue has no oldest message.
+        return queue.depth is not None and (self._is_age or queue.limit is not None or is_forecast)
+
+    def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
+        after_ms = at_ms - self._offset_ms
+        if self._is_age:
+            times = [ms for ms in map(_due_ms, queues) if ms is not None and ms > after_ms]
+        else:
+            times = [lim.soonest_ms for lim in map(_limit, queues) if lim is not None and lim.soonest_ms > after_ms]
+        return min(times, default=_FOREVER) + self._offset_ms
+
+    def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+        if self._is_age:
+            value = f"{_OLDEST} {duration(queue.waiting_ms(at_ms))}"
+        else:
+            value = limit_words(queue.limit, at_ms) or "no limit"
+        return f"{value} ({self._condition.text})"
+
+
+def _check_of(condition: Condition) -> _Check:
+    if condition.what in (_OLDEST, FULL_IN):
+        return _Passing(condition)
+    return _Above(condition) if condition.what in _Above._FIELDS else _Check(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """The moment of a poll: ``ms`` by the monotonic clock, ``wall_s`` by the local clock, ``at_ms`` by the server's."""
+
+    ms: int
+    wall_s: float
+    at_ms: int
+
+    @property
+    def wall_ms(self) -> int:
+        return round(self.wall_s * 1000)
+
+
+class _Due(NamedTuple):
+    """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time."""
+
+    state: State
+    names: Sequence[str]
+    news: Sequence[str]
+    lasts_ms: int
+
+
+class _Followed:
+    """One rule on the queues of one place, or on one server: its name is then the only one, "".
+
+    ``restored`` are the names for which only an earlier run found that the condition held.
+    """
+
+    def __init__(self, rule: Rule, topic: Topic, store: AlertStore | None, now: _Now, *, is_patient: bool) -> None:
+        self.next_ms = 0
+        self.is_forecast = False
+        self.restored: set[str] = set()
+        self._rule = rule
+        self._topic = topic
+        self._store = store
+        self._is_patient = is_patient
+        self._conditions: dict[str, Hysteresis] = {}
+        # Those that changed, and are not settled.
+        self._pending: dict[str, Hysteresis] = {}
+        # When something became due that is not reported yet, and when the last message was made.
+        self._due_ms: int | None = None
+        self._told_ms: int | None = None
+        self._firing_told_ms = 0
+        if store is not None:
+            self._restore(store.load(topic, now.wall_ms), now)
+
+    def _restore(self, found: Mapping[str, Told], now: _Now) -> None:
+        for name, told in found.items():
+            known = self._conditions[name] = Hysteresis(told=False)
+            known.change(True, now.ms - (now.wall_ms - told.since_ms))
+            known.tell()
+        self.restored = set(found)
+        latest_ms = max((told.told_ms for told in found.values()), default=now.wall_ms)
+        self._firing_told_ms = now.ms - (now.wall_ms - latest_ms)
+
+    @property
+    def names(self) -> Set[str]:
+        """The names for which the condition holds or held."""
+        return self._conditions.keys()
+
+    def take(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
+        """Record whether the condition holds for each name."""
+        for name, holds in values:
+            known = self._conditions.get(name)
+            if known is None:
+                if not holds:
+                    continue
+                known = self._conditions[name] = Hysteresis(told=False)
+            if known.value is not holds:
+                known.change(holds, now_ms)
+                self._pending[name] = known
+            self.restored.discard(name)
+
+    def due(self, now: _Now, muted: Collection[str]) -> list[_Due]:
+        """Return what is to be sent now."""
+        if self._rule.quiet is not None and self._rule.quiet.holds(now.wall_s):
+            return []
+        firing, over = self._settled(now.ms, muted)
+        if over and not self._rule.resolved:
+            self._tell(State.RESOLVED, over, now)
+            over = []
+        found: list[_Due] = []
+        if not (firing or over):
+            self._due_ms = None
+        elif self._is_time(now.ms):
+            both = (State.FIRING, firing), (State.RESOLVED, over)
+            found = [self._tell(state, names, now) for state, names in both if names]
+            self._due_ms, self._told_ms = None, now.ms
+            if firing:
+                self._firing_told_ms = now.ms
+        repeat_ms = self._rule.repeat_ms
+        if repeat_ms is not None and not found and now.ms - self._firing_told_ms >= repeat_ms:
+            still = [name for name, known in self._conditions.items() if known.told and known.value]
+            if still := [name for name in still if name not in muted]:
+                lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in still}
+                since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
+                store = self._store
+                news = still if store is None else store.repeat(self._topic, since_ms, repeat_ms, now.wall_ms)
+                found.append(_Due(State.REPEATED, still, news, max(lasted_ms.values())))
+                self._told_ms = self._firing_told_ms = now.ms
+        return found
+
+    def _settled(self, now_ms: int, muted: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
+        firing, over = [], []
+        for name, known in list(self._pending.items()):
+            hold_ms = self._rule.for_ms if known.value else HOLD_MS
+            if now_ms - known.changed_ms < hold_ms or not known.is_settled(now_ms, hold_ms):
+                continue
+            if known.value is known.told:
+                if known.is_flapping:
+                    known.tell()
+                self._settle(name, known)
+            elif not known.value:
+                over.append(name)
+            elif name not in muted:
+                firing.append(name)
+        return firing, over
+
+    def _is_time(self, now_ms: int) -> bool:
+        if self._due_ms is None:
+            self._due_ms = now_ms
+        if not self._is_patient:
+            return True
+        return now_ms - self._due_ms >= GROUP_MS and (self._told_ms is None or now_ms - self._told_ms >= EVERY_MS)
+
+    def _tell(self, state: State, names: Sequence[str], now: _Now) -> _Due:
+        lasts_ms, since_ms = 0, {}
+        for name in names:
+            known = self._conditions[name]
+            # How long it lasted: counted from its beginning, or else from when it was reported.
+            begin_ms = known.changed_ms if known.value or known.told_ms is None else known.told_ms
+            lasts_ms = max(lasts_ms, (now.ms if known.value else known.changed_ms) - begin_ms)
+            since_ms[name] = now.wall_ms - (now.ms - begin_ms)
+            known.tell()
+            self._settle(name, known)
+        if self._store is None:
+            return _Due(state, names, names, lasts_ms)
+        note = self._store.begin if state is State.FIRING else self._store.end
+        return _Due(state, names, note(self._topic, since_ms, now.wall_ms), lasts_ms)
+
+    def _settle(self, name: str, known: Hysteresis) -> None:
+        """Wait for the next change of a condition; one that does not hold is no longer tracked."""
+        del self._pending[name]
+        if not known.value:
+            del self._conditions[name]
+
+
+class Telling(NamedTuple):
+    """A message, and the same one without the queues that another program has reported; None if it has reported all."""
+
+    message: Message
+    news: Message | None
+
+
+class AlertRules:
+    """Applies rules to the snapshots of any number of places; not safe for threads.
+
+    ``store`` keeps the reported alerts. Without ``is_patient``, ``for`` and the wait for more queues do not apply: each
+    snapshot is the only one of its place.
+    """
+
+    def __init__(self, rules: Sequence[Rule], store: AlertStore | None = None, *, is_patient: bool = True) -> None:
+        self._rules = rules if is_patient else [replace(rule, for_ms=0, repeat_ms=None) for rule in rules]
+        self._store = store
+        self._is_patient = is_patient
+        self._contents = _contents_of(rules)
+        self._checks = {rule.name: _check_of(rule.when) for rule in rules if rule.when.what not in OF_SERVERS}
+        self._followed: dict[tuple[str, ...], _Followed] = {}
+        self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
+        self._last: dict[tuple[str, ...], Sequence[QueueState]] = {}
+        # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
+        self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
+
+    def take(
+        self,
+        snapshot: Snapshot,
+        thresholds: Thresholds,
+        *,
+        profile: str,
+        now_ms: int,
+        wall_s: float,
+        muted: Collection[str] = (),
+    ) -> list[Telling]:
+        """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
+        now = _Now(now_ms, wall_s, snapshot.at_ms)
+        found: list[Telling] = []
+        # A failed poll says nothing about queues.
+        answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
+        changed = self._changed((profile, snapshot.server, snapshot.ns), snapshot) if answered else None
+        for rule in self._rules:
+            if rule.profiles and profile not in rule.profiles:
+                continue
+            if rule.when.what in OF_SERVERS:
+                found += self._take_server(rule, snapshot, profile, now, answered=answered)
+            elif answered:
+                found += self._take_queues(rule, snapshot, changed, thresholds, profile, now, muted)
+        return found
+
+    def _changed(self, place: tuple[str, ...], snapshot: Snapshot) -> Sequence[QueueState] | None:
+        """Return the queues that changed since the last poll of a place; None if some appeared or disappeared."""
+        last, self._last[place] = self._last.get(place, ()), snapshot.queues
+        changed = snapshot.changed_since(last)
+        return None if changed is None else changed[1]
+
+    def _take_queues(
+        self,
+        rule: Rule,
+        snapshot: Snapshot,
+        changed: Sequence[QueueState] | None,
+        thresholds: Thresholds,
+        profile: str,
+        now: _Now,
+        muted: Collection[str],
+    ) -> list[Telling]:
+        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, snapshot.ns)
+        followed = self._follow(topic, rule, now)
+        check, at_ms, queues = self._checks[rule.name], snapshot.at_ms, snapshot.queues
+        looked, was_forecast, followed.is_forecast = changed, followed.is_forecast, _is_forecast(snapshot)
+        if looked is None or at_ms >= followed.next_ms or was_forecast is not followed.is_forecast:
+            looked, followed.next_ms = queues, _FOREVER
+        followed.next_ms = min(followed.next_ms, check.next_ms(looked, at_ms))
+        holding = self._of_rule(rule, check.holding(looked, at_ms))
+        if names := followed.names:
+            hold = {queue.name for queue in holding}
+            unlooked = followed.restored if rule.when.what in _LOOKED else ()
+            over = []
+            for queue in looked:
+                if queue.name not in names or queue.name in hold:
+                    continue
+                # An age that has reached its limit has no forecast, and is not over.
+                is_aged = (queue.waiting_ms(at_ms) or 0) >= thresholds.aged_ms
+                is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
+                if is_over and not (queue.name in unlooked and _may_be_unlooked(queue)):
+                    over.append((queue.name, False))
+            if changed is None:
+                # A queue that is gone has no trouble.
+                over += [(name, False) for name in names - {queue.name for queue in queues}]
+            followed.take(over, now.ms)
+        followed.take([(queue.name, True) for queue in holding], now.ms)
+        due = followed.due(now, muted)
+        present = {queue.name: queue for queue in queues} if due else {}
+
+        def affected(name: str) -> Affected:
+            queue = present.get(name)
+            if queue is None:
+                return Affected(name, None, None, "gone")
+            return Affected(name, queue.verdict.value, queue.depth, check.words(queue, at_ms, thresholds))
+
+        def message(each: _Due, names: Sequence[str]) -> Message:
+            return Message(
+                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, snapshot.ns,
+                tuple(map(affected, names[:LISTED])), len(names), each.lasts_ms if self._is_patient else None,
+            )  # fmt: skip
+
+        return [Telling(message(each, each.names), message(each, each.news) if each.news else None) for each in due]
+
+    def _take_server(self, rule: Rule, snapshot: Snapshot, profile: str, now: _Now, *, answered: bool) -> list[Telling]:
+        """Apply a rule to a server, from the states of its places."""
+        places = self._of_servers.setdefault((rule.name, snapshot.server), {})
+        place = snapshot.place, snapshot.ns
+        if rule.when.what == SERVER_GONE:
+            failure = snapshot.link.failure
+            places[place] = failure is not None
+            # It is gone if none of its places can be polled.
+            holds: bool | None = all(places.values())
+            why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
+            over = "answers again after {}"
+        else:
+            places[place] = _is_near(rule.when, snapshot) if answered else None
+            known = [value for value in places.values() if value is not None]
+            holds = any(known) if known else None
+            why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"
+            over = "its memory is no longer filling up, after {}"
+        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
+        followed = self._follow(topic, rule, now)
+        followed.take([] if holds is None else [("", holds)], now.ms)
+        found = []
+        for each in followed.due(now, ()):
+            message = Message(
+                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=each.lasts_ms,
+                reason=over.format(duration(each.lasts_ms)) if each.state is State.RESOLVED else why,
+            )  # fmt: skip
+            found.append(Telling(message, message if each.news else None))
+        return found
+
+    def _follow(self, topic: Topic, rule: Rule, now: _Now) -> _Followed:
+        if topic not in self._followed:
+            self._followed[topic] = _Followed(rule, topic, self._store, now, is_patient=self._is_patient)
+        return self._followed[topic]
+
+    def topic_of(self, message: Message) -> Topic:
+        """Return the topic of a rule's message."""
+        return Topic(self._contents[message.rule], message.when, message.profile, message.server, message.ns)
+
+    def _of_rule(self, rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
+        """Return the queues that a rule names; the result of its patterns is cached for each name."""
+        if not rule.queues:
+            return queues
+        wanted = self._wanted.setdefault(rule.name, {})
+        if len(wanted) > 2 * sum(map(len, self._last.values())):
+            # Most of these queues are gone.
+            wanted.clear()
+        found = []
+        for queue in queues:
+            key = queue.kind, queue.name
+            is_wanted = wanted.get(key)
+            if is_wanted is None:
+                is_wanted = wanted[key] = names_queue(rule.queues, queue)
+            if is_wanted:
+                found.append(queue)
+        return found
+
+
+def _contents_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return what identifies each rule beside its condition, by name: its queues, and its number if several are alike.
+
+    So a rule with another name is still the same.
+    """
+    numbers: Counter[tuple[str, ...]] = Counter()
+    contents = {}
+    for rule in rules:
+        queues = sorted(rule.queues)
+        numbers[rule.when.text, *queues] += 1
+        contents[rule.name] = json.dumps([queues, numbers[rule.when.text, *queues]])
+    return contents
+
+
+def names_queue(patterns: Sequence[str], queue: QueueState) -> bool:
+    """Return whether names or patterns match a queue: by its name, or with its kind, such as ``list:mail``."""
+    names = (queue.name, f"{kind_named(queue.kind).prefix}{queue.name}")
+    return any(is_named(name, patterns) for name in names)
+
+
+def _is_forecast(snapshot: Snapshot) -> bool:
+    """Return whether polls have lasted long enough for forecasts: then a queue without a limit approaches none."""
+    begins_ms = [*snapshot.trend.times_ms[:1], *snapshot.trend.gaps_ms[-1:]]
+    return bool(begins_ms) and snapshot.at_ms - max(begins_ms) >= KNOWN_MS + 2 * FORECAST_EVERY_MS
+
+
+def _is_near(condition: Condition, snapshot: Snapshot) -> bool | None:
+    """Return whether the memory of the server is full within the bound; None if that is not known."""
+    if snapshot.memory_limit is None:
+        return False if snapshot.info is not None and _is_forecast(snapshot) else None
+    left_ms, _ = snapshot.memory_limit.until_ms(snapshot.at_ms)
+    return left_ms < condition.bound + condition.or_equal
+
+
+def _may_be_unlooked(queue: QueueState) -> bool:
+    """Return whether there may be receive counts that polls have not read since the start."""
+    return bool(queue.depth and queue.totalrecv) and queue.looked_all_ms is None

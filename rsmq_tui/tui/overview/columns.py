@@ -1,0 +1,338 @@
+"""The columns of the table of queues, their cells, order and sorting."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rsmq_tui.charts.drawing import fold_latest, spark_runs
+from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
+from rsmq_tui.monitor.text import compact, count, duration, net, rate, short_clock
+from rsmq_tui.monitor.tracking.forecast import limit_words
+from rsmq_tui.protocol.kinds import RSMQ, Kind
+from rsmq_tui.tui.overview.groups import QueueGroup, judged
+from rsmq_tui.tui.overview.known import known_verdict
+from rsmq_tui.tui.theme import verdict_words
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import CLOCK_WIDTH, Column
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
+
+R = TypeVar("R")
+C = TypeVar("C")
+# One cell a minute.
+SPARK_WIDTH = 10
+_CELL_MS = 60_000
+SPARK_MS = SPARK_WIDTH * _CELL_MS
+_KEY_WIDTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueueContext:
+    """What the cells of the queue table show besides their queue; the verdict of ``changed`` changed in this poll.
+
+    A queue's age and trend come from the snapshot of its server. ``titles`` has the names of the servers by place, and
+    ``stale`` the age of the numbers of those that do not answer. ``favourites``, ``unfolded`` groups and the
+    ``members`` of these are keys of rows.
+    """
+
+    snapshot: Snapshot
+    titles: Mapping[str, str]
+    changed: frozenset[str] = frozenset()
+    clock_times: bool = False
+    stale: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, "Known"] = field(default_factory=dict)
+    favourites: Set[str] = frozenset()
+    unfolded: Set[str] = frozenset()
+    members: Set[str] = frozenset()
+
+    def of(self, queue: QueueState) -> Snapshot:
+        """Return the snapshot of the queue's server."""
+        return self.snapshot.part(queue.place) if queue.place else self.snapshot
+
+
+FAVOURITE = "★"
+
+
+def _name(queue: QueueState, context: QueueContext) -> Piece:
+    if isinstance(queue, QueueGroup):
+        sign = "▾" if queue.key in context.unfolded else "▸"
+        # The number comes first: a long name is cut off at its end.
+        return f"{sign} {count(len(queue.members))} {queue.name}…", "strong"
+    mark = f"{FAVOURITE} " if queue.key in context.favourites else "  " if queue.key in context.members else ""
+    return mark + queue.name, "strong"
+
+
+def _verdict(queue: QueueState, context: QueueContext) -> Piece:
+    queue = judged(queue)
+    if queue.key in context.known:
+        return known_verdict(queue), "muted"
+    words = verdict_words(queue.verdict)
+    if queue.place in context.stale:
+        # The verdict is that of the last answer.
+        return words, "muted"
+    emphasis = " changed" if queue.key in context.changed else ""
+    return words, f"verdict-{queue.verdict}{emphasis}"
+
+
+def _since(at_ms: int | None, queue: QueueState, context: QueueContext) -> Piece:
+    if context.clock_times:
+        return short_clock(at_ms, context.of(queue).at_ms), ""
+    return duration(None if at_ms is None else max(0, context.of(queue).at_ms - at_ms)), ""
+
+
+def _waiting(queue: QueueState, context: QueueContext) -> Piece:
+    return _since(queue.ready_since_ms, queue, context)
+
+
+def _oldest(queue: QueueState, context: QueueContext) -> Piece:
+    return _since(queue.oldest_ready_ms, queue, context)
+
+
+def _rate(per_s: float | None) -> Piece:
+    """Format a rate in at most six characters: 812.0, 1,204, 381k."""
+    return rate(per_s) if per_s is None or per_s < 999.95 else compact(per_s), ""
+
+
+def _expired(queue: QueueState, _: QueueContext) -> Piece:
+    if queue.expired is None:
+        return "", ""
+    return compact(queue.expired), "alarm" if queue.expired else "muted"
+
+
+def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
+    if isinstance(queue, QueueGroup):
+        return []
+    part = context.of(queue)
+    trend, at_ms = part.trend, part.at_ms
+    first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
+    return spark_pieces(trend.times_ms[first:], trend.arrivals(queue.name, first), at_ms)
+
+
+def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
+    if isinstance(queue, QueueGroup):
+        return []
+    part = context.of(queue)
+    trend, at_ms = part.trend, part.at_ms
+    first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
+    return spark_pieces(trend.times_ms[first:], trend.depths(queue.name, first), at_ms)
+
+
+def spark_pieces(times_ms: Sequence[int], values: Sequence[float | None], at_ms: int) -> list[Piece]:
+    """Draw the last ten minutes, one cell each, on a scale from zero; high values are light.
+
+    Cells are clock minutes, the last one the current minute: so a past bar never changes.
+    """
+    end_ms = at_ms - at_ms % _CELL_MS + _CELL_MS - 1
+    minutes = fold_latest(times_ms[: len(values)], values, end_ms=end_ms, cell_ms=_CELL_MS, cells=SPARK_WIDTH)
+    return [(marks, "spark-high" if is_high else "spark") for marks, is_high in spark_runs(minutes, SPARK_WIDTH)]
+
+
+def _wait(queue: QueueState, context: QueueContext) -> Piece:
+    times = queue.times_at(context.of(queue).at_ms)
+    return duration(None if times is None else times.wait_p95_ms), ""
+
+
+def _work(queue: QueueState, context: QueueContext) -> Piece:
+    times = queue.times_at(context.of(queue).at_ms)
+    return duration(None if times is None else times.work_p95_ms), ""
+
+
+def _outlook(queue: QueueState, context: QueueContext) -> Piece:
+    queue = judged(queue)
+    if (stale := context.stale.get(queue.place)) is not None:
+        return stale, "muted"
+    words = outlook(queue, context.of(queue).at_ms)
+    if queue.verdict.is_trouble:
+        return words, f"verdict-{queue.verdict}"
+    return queue.problems[0] if queue.problems and queue.verdict is Verdict.OK else words, "muted"
+
+
+def _limit(queue: QueueState, context: QueueContext) -> Piece:
+    return limit_words(queue.limit, context.of(queue).at_ms), "muted" if queue.place in context.stale else "strong"
+
+
+# A title is at least one cell narrower than its column, which leaves room for the mark of the sort order.
+QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
+    Column("verdict", "VERDICT", 10, _verdict),
+    Column("queue", "QUEUE", 12, _name, grow=True),
+    Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
+    Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
+    Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
+    Column("waiting", "WAITING", 8, _waiting, drop=3, right=True),
+    Column("oldest", "OLDEST", 8, _oldest, drop=14, right=True),
+    Column("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True),
+    Column("work", "WORK", 8, _work, drop=16, right=True, extra=True),
+    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True),
+    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True),
+    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True),
+    Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12),
+    Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
+    Column("limit", "LIMIT", 20, _limit, drop=15, extra=True),
+)
+
+_SERVER: Column[QueueState, QueueContext] = Column(
+    "server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2, most=16
+)
+
+
+_KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4)
+_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _expired, drop=8, right=True)
+_NET: Column[QueueState, QueueContext] = Column(
+    "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
+)
+# Arrivals in a list are not counted; the depth is known for all kinds.
+_DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=12)
+
+
+def columns_of(
+    kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False, clock_times: bool = False
+) -> tuple[Column[QueueState, QueueContext], ...]:
+    """Return the columns of the queue table for these kinds of queues.
+
+    With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
+    have, are shown only if such queues are watched. With ``clock_times``, the wait is shown as the time of its start,
+    and there is room for dates.
+    """
+    kinds = tuple(kinds)
+    has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
+    # Without a namespace, a queue's name is its whole key.
+    width = 12 if all(kind.has_namespaces for kind in kinds) else _KEY_WIDTH
+    more = {
+        "verdict": [_SERVER] * several_servers + [_KIND] * any(kind is not RSMQ for kind in kinds),
+        "oldest": [_EXPIRED] * has_leases + [_NET] * is_uncounted,
+    }
+    columns = []
+    # Only messages that count their receives say when they were received.
+    left_out = () if any(kind.counts_receives for kind in kinds) else ("wait", "work")
+    for column in QUEUE_COLUMNS:
+        if column.id in left_out:
+            continue
+        shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
+        if column.id in ("waiting", "oldest") and clock_times:
+            shown = replace(column, title="SINCE" if column.id == "waiting" else column.title, width=CLOCK_WIDTH)
+        columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
+    return tuple(columns)
+
+
+def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> list[tuple[Column[R, C], bool]]:
+    """Return the columns in the order that was chosen, each with whether it is shown.
+
+    ``chosen`` has their ids in order, with a ``-`` before those that are not shown. Columns that it does not name come
+    last and are shown, and so is the name of the queue.
+    """
+    places = {id.removeprefix("-"): place for place, id in enumerate(chosen)}
+    ordered = sorted(columns, key=lambda column: places.get(column.id, len(places)))
+    return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
+
+
+# Column id -> the value to sort by, and whether large values come first.
+_SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
+    "verdict": (lambda queue: queue.verdict.rank, False),
+    "server": (lambda queue: queue.place, False),
+    "kind": (lambda queue: queue.kind, False),
+    "expired": (lambda queue: queue.expired, True),
+    "net": (lambda queue: queue.change_s, True),
+    "queue": (lambda queue: queue.name, False),
+    "ready": (lambda queue: queue.ready, True),
+    "hidden": (lambda queue: queue.hidden, True),
+    "depth": (lambda queue: queue.depth, True),
+    # The earliest due or sent time comes first.
+    "waiting": (lambda queue: queue.ready_since_ms, False),
+    "oldest": (lambda queue: queue.oldest_ready_ms, False),
+    "wait": (lambda queue: queue.times and queue.times.wait_p95_ms, True),
+    "work": (lambda queue: queue.times and queue.times.work_p95_ms, True),
+    "in": (lambda queue: queue.arrivals_s, True),
+    "out": (lambda queue: queue.deletes_s, True),
+    "recv": (lambda queue: queue.receives_s, True),
+    "trend": (lambda queue: queue.arrivals_s, True),
+    "held": (lambda queue: queue.depth, True),
+    "drains": (lambda queue: queue.drain_s, True),
+    # Limits that are reached first come first.
+    "limit": (lambda queue: queue.limit and queue.limit.soonest_ms, False),
+}
+
+
+def is_sortable(column: str) -> bool:
+    """Return whether there is such a column, in some table of queues."""
+    return column in _SORTS
+
+
+def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
+    """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages.
+
+    Queues whose troubles are ``known`` come right before those that are ok.
+    """
+    oldest = queue.ready_since_ms
+    rank = Verdict.OK.rank - 0.5 if known and judged(queue).key in known else queue.verdict.rank
+    return rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
+
+
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sunk: Set[str] = frozenset()) -> bool:
+    """Sort in place, unknown values last, and return whether the order is descending.
+
+    None sorts by trouble, where the keys of ``sunk`` come right before the queues that are ok.
+    """
+    if column is None:
+        queues.sort(key=partial(trouble, known=sunk), reverse=reverse)
+        return reverse
+    value, downwards = _SORTS[column]
+    downwards ^= reverse
+    known = [queue for queue in queues if value(queue) is not None]
+    unknown = [queue for queue in queues if value(queue) is None]
+    known.sort(key=lambda queue: (queue.name, queue.place))
+    known.sort(key=value, reverse=downwards)
+    queues[:] = known + unknown
+    return downwards
+
+
+def sort_again(
+    queues: Sequence[QueueState],
+    keys: Sequence[str],
+    before: Sequence[QueueState],
+    after: Sequence[QueueState],
+    sunk: Set[str] = frozenset(),
+) -> tuple[list[QueueState], Sequence[str]] | None:
+    """Return queues sorted by trouble, of which those of ``before`` became those of ``after``, and their ``keys``.
+
+    The keys are the same object if no queue moves. None if the queues were not sorted.
+    """
+    order = partial(trouble, known=sunk)
+    rows, gone, coming = list(queues), [], []
+    for old, new in zip(before, after, strict=True):
+        was = order(old)
+        place = bisect_left(rows, was, key=order)
+        if place == len(rows) or rows[place] is not old:
+            return None
+        if order(new) == was:
+            rows[place] = new
+        else:
+            gone.append(place)
+            coming.append(new)
+    if not gone:
+        return rows, keys
+    gone.sort()
+    rows, names = _without(rows, gone), _without(keys, gone)
+    coming.sort(key=order)
+    places = [bisect_left(rows, order(queue), key=order) for queue in coming]
+    return _with(rows, places, coming), _with(names, places, [queue.key for queue in coming])
+
+
+def _without(values: Sequence[R], places: Sequence[int]) -> list[R]:
+    """Return the values without those at these places, in ascending order."""
+    kept: list[R] = []
+    for start, end in zip((0, *(place + 1 for place in places)), (*places, len(values)), strict=True):
+        kept += values[start:end]
+    return kept
+
+
+def _with(values: Sequence[R], places: Sequence[int], more: Sequence[R]) -> list[R]:
+    """Return the values with one more before each of these places, in ascending order."""
+    merged: list[R] = []
+    for start, end, value in zip((0, *places), places, more, strict=False):
+        merged += values[start:end]
+        merged.append(value)
+    merged += values[places[-1] :]
+    return merged

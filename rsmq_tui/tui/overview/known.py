@@ -1,0 +1,92 @@
+"""Known troubles on the screen: how they are shown, and the form that acknowledges one."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor.text import date_clock, printable, shown_zone, zone_words
+from rsmq_tui.tui.widgets.painted import Piece
+
+if TYPE_CHECKING:
+    from rsmq_tui.events.known import Known
+    from rsmq_tui.tui.changes.forms import Answers, FormScreen
+    from rsmq_tui.tui.dashboard import Dashboard
+
+SIGN = "‖"
+_NAME_MAX = 60
+
+
+def known_verdict(queue: QueueState) -> str:
+    """Return the verdict of a queue whose trouble is acknowledged, with the sign for that."""
+    return f"{SIGN} {queue.verdict.value}"
+
+
+def known_pieces(known: "Known | None") -> list[Piece]:
+    """Return the acknowledgement of a queue's trouble, or the note of the last one."""
+    if known is None or not (known.is_active or known.note):
+        return []
+    note = printable(known.note)
+    if not known.is_active:
+        return [(f"   note: {note}", "muted")]
+    until_ms = known.until_ms
+    until = known.until if until_ms is None else f"until {date_clock(until_ms)[:16]} {zone_words(until_ms)}"
+    return [(f"   {SIGN} acknowledged {until}{': ' if note else ''}{note}", "verdict-watching")]
+
+
+def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
+    """Return the form that acknowledges the trouble of a queue, or why there is none."""
+    from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
+    from rsmq_tui.tui.changes.command_line import known_command  # noqa: PLC0415
+    from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
+
+    events = dashboard.events
+    if events is None:
+        return "nothing can be acknowledged here: there is no log of events"
+    before = events.known(part).get(queue)
+    is_known = before is not None and before.is_active
+
+    def build(got: "Answers") -> Known:
+        now_ms = round(time.time() * 1000)
+        if before is not None and got.get("end") == ON:
+            return before._replace(ended_ms=now_ms)
+        note = str(got["note"]).strip()
+        if len(note) > NOTE_MAX:
+            raise ValueError(f"a note has at most {NOTE_MAX} characters")
+        until_ms = read_until(str(got["until"]), now_ms, shown_zone())
+        return Known(part.server, part.ns, queue, note, now_ms, until_ms)
+
+    def command(known: Known, got: "Answers") -> str:
+        until = str(got["until"]).strip() or UNTIL_OK
+        if ":" in until and known.until_ms is not None:
+            # A command reads a time of day as local time.
+            until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
+        server, profile = part.server, dashboard.site(part.place).name
+        return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
+
+    def keep(known: Known) -> None:
+        loop = asyncio.get_running_loop()
+        events.set_known(known, at_ms=part.at_ms, failed=lambda why: loop.call_soon_threadsafe(tell_failure, why))
+        screen.dismiss()
+
+    def tell_failure(why: str) -> None:
+        what = f"The acknowledgement of {printable(queue, _NAME_MAX)} was not saved"
+        words = f"{why}. Free some space or make the file writable, then press N again; alerts continue until then"
+        dashboard.tell(words, title=what)
+
+    fields = (
+        Field("note", "note", "" if before is None else printable(before.note), hint="why alerts are not needed"),
+        Field(
+            "until",
+            "until",
+            UNTIL_OK,
+            hint=f"06:00 ({zone_words(part.at_ms)}), 2h",
+            choices=(UNTIL_OK, "1h", "8h", "06:00"),
+        ),
+        *([Field("end", "end the acknowledgement", kind="switch")] if is_known else []),
+    )
+    title = f"Acknowledge trouble of {printable(queue, _NAME_MAX)}"
+    note = "no alerts, Redis unchanged"
+    screen = FormScreen(Form(title, fields, build), keep, yes="Keep", note=note, command=command)
+    return screen

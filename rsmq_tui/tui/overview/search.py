@@ -1,0 +1,604 @@
+"""The search over queues: one filter for all queues of the servers, or for those that match a pattern."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from operator import itemgetter
+from typing import ClassVar, NamedTuple
+
+from rich.cells import cell_len
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+
+from rsmq_tui.monitor import Filter, MessageRow, PeekError, QueueState, Snapshot, parse_filter
+from rsmq_tui.monitor.filters.language import names_queue
+from rsmq_tui.monitor.text import count, duration, matches, plural, printable
+from rsmq_tui.triage.scope import Marked, Matching, Scope
+from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
+from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
+from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
+from rsmq_tui.tui.queue.marks import Marks, shown
+from rsmq_tui.tui.queue.message import MessagePane
+from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
+from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.widgets.controls import copy_text
+from rsmq_tui.tui.widgets.filter_line import FilterLine
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, RowTable
+
+# The order by queue: grouped, below a line for each queue. In other orders, the messages of all queues are one list.
+BY_QUEUE = Order("queue")
+# The maximum of matches that are listed in all, and for each queue if they are grouped; others are only counted.
+LISTED_MAX = 5_000
+OF_QUEUE_MAX = 100
+_SHOWN_EVERY_S = 0.1
+# How many characters of the filter, and of the pattern of queues, the first line shows.
+_ASKED_MIN, _ASKED_MAX = 15, 60
+# How many queues are searched at the same time: a search of a short queue mostly waits for the network.
+_AT_ONCE = 4
+# Actions that mean the same for both kinds of queues.
+_FOR_ALL_KINDS = ("delete",)
+
+
+class Found:
+    """The matches in one queue, and which of them are marked."""
+
+    def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
+        self.site, self.queue = site, queue
+        self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
+        self.marks = marks
+        # How many of its messages are in the common list.
+        self.listed = 0
+
+    @property
+    def key(self) -> str:
+        """Its unique key."""
+        return _key(self.site, self.queue)
+
+    @property
+    def words(self) -> str:
+        """How many messages were not searched, how many match, of how many, and how many of them are listed."""
+        hits = self.hits
+        listed = f", first {count(len(hits.rows))} listed" if hits.matched > len(hits.rows) else ""
+        # First, so that a narrow column shows it, because it is shown nowhere else.
+        unsearched = f"{count(hits.not_searched)} too long to search, " if hits.not_searched else ""
+        return f"{unsearched}{count(hits.matched)} of {count(hits.depth)}{listed}"
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its row is shown: it has matches, or it was not searched completely."""
+        return bool(self.hits.matched or self.hits.not_searched or self.hits.error)
+
+    def scope(self) -> Scope | None:
+        """The marked messages, or all that match; None if nothing is marked."""
+        return self.all if self.marks.is_all else self.marks.scope(self.hits.wanted, None)
+
+    @property
+    def all(self) -> Scope:
+        """The scope of all messages that match, except those received after the preview."""
+        return Matching(self.hits.wanted, if_unchanged=True)
+
+
+def _key(site: WatchedServer, queue: str) -> str:
+    return f"{site.place}\0{queue}"
+
+
+class Line(NamedTuple):
+    """A row of the table: a message, or without one the queue above its messages."""
+
+    found: Found
+    row: MessageRow | None
+
+    @property
+    def key(self) -> str:
+        """Its unique key."""
+        return f"{self.found.key}\0{'' if self.row is None else self.row.id}"
+
+
+class _Context:
+    """What the cells show besides their line."""
+
+    def __init__(self, screen: DashboardScreen) -> None:
+        self._screen = screen
+
+    @property
+    def names_servers(self) -> bool:
+        """Whether queues of several servers are shown."""
+        return not are_of_one_server(self._screen.dashboard.sites)
+
+    def of(self, found: Found) -> MessageContext:
+        """Return what the cells of a queue's messages show."""
+        dashboard, site = self._screen.dashboard, found.site
+        part = dashboard.part(site.place)
+        return MessageContext(
+            max(found.hits.at_ms, 0 if part is None else part.at_ms),
+            site.source.thresholds.poison_rc,
+            dashboard.clock_times,
+            found.marks.ids,
+            all_marked=found.marks.is_all,
+        )
+
+
+def _of_message(column: Column[MessageRow, MessageContext]) -> Column[Line, _Context]:
+    """Return a column of messages for lines, whose cells are empty for a queue."""
+
+    def cell(line: Line, context: _Context) -> Piece | list[Piece]:
+        return ("", "") if line.row is None else column.cell(line.row, context.of(line.found))
+
+    return Column(column.id, column.title, column.width, cell, column.drop, column.right, column.grow)
+
+
+def _mark(line: Line, context: _Context) -> Piece | list[Piece]:
+    if line.row is None:
+        return ("●", "strong") if line.found.marks.is_all else ("", "")
+    return MESSAGE_COLUMNS[0].cell(line.row, context.of(line.found))
+
+
+def _queue(line: Line, context: _Context) -> Piece:
+    site = line.found.site
+    server = f"{site.name or site.place} " if context.names_servers else ""
+    return f"{server}{line.found.queue}", "strong" if line.row is None else "muted"
+
+
+def _body(line: Line, context: _Context) -> Piece | list[Piece]:
+    hits = line.found.hits
+    if line.row is not None:
+        return MESSAGE_COLUMNS[-1].cell(line.row, context.of(line.found))
+    return (f"✗ {hits.error}", "alarm") if hits.error else (line.found.words, "strong")
+
+
+def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]:
+    return (
+        Column("mark", "", 1, _mark),
+        Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
+        *(_of_message(column) for column in message_columns(clock_times=clock_times)[1:-1]),
+        Column("body", "BODY", 12, _body, grow=True),
+    )
+
+
+class SearchScreen(DashboardScreen):
+    """Shows the messages that match a filter in many queues, by queue or sorted; its keys change the marked messages.
+
+    A few queues are searched at a time; those that were empty in the last poll are skipped. The results are not
+    updated; after a change, its queues are searched again, and ``rest`` searches all. So does another order, unless all
+    matches are listed.
+    """
+
+    WHERE: ClassVar[tuple[Where, ...]] = ("search", "table")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("search")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cells = _Context(self)
+        self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
+        self.filter_line = FilterLine(names_queues=True)
+        self._told = TextLine(id="title")
+        self._pane = MessagePane()
+        self._text, self._pattern = "", "*"
+        self._order = BY_QUEUE
+        self._found: dict[str, Found] = {}
+        self._listed = self._queues = self._done = self._read = 0
+        self._stage: Stage | None = None
+        self._searches = 0
+        self._namespaces: Mapping[str, str] = {}
+        self._is_changed = False
+        # The queues that were changed since they were searched.
+        self._outdated: dict[str, tuple[WatchedServer, str]] = {}
+
+    def compose(self) -> ComposeResult:
+        """Status, progress, filter, messages and the one under the cursor, hints."""
+        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield self._told
+        yield self.filter_line
+        with Vertical():
+            yield self.table
+            yield self._pane
+        yield KeyHints("table", "search", "app")
+
+    def on_mount(self) -> None:
+        """Open the filter."""
+        self._ticking = self.set_interval(_SHOWN_EVERY_S, self._tick, pause=True)
+        self.action_filter()
+        self._show()
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Update the ages; in another namespace, search again."""
+        namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
+        if self._stage is not None and namespaces != self._namespaces:
+            # A queue of the same name there is another queue, whose messages are not marked.
+            self._found = {}
+            self.rest()
+        self._show()
+
+    def rest(self) -> None:
+        """Search all queues again."""
+        if self._stage is None:
+            return
+        marks = {key: found.marks for key, found in self._found.items()}
+        self._found, self._listed, self._outdated = {}, 0, {}
+        queues = [(self.dashboard.site(queue.place), queue.name) for queue in self._wanted_queues()]
+        self._queues, self._done, self._read = len(queues), 0, 0
+        self._start(queues, marks)
+
+    @on(FilterLine.Applied)
+    def _apply(self, event: FilterLine.Applied) -> None:
+        event.stop()
+        self._text, self._pattern = event.wanted.text, event.pattern
+        self._found, self._stage = {}, Stage.RUNNING
+        self._close_filter()
+        self.rest()
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        pattern = "" if self._pattern == "*" else f"queue:{self._pattern} "
+        self.filter_line.open(f"{pattern}{self._text}")
+
+    def action_clear(self) -> None:
+        """Clear the first of these: typed text, running search, marks, order; if there is none, go back."""
+        if self.filter_line.is_open and self._stage is not None:
+            self._close_filter()
+        elif self._stage is Stage.RUNNING and not self.filter_line.is_open:
+            self.workers.cancel_group(self, "search")
+        elif marked := [found for found in self._found.values() if found.scope() is not None]:
+            for found in marked:
+                found.marks.clear()
+            self._show()
+        elif self._order != BY_QUEUE:
+            self._sort(BY_QUEUE)
+        else:
+            self.app.pop_screen()
+
+    def action_sort_next(self) -> None:
+        """Sort by the next column; after the last one, by queue again."""
+        self._sort(self._order.next_of(self._sortable))
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self._sort(self._order.reversed())
+
+    @on(RowTable.HeadClicked)
+    def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
+        if event.column in self._sortable:
+            self._sort(self._order.clicked(event.column))
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return BY_QUEUE.column, *orders_of(*(site.kind for site in self.dashboard.sites))
+
+    @property
+    def _order_of_all(self) -> Order | None:
+        """The order of the messages of all queues; None if they are grouped by queue."""
+        return None if self._order.column == BY_QUEUE.column else self._order
+
+    def _sort(self, order: Order) -> None:
+        """Show the matches in an order; search again if some are not listed."""
+        self._order, self._is_changed = order, True
+        self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
+        found = self._found.values()
+        if self._stage is Stage.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
+            self.rest()
+        else:
+            self._show()
+
+    def action_mark(self) -> None:
+        """Mark or unmark the message under the cursor, or all that match in the queue under it."""
+        line = self.table.cursor_row
+        if line is None:
+            return
+        marks = line.found.marks
+        if marks.is_all:
+            marks.clear()
+        elif line.row is not None:
+            marks.toggle(line.row)
+        else:
+            marks.mark_all()
+        self._show()
+        self.table.action_cursor(1)
+
+    def action_mark_all(self) -> None:
+        """Mark all that match in all queues; or unmark them."""
+        if self._stage is Stage.RUNNING:
+            self._warn("the search is still running: wait until it ends, or press esc to stop it")
+            return
+        counted = [found for found in self._found.values() if found.hits.matched]
+        is_marked = all(found.marks.is_all for found in counted)
+        for found in counted:
+            if is_marked:
+                found.marks.clear()
+            else:
+                found.marks.mark_all()
+        self._show()
+
+    def action_change(self, name: str) -> None:
+        """Start a change of the marked messages, one for each queue."""
+        aims = self._aims()
+        kinds = {aim.site.kind.name: aim.site.kind for aim in aims}
+        if not aims:
+            self._warn("there is no message here")
+        elif len(kinds) > 1 and name not in _FOR_ALL_KINDS:
+            prefixes = " or ".join(f"queue:{kind.prefix}*" for kind in kinds.values())
+            self._warn(f"the marked messages are in queues of several kinds: search {prefixes}")
+        elif any(name not in kind.actions for kind in kinds.values()):
+            self._warn("queues of this kind do not have this action")
+        else:
+            self.dashboard.changes.ask_several(aims, name)
+
+    def action_export(self) -> None:
+        """Export the marked messages, or else all matches, to one file."""
+        aims = tuple(self._marked()) or tuple(self._all())
+        if aims:
+            self.dashboard.changes.export_several(aims)
+
+    def action_undo(self) -> None:
+        """Preview the undo of the last change that was started on a search screen, in all of its queues."""
+        if not self.dashboard.changes.undo_several():
+            self._warn("nothing was changed from a search; the screen of a queue undoes its changes")
+
+    def action_copy_id(self) -> None:
+        """Copy the id of the message under the cursor."""
+        line = self.table.cursor_row
+        if line is not None and line.row is not None:
+            copy_text(self.app, line.row.id, "the id")
+
+    @property
+    def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
+        """None: an undo reverts the last change of several queues."""
+        return None
+
+    def hint_of(self, key: Key) -> str:
+        """Return the words of a key in the bottom line."""
+        return self.dashboard.changes.undo_several_words if key.action == "undo" else super().hint_of(key)
+
+    @property
+    def chosen_place(self) -> str | None:
+        """The server of the queue under the cursor."""
+        line = self.table.cursor_row
+        return super().chosen_place if line is None else line.found.site.place
+
+    @property
+    def usable(self) -> Usable:
+        """The available keys; those for one kind of queue depend on the row under the cursor."""
+        line, known = self.table.cursor_row, super().usable
+        return known if line is None else replace(known, kinds=frozenset({line.found.site.kind.name}))
+
+    def _follow_change(self, told: ChangeTold) -> None:
+        # The marked messages there were changed, and the results may be outdated.
+        again = [aim for aim in told.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
+        for aim in again if self._stage is not None else ():
+            if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
+                found.marks.clear()
+            self._outdated[_key(aim.site, aim.queue)] = aim.site, aim.queue
+        self._search_outdated()
+
+    def _search_outdated(self) -> None:
+        """Search changed queues again, once no search is running; a stopped search stays stopped."""
+        if self._outdated and self._stage not in (None, Stage.RUNNING):
+            queues, self._outdated = list(self._outdated.values()), {}
+            self._start(queues, {}, ends=self._stage)
+
+    @on(RowTable.Moved)
+    def _follow_cursor(self) -> None:
+        self._show_told()
+        self._show_pane()
+        self.query_one(KeyHints).follow(self.usable)
+
+    def _show_pane(self) -> None:
+        """Show the message under the cursor; on the line of a queue, its first one."""
+        line = self.table.cursor_row
+        if line is None:
+            self._pane.follow(None, 0, "", "")
+            return
+        found = line.found
+        row = line.row or next(iter(found.hits.rows), None)
+        self._pane.follow(row, self._cells.of(found).at_ms, found.queue, found.site.place)
+
+    def _open(self, line: Line) -> None:
+        site, queue = line.found.site, line.found.queue
+        if line.row is not None:
+            self.dashboard.navigation.open("message", queue, line.row.id, site.place)
+        else:
+            self.dashboard.navigation.open("queue", queue, site.place, line.found.hits.wanted)
+
+    def _close_filter(self) -> None:
+        self.filter_line.close()
+        self.set_focus(self.table)
+
+    def _warn(self, words: str) -> None:
+        self.notify(words, severity="warning", markup=False)
+
+    def _wanted_queues(self) -> Iterator[QueueState]:
+        for queue in () if self.snapshot is None else self.snapshot.queues:
+            if queue.depth != 0 and names_queue(self._pattern, self.dashboard.site(queue.place).kind, queue.name):
+                yield queue
+
+    def _aims(self) -> Aims:
+        """Return the marked messages, or else the message or the queue under the cursor."""
+        line = self.table.cursor_row
+        if (marked := tuple(self._marked())) or line is None:
+            return marked
+        found = line.found
+        scope = found.all if line.row is None else Marked((shown(line.row),))
+        return (Aim(found.site, found.queue, scope, is_found=True),)
+
+    def _marked(self) -> Iterator[Aim]:
+        for found in self._found.values():
+            if (scope := found.scope()) is not None:
+                yield Aim(found.site, found.queue, scope, is_found=True)
+
+    def _all(self) -> Iterator[Aim]:
+        for found in self._found.values():
+            if found.hits.matched:
+                yield Aim(found.site, found.queue, found.all)
+
+    def _start(
+        self,
+        queues: Sequence[tuple[WatchedServer, str]],
+        marks: Mapping[str, Marks],
+        ends: Stage = Stage.DONE,
+    ) -> None:
+        snapshot = self.snapshot
+        self._namespaces = (
+            {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites} if snapshot else {}
+        )
+        self._stage = Stage.RUNNING
+        self._searches += 1
+        self._ticking.resume()
+        self._search(self._searches, queues, marks, ends)
+        self._show()
+
+    @work(group="search", exclusive=True)
+    async def _search(
+        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks], ends: Stage
+    ) -> None:
+        stage, left = Stage.STOPPED, iter(queues)
+
+        async def search_some() -> None:
+            for site, queue in left:
+                await self._search_one(started, site, queue, marks.get(_key(site, queue)) or Marks())
+                # Queues that are searched again after a change were counted before.
+                self._done = min(self._done + 1, self._queues)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(_AT_ONCE):
+                    tasks.create_task(search_some())
+            stage = ends
+        finally:
+            # A cancelled search may end after the next one has started.
+            if started == self._searches:
+                self._stage, self._is_changed = stage, True
+
+    async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
+        order = self._order_of_all
+        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
+        hits = found.hits
+        try:
+            async with aclosing(site.source.search(queue, hits.wanted)) as parts:
+                read, is_counted = 0, self._done < self._queues
+                async for progress in parts:
+                    if started != self._searches:
+                        # It was cancelled, and its results would be among those of the next search.
+                        return
+                    others = self._listed - self._found.get(found.key, found).listed
+                    is_full = order is None and others >= LISTED_MAX
+                    hits.add(replace(progress, messages=()) if is_full else progress)
+                    self._read += (progress.scanned - read) * is_counted
+                    read = progress.scanned
+                    self._put(found)
+                    self._is_changed = True
+            hits.end(Stage.DONE)
+        except PeekError as error:
+            hits.end(Stage.FAILED, str(error))
+        self._put(found)
+
+    def _put(self, found: Found) -> None:
+        """List the matches in a queue, in place of earlier ones."""
+        before = self._found.pop(found.key, found)
+        self._listed += found.hits.number_kept - before.listed
+        found.listed = found.hits.number_kept
+        if found.is_listed:
+            self._found[found.key] = found
+        order = self._order_of_all
+        if order is not None and self._listed > 2 * LISTED_MAX:
+            kept = Counter(line.found.key for line in self._sorted(order))
+            for each in self._found.values():
+                each.hits.keep_first(kept[each.key])
+                each.listed = each.hits.number_kept
+            self._listed = kept.total()
+
+    def _tick(self) -> None:
+        if self._stage is not Stage.RUNNING:
+            self._ticking.pause()
+            self._search_outdated()
+        self._show()
+
+    def _show(self) -> None:
+        self._show_told()
+        self.table.columns = _columns(clock_times=self.dashboard.clock_times)
+        if self._is_changed or not self.table.rows:
+            self._is_changed = False
+            lines = list(self._lines())
+            self.table.empty_text = [(f"  {self._empty_words}", "muted")]
+            self.table.show(lines, [line.key for line in lines], self._cells)
+        else:
+            self.table.repaint()
+        self._show_pane()
+
+    def _lines(self) -> Iterator[Line]:
+        order = self._order_of_all
+        if order is not None:
+            yield from self._sorted(order)
+        for _, found in sorted(self._found.items(), reverse=self._order.reverse):
+            hits = found.hits
+            hits.arrange()
+            if order is None or hits.not_searched or hits.error:
+                yield Line(found, None)
+            if order is None:
+                yield from (Line(found, row) for row in sorted(hits.rows, key=DUE.place_of))
+
+    def _sorted(self, order: Order) -> Sequence[Line]:
+        """Return the first messages of all queues in an order."""
+        lines = []
+        for found in self._found.values():
+            found.hits.arrange()
+            lines += [(order.place_of(row), found.key, Line(found, row)) for row in found.hits.rows]
+        return [line for *_, line in sorted(lines, key=itemgetter(0, 1))[:LISTED_MAX]]
+
+    @property
+    def _empty_words(self) -> str:
+        if self._stage is None:
+            return "Type a filter: json.customer.id=4711. Begin with queue:orders-* to search only these queues."
+        return "Searching …" if self._stage is Stage.RUNNING else "No message matches."
+
+    def _show_told(self) -> None:
+        if self._stage is None:
+            self._told.show([(" ◀ search all queues", "strong")])
+            return
+        found = [each for each in self._found.values() if each.hits.matched]
+        errors = sum(bool(each.hits.error) for each in self._found.values())
+        total = matches(sum(each.hits.matched for each in found))
+        unsearched = sum(each.hits.not_searched for each in self._found.values())
+        ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
+        if self._order != BY_QUEUE:
+            ranked.append((0, (f", {self._order.words}", "muted")))
+        if unsearched:
+            ranked.append((1, (f" · {count(unsearched)} too long to search", "verdict-aged")))
+        if errors:
+            ranked.append((0, (f" · ✗ {plural(errors, 'queue')} not read", "alarm")))
+        if marked := self._marked_words():
+            ranked.append((1, (f" · {marked}", "strong")))
+        ranked += [(rank, (words, "muted")) for rank, words in self._stage_words]
+        if self._listed >= LISTED_MAX:
+            listed = self._listed if self._order_of_all is None else LISTED_MAX
+            ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
+        where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
+        asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
+        # The results take precedence over the filter.
+        width = self.size.width - len(" ◀ ") - 1
+        pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
+        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
+
+    @property
+    def _stage_words(self) -> list[tuple[int, str]]:
+        """The progress of the search, or the age of its results: words with their ranks."""
+        queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
+        looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
+        if self._stage is Stage.RUNNING:
+            return [*looked, (1, " · esc stops")]
+        if self._stage is Stage.STOPPED:
+            return [(1, f" · stopped: {queues}"), *looked[1:], (4, " · r searches again")]
+        at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
+        now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
+        age = f" · {duration(now_ms - at_ms)} old, r refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
+        return [*looked, (4, age)]
+
+    def _marked_words(self) -> str:
+        marked = [found for found in self._found.values() if found.scope() is not None]
+        number = sum(found.hits.matched if found.marks.is_all else len(found.marks) for found in marked)
+        return f"{count(number)} marked in {plural(len(marked), 'queue')}" if marked else ""

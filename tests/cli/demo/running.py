@@ -1,0 +1,49 @@
+"""Running a workload in this process, and waiting for what it does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rsmq_tui.cli.demo.scenarios import ListScenario, Scenario
+from rsmq_tui.cli.demo.workload import run_workload
+from tests.cli.demo.processes import DEADLINE_S
+
+
+@asynccontextmanager
+async def working(url: str, *scenarios: Scenario | ListScenario, **options: Any) -> AsyncIterator[None]:
+    """Run scenarios once their backlogs are in place, as long as the block."""
+    stop, ready = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(run_workload(url, stop=stop, scenarios=scenarios, on_ready=ready.set, **options))
+    async with asyncio.timeout(DEADLINE_S):
+        await ready.wait()
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await task
+
+
+async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
+    """Wait for a condition; raises ``TimeoutError`` when it does not hold by the deadline."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            value = condition()
+            if value if isinstance(value, bool) else await value:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def highest_of_two_swings(read_depth: Callable[[], int]) -> int:
+    """Wait until the depth has been at 200 and back at 60 twice; returns the highest that was seen."""
+    depths = [0]
+
+    def depth() -> int:
+        depths.append(read_depth())
+        return depths[-1]
+
+    for _ in range(2):
+        await reached(lambda: depth() >= 200)
+        await reached(lambda: depth() <= 60)
+    return max(depths)

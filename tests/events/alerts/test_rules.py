@@ -1,0 +1,519 @@
+"""When rules alert: on polls made by hand, by a clock that the test holds."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsmq_tui.events.alerts.message import LISTED, Affected, Message, State
+from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
+from rsmq_tui.events.alerts.store import KEPT_MS, AlertStore
+from rsmq_tui.events.detector import QueueDetector
+from rsmq_tui.events.model import EventKind
+from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
+from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.profiles.alerts import Rule, read_condition, read_quiet
+from rsmq_tui.protocol import Failure
+from rsmq_tui.protocol.status import ServerInfo
+from tests.events.made import NOON_MS, SERVER, polled, state
+from tests.monitor.rows import START_MS, Flow
+
+_GROUP_S, _EVERY_S = GROUP_MS // 1000, EVERY_MS // 1000
+_GONE = Failure("refused", "connection refused", "start it")
+
+
+def rule(when: str = "stalled", **values: Any) -> Rule:
+    return Rule(**{"name": when, "when": read_condition(when), "channels": ("bell",), **values})
+
+
+class Watched:
+    """Rules, and the polls of one place second by second."""
+
+    def __init__(self, *rules: Rule, s: int = 0, **values: Any) -> None:
+        self.rules = AlertRules(rules, **values)
+        self.s = s
+        self.told: list[Message] = []
+        self.news: list[Message | None] = []
+        self.muted: set[str] = set()
+        self.wall_s = 1_000_000.0
+
+    def poll(
+        self, *queues: QueueState, s: int = 1, failure: Failure | None = None, profile: str = "", **values: Any
+    ) -> list[Message]:
+        """Poll once a second for so long, and return the messages."""
+        found: list[Message] = []
+        for _ in range(s):
+            snapshot = polled(*queues, s=self.s, failure=failure, **values)
+            tellings = self.rules.take(
+                snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
+                muted=self.muted,
+            )  # fmt: skip
+            found += [telling.message for telling in tellings]
+            self.news += [telling.news for telling in tellings]
+            self.s += 1
+        self.told += found
+        return found
+
+
+def stalled(name: str = "orders", **values: Any) -> QueueState:
+    return state(name, Verdict.STALLED, depth=12, ready=12, since_ms=NOON_MS, idle_since_ms=NOON_MS, **values)
+
+
+def said(messages: list[Message]) -> list[tuple[str, int]]:
+    return [(message.state.value, message.count) for message in messages]
+
+
+def test_trouble_is_told_once_and_its_end_too() -> None:
+    watched = Watched(rule())
+
+    assert watched.poll(stalled(), state("mail"), s=_GROUP_S) == []
+    (message,) = watched.poll(stalled(), state("mail"), s=300)
+    assert (message.state, message.count, message.queues[0].queue) == ("firing", 1, "orders")
+    assert message.title == "rsmq-tui: stalled"
+    assert message.text.startswith("redis://shop:6379/0 rsmq: orders: stalled: 12 messages ready")
+    assert message.text.endswith(", for 5 s")
+    (over,) = watched.poll(state("orders"), state("mail"), s=300)
+    assert (over.state, over.count) == ("resolved", 1)
+    assert over.title == "rsmq-tui: resolved: stalled"
+    assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 5m 5s"
+
+
+def test_the_end_is_not_told_where_that_is_not_wanted() -> None:
+    watched = Watched(rule(resolved=False))
+    watched.poll(stalled(), s=10)
+    watched.poll(state("orders"), s=200)
+    watched.poll(stalled(), s=10)
+
+    assert said(watched.told) == [("firing", 1), ("firing", 1)]
+
+
+def test_a_thousand_queues_at_once_are_one_message() -> None:
+    watched = Watched(rule())
+    names = [f"q{number:04}" for number in range(1000)]
+    # They do not come with the same poll.
+    for part in range(1, 5):
+        watched.poll(*[stalled(name) if int(name[1:]) < part * 250 else state(name) for name in names])
+    watched.poll(*map(stalled, names), s=120)
+
+    (message,) = watched.told
+    assert (message.count, len(message.queues)) == (1000, LISTED)
+    assert message.text == (
+        "redis://shop:6379/0 rsmq: 1,000 queues: stalled, for 5 s: q0000, q0001, q0002, q0003, q0004 and 995 more"
+    )
+    assert len(str(message.as_json())) < 50_000
+    (over,) = watched.poll(*map(state, names), s=120)
+    assert over.text.startswith("redis://shop:6379/0 rsmq: 1,000 queues: stalled is over, after 2m")
+
+
+def test_more_queues_of_a_rule_are_told_a_minute_later() -> None:
+    watched = Watched(rule())
+    watched.poll(stalled("a"), state("b"), state("c"), s=_GROUP_S + 1)
+    watched.poll(stalled("a"), stalled("b"), state("c"), s=20)
+    assert said(watched.told) == [("firing", 1)]
+    watched.poll(stalled("a"), stalled("b"), stalled("c"), s=_EVERY_S)
+
+    assert said(watched.told) == [("firing", 1), ("firing", 2)]
+
+
+def test_it_has_to_last() -> None:
+    watched = Watched(rule("depth > 10", for_ms=120_000))
+    deep, shallow = state("orders", depth=11), state("orders", depth=10)
+    watched.poll(deep, s=119)
+    watched.poll(shallow)
+    watched.poll(deep, s=120)
+    assert watched.told == []
+
+    (message,) = watched.poll(deep, s=_GROUP_S + 1)
+    assert message.text == "redis://shop:6379/0 rsmq: orders: depth 11 (depth > 10), for 2m 5s"
+
+
+def test_what_flaps_is_told_once() -> None:
+    watched = Watched(rule())
+    for _ in range(40):
+        watched.poll(stalled(), s=8)
+        watched.poll(state("orders"), s=7)
+    assert said(watched.told) == [("firing", 1)]
+
+    assert said(watched.poll(state("orders"), s=120)) == [("resolved", 1)]
+
+
+def test_it_is_repeated_as_long_as_it_lasts() -> None:
+    watched = Watched(rule(repeat_ms=600_000))
+    watched.poll(stalled(), s=1900)
+
+    assert said(watched.told) == [("firing", 1), ("repeated", 1), ("repeated", 1), ("repeated", 1)]
+    assert watched.told[1].title == "rsmq-tui: still: stalled"
+    assert watched.told[3].lasts_ms == 1_805_000
+    watched.poll(state("orders"), s=1200)
+    assert said(watched.told)[4:] == [("resolved", 1)]
+
+
+def test_quiet_hours_send_nothing_and_what_still_holds_is_sent_then() -> None:
+    watched = Watched(rule(quiet=read_quiet("22:00-06:00 UTC")))
+    watched.wall_s = datetime(2031, 5, 17, 21, 50, tzinfo=UTC).timestamp()
+    watched.poll(stalled("a"), state("b"), state("c"), s=300)
+    assert said(watched.told) == [("firing", 1)]
+    # From now on it is night: a is over, b begins, c begins and is over.
+    watched.poll(stalled("a"), state("b"), state("c"), s=400)
+    watched.poll(state("a"), stalled("b"), stalled("c"), s=4 * 3600)
+    watched.poll(state("a"), stalled("b"), state("c"), s=3 * 3600)
+    assert said(watched.told) == [("firing", 1)]
+
+    found = watched.poll(state("a"), stalled("b"), state("c"), s=3600)
+    assert said(found) == [("firing", 1), ("resolved", 1)]
+    assert [message.queues[0].queue for message in found] == ["b", "a"]
+    moment = datetime.fromtimestamp(found[0].at_ms / 1000, UTC)
+    assert (moment.hour, moment.minute, moment.second) == (6, 0, _GROUP_S)
+
+
+def test_a_rule_names_queues_and_profiles() -> None:
+    watched = Watched(
+        rule(queues=("orders", "mail-*")), rule("trouble", queues=("list:*",)), rule("broken", profiles=("other",))
+    )
+    queues = [stalled("orders"), stalled("mail-in"), stalled("else"), stalled("work", kind="list")]
+    watched.poll(*queues, state("x", Verdict.BROKEN), s=30, profile="prod")
+
+    assert [(message.rule, [each.queue for each in message.queues]) for message in watched.told] == [
+        ("stalled", ["mail-in", "orders"]), ("trouble", ["work"]),
+    ]  # fmt: skip
+    assert watched.told[0].profile == "prod"
+    watched.poll(state("x", Verdict.BROKEN), s=10, profile="other")
+    assert watched.told[-1].rule == "broken"
+
+
+@pytest.mark.parametrize(
+    ("when", "below", "above", "words"),
+    [
+        ("depth > 10", {"depth": 10}, {"depth": 11}, "depth 11 (depth > 10)"),
+        ("depth >= 10", {"depth": 9}, {"depth": 10}, "depth 10 (depth >= 10)"),
+        ("oldest > 10m", {"oldest_ready_due_ms": NOON_MS - 500_000},
+         {"oldest_ready_due_ms": NOON_MS - 700_000}, "oldest 12m (oldest > 10m)"),
+        ("receive count > 5", {"highest_rc": 5}, {"highest_rc": 6}, "receive count 6"),
+        ("expired leases > 0", {"expired": 0}, {"expired": 1}, "expired leases 1"),
+    ],
+)  # fmt: skip
+def test_the_numbers(when: str, below: dict[str, Any], above: dict[str, Any], words: str) -> None:
+    watched = Watched(rule(when))
+    watched.poll(state("orders", **below), s=20)
+    assert watched.told == []
+
+    (message,) = watched.poll(state("orders", **above), s=20)
+    assert words in message.text
+
+
+def test_a_worse_verdict_does_not_end_an_alert_and_unknown_ends_none() -> None:
+    watched = Watched(rule("growing"), rule("depth > 10"))
+    growing = state("orders", Verdict.GROWING, depth=11)
+    watched.poll(growing, s=10)
+    assert len(watched.told) == 2
+    for held in (stalled(), state("orders", Verdict.BROKEN, depth=None), state("orders", Verdict.WATCHING, depth=None)):
+        assert watched.poll(held, s=200) == []
+    # A failed poll has the old queues, and says nothing of them.
+    assert watched.poll(state("orders"), s=200, failure=_GONE) == []
+
+    assert said(watched.poll(state("orders"), s=40)) == [("resolved", 1), ("resolved", 1)]
+
+
+def test_a_queue_that_is_gone_has_no_trouble() -> None:
+    watched = Watched(rule())
+    watched.poll(stalled(), s=10)
+
+    (message,) = watched.poll(s=100)
+    assert (message.state, message.as_json()["queues"][0]["reason"]) == ("resolved", "gone")
+
+
+def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
+    watched = Watched(rule("server gone", for_ms=20_000))
+    for _ in range(60):
+        watched.poll(failure=_GONE, place="one")
+        watched.poll(place="two")
+    assert watched.told == []
+    for _ in range(60):
+        watched.poll(failure=_GONE, place="one")
+        watched.poll(failure=_GONE, place="two")
+    (message,) = watched.told
+    assert (message.server, message.ns, message.count) == ("redis://shop:6379/0", "", 0)
+    assert message.text == "redis://shop:6379/0: does not answer: connection refused"
+    assert message.as_json()["queues"] == []
+
+    watched.poll(place="one", s=100)
+    assert watched.told[1].text.startswith("redis://shop:6379/0: answers again after 1m 59s")
+
+
+def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
+    watched = Watched(rule(repeat_ms=60_000))
+    watched.muted = {"orders"}
+    watched.poll(stalled(), stalled("mail"), s=100)
+    assert [each.queue for message in watched.told for each in message.queues] == ["mail", "mail"]
+
+    watched.muted = set()
+    found = watched.poll(stalled(), state("mail"), s=30)
+    assert [(message.state.value, message.queues[0].queue) for message in found] == [("firing", "orders")]
+
+
+def test_at_once_everything_that_is_wrong_is_told() -> None:
+    watched = Watched(rule("depth > 10", for_ms=600_000), rule("aged"), is_patient=False)
+
+    (message,) = watched.poll(state("a", depth=11), state("b", depth=12))
+    assert (message.count, message.text) == (2, "redis://shop:6379/0 rsmq: 2 queues: depth > 10: a, b")
+
+
+def test_hostile_names_are_escaped_in_texts_and_whole_in_json() -> None:
+    watched = Watched(rule())
+    name = "\x1b]0;x\x07\n\udcff\u202e[red]" + "a" * 500
+    (message,) = watched.poll(stalled(name), s=10)
+
+    assert message.text.isprintable()
+    assert len(message.text) <= 500
+    assert "for 5 s" in message.text
+    assert message.as_json()["queues"][0]["queue"] == name
+
+
+def test_lists_are_named_as_commands_name_them() -> None:
+    affected = Affected("queue:mail", "stalled", 3, "stalled: …")
+    message = Message("stalled", State.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
+
+    assert message.as_json()["queues"][0]["queue"] == "list:queue:mail"
+
+
+def limited(name: str = "orders", *, soonest_s: int, latest_s: int | None = None, limit: str = "depth") -> QueueState:
+    latest_ms = None if latest_s is None else NOON_MS + latest_s * 1000
+    return state(name, depth=5, limit=Limit(limit, NOON_MS + soonest_s * 1000, latest_ms))
+
+
+def watched_since(s: int) -> Trend:
+    """The trend of polls that began so many seconds after noon."""
+    trend = Trend()
+    trend.times_ms.append(NOON_MS + s * 1000)
+    return trend
+
+
+def test_a_limit_that_is_near() -> None:
+    watched, trend = Watched(rule("full in < 10m")), watched_since(-1_000)
+    queues = [limited(soonest_s=700, latest_s=900), limited("later", soonest_s=10_000), state("none", depth=5)]
+    # The state does not change: the time that is left does.
+    watched.poll(*queues, s=100, trend=trend)
+    assert watched.told == []
+    (message,) = watched.poll(*queues, s=20, trend=trend)
+    assert watched.s == 100 + 20
+    assert message.queues == (
+        Affected("orders", "ok", 5, "depth 9m 54s–13m (full in < 10m)"),
+    )  # fmt: skip
+    watched.poll(limited(soonest_s=60, limit="memory"), *queues[1:], s=300, trend=trend)
+    assert len(watched.told) == 1
+
+    (over,) = watched.poll(state("orders", depth=5), *queues[1:], s=100, trend=trend)
+    assert (over.state, over.queues[0].queue) == ("resolved", "orders")
+
+
+def test_a_limit_that_is_reached_and_its_bound() -> None:
+    below, at_most = Watched(rule("full in < 10m")), Watched(rule("full in <= 10m"))
+    for watched in (below, at_most):
+        watched.poll(limited(soonest_s=600), limited("full", soonest_s=-5, latest_s=-5))
+    found = [[sorted(each.names) for each in watched.rules._followed.values()] for watched in (below, at_most)]
+    assert found == [[["full"]], [["full", "orders"]]]
+
+
+def test_a_limit_of_the_age_that_is_reached_is_not_over() -> None:
+    watched, trend = Watched(rule("full in < 10m")), watched_since(-1_000)
+    due: dict[str, Any] = {"depth": 5, "oldest_ready_due_ms": NOON_MS - 590_000}
+    watched.poll(state("orders", limit=Limit("age", NOON_MS + 10_000, None), **due), s=10, trend=trend)
+    watched.poll(stalled(oldest_ready_due_ms=NOON_MS - 590_000), s=100, trend=trend)
+    assert said(watched.told) == [("firing", 1)]
+
+    assert said(watched.poll(state("orders"), s=60, trend=trend)) == [("resolved", 1)]
+
+
+def test_an_unknown_limit_neither_begins_nor_ends_an_alert() -> None:
+    watched = Watched(rule("full in < 10m"), rule("memory full in < 10m"))
+    info = ServerInfo("a", 1, "master", 0, 900, 1_000)
+    memory = Limit("memory", NOON_MS + 500_000, None)
+    watched.poll(limited(soonest_s=500), s=10, trend=watched_since(-1_000), info=info, memory_limit=memory)
+    assert [(message.rule, message.count) for message in watched.told] == [
+        ("full in < 10m", 1), ("memory full in < 10m", 0),
+    ]  # fmt: skip
+    assert watched.told[1].text == "redis://shop:6379/0: memory ≥ 8m 15s (memory full in < 10m)"
+    # After an outage nothing is known for minutes, and then that nothing is filling.
+    trend = watched_since(-1_000)
+    trend.gaps_ms.append(NOON_MS + 10_000)
+    assert watched.poll(state("orders", depth=5), s=200, trend=trend, info=info) == []
+    found = watched.poll(state("orders", depth=5), s=100, trend=trend, info=info)
+    assert [(message.state.value, message.rule) for message in found] == [
+        ("resolved", "full in < 10m"), ("resolved", "memory full in < 10m"),
+    ]  # fmt: skip
+    assert found[1].text.startswith("redis://shop:6379/0: its memory is no longer filling up, after ")
+
+
+def test_what_passes_is_found_without_looking_at_all_queues() -> None:
+    """The check of all queues and that of what changed find the same, by chance."""
+    chance = random.Random(5)
+    names = [f"q{number}" for number in range(30)]
+    quick, slow = Watched(rule("oldest > 20s")), Watched(rule("oldest > 20s"))
+    queues = [state(name) for name in names]
+    for second in range(300):
+        for _ in range(chance.randrange(3)):
+            at = chance.randrange(30)
+            due_ms = chance.choice((None, NOON_MS + (second - chance.randrange(60)) * 1000))
+            queues[at] = state(names[at], depth=3, oldest_ready_due_ms=due_ms)
+        quick.poll(*queues)
+        # Other objects each time: all of them have changed.
+        slow.poll(*(queue._replace(totalsent=second) for queue in queues))
+        followed, expected = (set(each.names) for watched in (quick, slow) for each in watched.rules._followed.values())
+        assert followed == expected
+    assert said(quick.told) == said(slow.told) != []
+
+
+def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it_is_time() -> None:
+    """The sampler says which states it replaced: events and alerts look at these, and time passes for the others."""
+    names = [f"q{number:05}" for number in range(10_000)]
+    rows = [Flow(sent=5, hidden=5).row() for _ in names]
+    rows[7] = Flow(sent=1).row()
+    sampler, thresholds = Sampler(Thresholds()), Thresholds()
+    events = QueueDetector(SERVER, "rsmq", thresholds)
+    rules = AlertRules([rule("depth > 10"), rule("oldest > 40s", for_ms=5_000)])
+    happened, told = [], []
+    replaced: list[int] = []
+    for second in range(55):
+        at_ms = START_MS + second * 1000
+        if second == 30:
+            rows[5000] = Flow(sent=20, hidden=20).row(vt=b"60")
+        sampler.begin(at_ms)
+        sampler.take(names, rows)
+        snapshot = Snapshot(
+            at_ms, SERVER, "rsmq", sampler.finish()[0], link=Link(fresh_at_s=1.0), changes=sampler.changes
+        )
+        if second >= 30:
+            assert snapshot.changes is not None
+            replaced += snapshot.changes.indexes
+        happened += [(second, event.queue, event.kind) for event in events.take(snapshot)]
+        tellings = rules.take(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
+        told += [(second, message.rule, [queue.queue for queue in message.queues]) for message, _ in tellings]
+    # Its rates change for a while.
+    assert set(replaced) == {5000}
+    assert happened == [(30, "q05000", EventKind.ATTRIBUTES)]
+    assert told == [
+        (30 + _GROUP_S, "depth > 10", ["q05000"]), (46 + _GROUP_S, "oldest > 40s", ["q00007"]),
+    ]  # fmt: skip
+
+
+def restarted(watched: Watched, tmp_path: Path, *, after_s: int = 60) -> Watched:
+    """Another run with the same rules, whose monotonic clock begins anew."""
+    again = Watched(*watched.rules._rules, store=AlertStore(tmp_path))
+    again.wall_s = watched.wall_s + watched.s + after_s
+    return again
+
+
+def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> None:
+    watched = Watched(rule(), rule("depth > 5"), store=AlertStore(tmp_path))
+    name = "\x1b\udcff"
+    watched.poll(stalled("a"), stalled("b"), stalled(name), s=100)
+    assert said(watched.told) == [("firing", 3), ("firing", 3)]
+
+    again = restarted(watched, tmp_path)
+    again.poll(stalled("a"), state("b", Verdict.WATCHING, depth=9), stalled(name), s=200)
+    assert again.told == []
+    # One is over, one is gone, and one is over and again in trouble.
+    over = again.poll(state("b"), stalled(name), s=100)
+    assert [(message.rule, message.state.value, message.count) for message in over] == [
+        ("stalled", "resolved", 2), ("depth > 5", "resolved", 2),
+    ]  # fmt: skip
+    assert over[0].lasts_ms == (100 + 60 + 200) * 1000
+    assert [each.queue for each in over[0].queues] == ["b", "a"]
+    again.poll(stalled("b"), stalled(name), s=100)
+    assert said(again.told)[2:] == [("firing", 1), ("firing", 1)]
+    # And it is over for good: the next run knows of the others only.
+    assert restarted(again, tmp_path).poll(stalled("b"), stalled(name), s=200) == []
+
+
+def test_a_restart_keeps_to_the_time_of_repeats(tmp_path: Path) -> None:
+    watched = Watched(rule(repeat_ms=600_000), store=AlertStore(tmp_path))
+    watched.poll(stalled(), s=100)
+    again = restarted(watched, tmp_path)
+    # Told after 5 s, and 155 s have passed.
+    assert again.poll(stalled(), s=445) == []
+    (message,) = again.poll(stalled(), s=2)
+    assert (message.state, message.lasts_ms) == ("repeated", 605_000)
+
+
+def test_another_condition_or_a_week_ago_is_told_again(tmp_path: Path) -> None:
+    watched = Watched(rule("depth > 5", name="pile"), store=AlertStore(tmp_path))
+    watched.poll(stalled(), s=10)
+    other = Watched(rule("depth > 6", name="pile"), store=AlertStore(tmp_path))
+    other.wall_s = watched.wall_s + 100
+    assert said(other.poll(stalled(), s=10)) == [("firing", 1)]
+    late = restarted(watched, tmp_path, after_s=KEPT_MS // 1000)
+    assert said(late.poll(stalled(), s=10)) == [("firing", 1)]
+
+
+def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
+    rules = [rule(name="one", queues=("a", "b*")), rule(name="two", queues=("b*", "a")), rule(name="three")]
+    watched = Watched(*rules, store=AlertStore(tmp_path))
+    watched.poll(stalled("a"), s=10)
+    assert said(watched.told) == [("firing", 1)] * 3
+    # The second one is new: its queues are others.
+    again = Watched(rule(name="first", queues=("b*", "a")), rule(name="2", queues=("a",)), rule(name="all"),
+                    store=AlertStore(tmp_path))  # fmt: skip
+    again.wall_s = watched.wall_s + watched.s + 60
+    again.poll(stalled("a"), s=100)
+    again.poll(state("a"), s=100)
+
+    told = [(message.rule, message.state.value) for message in again.told]
+    assert told == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
+
+
+def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
+    watched = Watched(rule("server gone"), store=AlertStore(tmp_path))
+    watched.poll(failure=_GONE, s=10)
+    again = restarted(watched, tmp_path)
+    (message,) = again.poll(s=100)
+    assert message.text == "redis://shop:6379/0: answers again after 1m 10s"
+
+
+def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(tmp_path: Path) -> None:
+    watched = Watched(rule("poisoned"), rule("receive count > 5"), store=AlertStore(tmp_path))
+    values: dict[str, Any] = {"depth": 3, "totalrecv": 9}
+    watched.poll(state("a", Verdict.POISONED, highest_rc=9, **values), s=10)
+    again = restarted(watched, tmp_path)
+    assert again.poll(state("a", **values), s=100) == []
+    assert said(again.poll(state("a", looked_all_ms=NOON_MS, **values), s=100)) == [("resolved", 1), ("resolved", 1)]
+
+
+def test_two_programs_tell_others_once_and_each_its_own_terminal(tmp_path: Path) -> None:
+    one, two = (Watched(rule(repeat_ms=60_000), store=AlertStore(tmp_path)) for _ in range(2))
+    for second in range(200):
+        both = [stalled("a"), stalled("b") if second >= 2 else state("b")]
+        for watched in (one, two):
+            watched.poll(*both)
+    for _ in range(100):
+        for watched in (two, one):
+            watched.poll(state("a"), stalled("b"))
+
+    assert said(one.told) == said(two.told)
+    by_state = Counter(news.state.value for news in (*one.news, *two.news) if news is not None)
+    assert by_state == Counter(message.state.value for message in one.told)
+    assert {"firing", "repeated", "resolved"} == set(by_state)
+
+
+def test_two_programs_that_group_differently_send_each_queue_once(tmp_path: Path) -> None:
+    one, two = (Watched(rule(), store=AlertStore(tmp_path)) for _ in range(2))
+    for watched in (one, two):
+        watched.poll(state("a"), state("b"))
+    one.poll(stalled("a"), state("b"), s=6)
+    two.poll(stalled("a"), stalled("b"), s=6)
+
+    (message,) = two.told
+    (news,) = two.news
+    assert message.count == 2
+    assert news is not None
+    assert [each.queue for each in news.queues] == ["b"]
+
+
+def test_names_of_queues_that_are_gone_are_not_kept() -> None:
+    watched = Watched(rule(queues=("job-*",)))
+    for number in range(500):
+        watched.poll(*(stalled(f"job-{number + other}") for other in range(10)))
+    assert len(watched.rules._wanted["stalled"]) <= 2 * 10 + 10
