@@ -61,8 +61,8 @@ class Ask:
     ``how`` is the guard: "every", "named", "ready" or "received". ``seen`` has, by place, the scores and receive counts
     that a message had during the preview, ``items`` how often each item was there at most. ``effects`` has, for
     each thing that it changed, what that was before and is after; ``came`` and ``gone`` are items of lists.
-    ``back`` and ``removed`` are the items that undos have put back and removed. ``fields`` has the values that each
-    field had, and ``is_lost`` is True if the server has lost its data since.
+    ``back`` and ``removed`` are the items that undos have put back and removed. ``fields`` and ``leases`` have
+    the values that each of them had, and ``is_lost`` is True if the server has lost data since.
     """
 
     operator: str
@@ -83,6 +83,7 @@ class Ask:
     back: Counter[Item] = field(default_factory=Counter)
     removed: Counter[Item] = field(default_factory=Counter)
     fields: dict[Place, set[bytes]] = field(default_factory=dict)
+    leases: dict[bytes, set[float]] = field(default_factory=dict)
     is_lost: bool = False
 
     @property
@@ -98,6 +99,8 @@ class Ask:
             self.bodies[place] = message.body
         for place, value in state.fields.items():
             self.fields.setdefault(place, set()).add(value)
+        for member, deadline_ms in state.leases.items():
+            self.leases.setdefault(member, set()).add(deadline_ms)
         self.items |= Counter((key, item) for key, items in state.lists.items() for item in items)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
-from rsmq_tui.triage.actions import Delete, DeleteQueue, SetAttributes, Undo
+from rsmq_tui.triage.actions import Delete, DeleteQueue, Requeue, SetAttributes, Undo
 from tests.chaos.__main__ import main
 from tests.chaos.clock import ClockedServer
 from tests.chaos.laws import broken_by, not_brought_back
-from tests.chaos.model import LISTS, Ask, Message, State
+from tests.chaos.model import LISTS, WORKING, A, Ask, Message, State
 from tests.chaos.rounds import Result, play
 
 # An operator that is killed closes nothing, and its remains are found by the garbage collector.
@@ -99,6 +99,20 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
     found = broken_by(Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask), gone, there, 0)
 
     assert (found is None) is is_lost
+
+
+@pytest.mark.parametrize(("is_lost", "is_doubled"), [(False, False), (True, False), (True, True)])
+def test_an_item_whose_move_was_lost_may_be_moved_back(is_lost: bool, is_doubled: bool) -> None:
+    nothing = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    worked = nothing._replace(lists=nothing.lists | {WORKING: (b"x",)}, leases={b"%022d:x" % 1: 5.0})
+    waiting = nothing._replace(lists=nothing.lists | {A: (b"x",)})
+    ask = Ask("operator 1", Requeue(queue=A), "every")
+    ask.look(worked)
+    ask.is_lost = is_lost
+    undo = Ask("operator 1", Undo(queue=A, change=1, summary=""), "every", ask)
+    after = worked._replace(lists=worked.lists | {A: (b"x",)}) if is_doubled else worked
+
+    assert (broken_by(undo, waiting, after, 0) is None) is (is_lost and not is_doubled)
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
