@@ -1,6 +1,7 @@
 """Commands that change something, as processes: closed pipes, Ctrl+C, terminals, and what a crash leaves."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -152,7 +153,7 @@ def test_progress_is_one_line_that_goes_away(command: Command, many: Rsmq, monke
     done = command("messages", "delete", "spare", "--all", "--yes")
     assert done.status == 0
     shown = done.err.split("\r")
-    assert any(line.startswith("Delete 5,000 messages: 2,000 / 5,000") for line in shown)
+    assert any(re.match(r"Delete 5,000 messages: [1-4],\d{3} / 5,000", line) for line in shown)
     assert any("scanned, 5,000 match" in line for line in shown)
     assert shown[-1] == ""
     assert shown[-2].strip() == ""

@@ -85,7 +85,7 @@ def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "history" / "_segments").is_dir()
 
 
-@pytest.mark.parametrize("url", ["nosuch://user:hunter2@host/x", "s3://user:hunter2@bucket/x"])
+@pytest.mark.parametrize("url", ["nosuch://user:hunter2@host/x", "gs://user:hunter2@bucket/x"])
 def test_a_url_that_nobody_knows_is_one_sentence_without_its_password(url: str, tmp_path: Path) -> None:
     with pytest.raises(HistoryError) as failed:
         open_store(url, tmp_path)

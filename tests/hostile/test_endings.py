@@ -34,7 +34,7 @@ sys.exit(main())
 _INTERRUPTED = """
 import sys
 from rsmq_tui.cli.main import main
-from rsmq_tui.tui.terminal import TerminalDriver
+from rsmq_tui.tui.drivers import TerminalDriver
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -46,7 +46,7 @@ sys.exit(main())
 _STOPPED_LATE = """
 import sys
 from rsmq_tui.cli.main import main
-from rsmq_tui.tui.terminal import TerminalDriver
+from rsmq_tui.tui.drivers import TerminalDriver
 
 def close(driver):
     TerminalDriver.close = TerminalDriver.__base__.close
