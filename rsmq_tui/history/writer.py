@@ -477,9 +477,10 @@ class Writer:
         """Flush all segments to the disk, at most every ``SYNC_EVERY_S``; raises ``OSError``."""
         now_s = self._clock()
         if now_s >= self._sync_at_s:
-            self._sync_at_s = now_s + SYNC_EVERY_S
             for segment in self._open.values():
                 segment.sync()
+            # Not before: a flush that failed is tried again with the next poll.
+            self._sync_at_s = now_s + SYNC_EVERY_S
 
     def tend(self) -> None:
         """Seal due segments, recover those of dead recorders, delete old days; failures are retried later."""

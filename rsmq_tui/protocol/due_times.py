@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 _SLOT_MS = 1_000
+# The farthest slot: an entry that no longer counts takes memory until its slot has passed.
+_SLOTS_AHEAD = 600
 # No server's clock gets so far: later times count as never.
 _NEVER_MS = 1 << 53
 _NOWHERE = inf
@@ -14,7 +16,8 @@ class DueTimes:
     """The times, in ms, at which the positions from 0 on are due, in slots of a second.
 
     A position waits in one slot, which is that of its time or an earlier one: when it is found there too early, it goes
-    on to a later one. So a time that is put off again and again costs no more than one that stays.
+    on to a later one. So a time that is put off again and again costs no more than one that stays. A position that
+    waits in no slot has ``inf`` for its slot, so any slot is earlier.
     """
 
     def __init__(self, times_ms: Iterable[float] = ()) -> None:
@@ -92,7 +95,7 @@ class DueTimes:
         due_ms = self._times_ms[position]
         if due_ms >= _NEVER_MS:
             return
-        slot = max(self._first, int(due_ms) // _SLOT_MS)
+        slot = max(self._first, min(int(max(due_ms, 0)) // _SLOT_MS, self._first + _SLOTS_AHEAD))
         if slot < self._waits_in[position]:
             self._waits_in[position] = slot
             if slot in self._slots:

@@ -186,11 +186,12 @@ class EditExecutor(ABC):
     async def expire(self, tokens: Sequence[str]) -> None:
         """Let the server remove the markers and witnesses of calls a day from now, by its clock.
 
-        It may evict them from now on, if it runs out of memory and evicts keys with an expiry.
+        Until then a marker keeps its outcome, and refuses a call that arrives late. If the server runs out of memory
+        and evicts keys with an expiry, it may evict them earlier.
         """
         for pool, markers in self._by_place(tokens).items():
             keys = (*markers, *map(_witness, markers))
-            await self._read(*(("SET", key, b"", "XX", "EX", _VOID_S) for key in keys), pool=pool)
+            await self._read(*(("EXPIRE", key, _VOID_S) for key in keys), pool=pool)
 
     async def aclose(self) -> None:
         """Close the connections."""

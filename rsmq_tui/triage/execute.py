@@ -108,7 +108,8 @@ async def _expire_markers(editor: EditExecutor, journal: Journal) -> None:
         try:
             await editor_of(editor, ns).expire(tokens)
         except SERVER_ERRORS:
-            # As when the server is out of memory: a later run tries again.
+            # As of a namespace that this user may not write to: others come first in the next run.
+            await asyncio.to_thread(journal.put_off_markers, tokens)
             continue
         await asyncio.to_thread(journal.drop_markers, tokens)
 

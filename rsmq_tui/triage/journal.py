@@ -342,13 +342,19 @@ class Journal:
             self._leave_markers(change, tokens)
 
     def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
-        """Return (namespace, token) of markers that are still on a server and no longer needed."""
+        """Return (namespace, token) of markers on a server, a day old, of void calls and of calls that are settled."""
         with self.file.told():
             rows = self.file.db.execute(
                 "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
                 (server, now_ms() - _VOID_MS, limit),
             ).fetchall()
         return [(ns, token) for ns, token in rows]
+
+    def put_off_markers(self, tokens: Sequence[str]) -> None:
+        """Return these markers a day later, after those that the server did not refuse."""
+        with self.file.told(), self.file.transaction():
+            now = now_ms()
+            self.file.db.executemany("UPDATE markers SET at_ms = ? WHERE token = ?", [(now, token) for token in tokens])
 
     def drop_markers(self, tokens: Sequence[str]) -> None:
         """Record that these markers are no longer on the server, or expire there."""

@@ -188,6 +188,23 @@ def test_segments_are_flushed_every_few_seconds(out: Path, tmp_path: Path, monke
     assert flushed_s == [0, SYNC_EVERY_S, 2 * SYNC_EVERY_S, 100]
 
 
+def test_a_flush_that_failed_is_tried_again_at_once(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand, flushes = Hand(out, tmp_path), [OSError("no"), OSError("no"), None]
+
+    def flush(_: int) -> None:
+        failure = flushes.pop(0)
+        if failure is not None:
+            raise failure
+
+    monkeypatch.setattr(os, "fsync", flush)
+    for number in range(2):
+        with pytest.raises(OSError, match="no"):
+            hand.poll(NOON_MS + number)
+    hand.poll(NOON_MS + 2)
+
+    assert not flushes
+
+
 def test_what_another_has_just_finished_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_workplace(tmp_path, "dead")._lock.release()
     acquire = FileLock.acquire

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from rsmq_tui.protocol.due_times import DueTimes
 
-_TIMES = some.one_of(some.integers(0, 9_000), some.just(inf), some.just(1e300), some.floats(0, 9_000))
+_TIMES = some.one_of(some.integers(0, 9_000), some.just(inf), some.just(-inf), some.just(1e300), some.floats(0, 9_000))
 _STEP = some.one_of(
     some.tuples(some.just("set"), some.integers(0, 9), _TIMES),
     some.tuples(some.just("take"), some.integers(-3_000, 4_000), some.lists(_TIMES, min_size=1, max_size=3)),
@@ -51,3 +51,15 @@ def test_a_time_that_is_put_off_again_and_again_waits_once() -> None:
         for position in range(10):
             due.set(position, 600_000 + second * 1_000)
         assert sum(map(len, due._slots.values())) <= 10
+
+
+def test_a_time_far_ahead_that_is_brought_forward_in_each_poll_takes_little_memory() -> None:
+    due = DueTimes([0] * 10)
+    for second in range(3_000):
+        for position in range(10):
+            due.set(position, 0)
+        assert due.take(second * 1_000) == [*range(10)]
+        for position in range(10):
+            due.set(position, 30 * 86_400_000)
+    # Each position has an entry that counts, and those of the slots that have not passed.
+    assert sum(map(len, due._slots.values())) <= 10 * 602

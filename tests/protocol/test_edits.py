@@ -239,6 +239,26 @@ async def test_what_is_left_behind_has_no_lifetime_to_be_evicted_by(editor: Queu
     assert client.ttl(f"rsmq:rsmq-tui:{applied_token}") == client.ttl(f"rsmq:rsmq-tui:{voided}") == -1
 
 
+async def test_what_expires_keeps_its_outcome_and_its_type_until_then_also_without_memory(
+    editor: QueueEditor, client: Redis
+) -> None:
+    lay(client, "a", ONE)
+    done, voided, foreign = editor.new_token(), editor.new_token(), editor.new_token()
+    await editor.announce([done, voided])
+    await editor.apply(batch(EditKind.REMOVE, ONE), done)
+    await editor.settle(voided)
+    client.rpush(f"rsmq:rsmq-tui:{foreign}", "a list")
+    client.config_set("maxmemory", 1)
+    try:
+        await editor.expire([done, voided, foreign, editor.new_token()])
+    finally:
+        client.config_set("maxmemory", 0)
+
+    assert [await editor.settle(done), await editor.settle(voided)] == ["d", ""]
+    assert client.lrange(f"rsmq:rsmq-tui:{foreign}", 0, -1) == [b"a list"]
+    assert {client.ttl(f"rsmq:rsmq-tui:{token}") > 0 for token in (done, voided, foreign)} == {True}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_queue_that_is_none_gets_nothing(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
     to = "b" if kind is EditKind.MOVE else "a"

@@ -63,8 +63,9 @@ class Progress:
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; ``not_searched`` are messages whose bodies are
     needed but too long to read. ``depth`` is the queue's current depth: it changes meanwhile, so ``scanned`` may end
-    below or above it. ``restarts`` counts how often the position in a list was lost because the list changed too
-    fast: items may then be missing or found twice. ``age`` is the path of the creation time in list items, if known.
+    below or above it; bodies that do not match may count twice in it while the queue shrinks. ``restarts`` counts how
+    often the position in a list was lost because the list changed too fast: items may then be missing or found twice.
+    ``age`` is the path of the creation time in list items, if known.
     """
 
     at_ms: int
