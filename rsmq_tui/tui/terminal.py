@@ -99,12 +99,13 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal again if it was given back; else paint it again, as a shell may have written to it."""
         if self._is_suspended and _is_hung_up(self.fileno):
             self._call_in_loop(self._hang_up)
-        elif self._is_suspended:
-            self._is_suspended = False
-            super().resume_application_mode()
-        elif self._is_running:
-            # A signal's handler runs in the middle of anything.
-            self._call_in_loop(self._repaint)
+        else:
+            if self._is_suspended:
+                self._is_suspended = False
+                super().resume_application_mode()
+            if self._is_running:
+                # A signal's handler runs in the middle of anything.
+                self._call_in_loop(self._repaint)
 
     def _stop(self, *_: Any) -> None:
         """Give the terminal back and stop, unless the terminal was closed and nobody would continue the program."""
