@@ -76,8 +76,13 @@ class TerminalDriver(LinuxDriver):
         # After all messages: the handler of SIGHUP is installed by one of the first.
         self._hang_up = partial(app.call_later, signal.raise_signal, signal.SIGHUP)
         self.exit_event = _InputEnd(self._is_input_over)
-        signal.signal(signal.SIGTSTP, partial(self._stop, signal.getsignal(signal.SIGTSTP)))
+        signal.signal(signal.SIGTSTP, self._stop)
         self._file: Any = _LossyStream(self._file)
+
+    def write(self, data: str) -> None:
+        """Write to the terminal, unless it was given back: no thread writes then."""
+        if not self._is_suspended:
+            super().write(data)
 
     def start_application_mode(self) -> None:
         """Take the terminal."""
@@ -98,17 +103,23 @@ class TerminalDriver(LinuxDriver):
 
     def resume_application_mode(self) -> None:
         """Take the terminal again if it was restored; otherwise paint, because a shell may have written to it."""
-        if self._is_suspended:
-            self._is_suspended = False
-            super().resume_application_mode()
-        elif self._is_running:
-            # A signal handler may run at any point of the program.
-            self._call_in_loop(self._repaint)
+        if self._is_suspended and _is_hung_up(self.fileno):
+            self._call_in_loop(self._hang_up)
+        else:
+            if self._is_suspended:
+                self._is_suspended = False
+                super().resume_application_mode()
+            if self._is_running:
+                # A signal handler may run at any point of the program.
+                self._call_in_loop(self._repaint)
 
-    def _stop(self, stop: Any, *arguments: Any) -> None:
-        """Call Textual's handler of SIGTSTP, unless nobody is left to continue the program."""
+    def _stop(self, *_: Any) -> None:
+        """Give the terminal back and stop, unless the terminal was closed and nobody would continue the program."""
+        self.suspend_application_mode()
         if not _is_hung_up(self.fileno):
-            stop(*arguments)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif self._is_suspended:
+            self._call_in_loop(self._hang_up)
 
     def _is_input_over(self) -> bool:
         if not threading.main_thread().is_alive():

@@ -1,5 +1,6 @@
 """However the program ends, the terminal is the shell's again."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def interrupt(*_):
 TerminalDriver.stop_application_mode = TerminalDriver.disable_input = interrupt
 sys.exit(main())
 """
+# The terminal is closed after it is given back, and before the program stops.
+_CLOSED_AT_STOP = _NOT_CONTROLLED.replace(
+    "sys.exit",
+    """
+from rsmq_tui.tui import terminal
+
+def suspend(driver, suspend=terminal.TerminalDriver.suspend_application_mode):
+    suspend(driver)
+    while not terminal._is_hung_up(driver.fileno):
+        pass
+
+terminal.TerminalDriver.suspend_application_mode = suspend
+sys.exit""",
+)
 # SIGTSTP and SIGCONT, when the terminal is given back.
 _STOPPED_LATE = """
 import sys
@@ -164,6 +179,35 @@ def test_it_does_not_stop_when_its_terminal_is_closed(orders: Redis, redis_url: 
         terminal.send(signal.SIGTSTP)
 
         assert terminal.process.wait(60) == 128 + signal.SIGHUP
+
+
+def test_it_does_not_stop_when_its_terminal_is_closed_just_then(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _CLOSED_AT_STOP)) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.send(signal.SIGTSTP)
+        terminal.wait_for_sequence(b"\x1b[?1049l")
+        terminal.hang_up()
+
+        assert terminal.process.wait(60) == 128 + signal.SIGHUP
+
+
+def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path) as terminal:
+        for _ in range(2):
+            terminal.wait_for("● live", "orders", "? help")
+            terminal.send(signal.SIGTSTP)
+            while os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WNOHANG) is None:
+                # It writes until it stops.
+                terminal.read_for(0.02)
+            assert terminal.is_as_before
+            terminal.screen.write("\x1b[2J")
+            terminal.send(signal.SIGCONT)
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.type("q")
+
+        assert terminal.wait_for_end() == 0
+        assert terminal.screen.is_restored
+        assert terminal.is_as_before
 
 
 def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:
