@@ -47,14 +47,14 @@ sys.exit(main())
 _CLOSED_AT_STOP = _NOT_CONTROLLED.replace(
     "sys.exit",
     """
-from rsmq_tui.tui import terminal
+from rsmq_tui.tui import drivers
 
-def suspend(driver, suspend=terminal.TerminalDriver.suspend_application_mode):
+def suspend(driver, suspend=drivers.TerminalDriver.suspend_application_mode):
     suspend(driver)
-    while not terminal._is_hung_up(driver.fileno):
+    while not drivers._is_hung_up(driver.fileno):
         pass
 
-terminal.TerminalDriver.suspend_application_mode = suspend
+drivers.TerminalDriver.suspend_application_mode = suspend
 sys.exit""",
 )
 # SIGTSTP and SIGCONT, when the terminal is given back.

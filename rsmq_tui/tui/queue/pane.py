@@ -146,11 +146,14 @@ class QueuePane(Pane[Page]):
             self._show_messages()
 
     def _fill(self) -> None:
+        if self._is_filled or self._part is None or not self.is_attached:
+            return
+        charts = self._charts
+        parts = Vertical(charts.sparks, charts.depth, charts.rates, charts.flights, self._messages, classes="parts")
+        self.mount(parts)
         # An app that is ending accepts no more widgets.
-        if not self._is_filled and self._part is not None and self.is_attached:
-            self._is_filled, charts = True, self._charts
-            panels = (charts.sparks, charts.depth, charts.rates, charts.flights, self._messages)
-            self.mount(Vertical(*panels, classes="parts"))
+        if parts.is_attached:
+            self._is_filled = True
             self.follow(self._queue, self._part)
 
     def draw(self) -> None:
