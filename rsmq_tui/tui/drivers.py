@@ -114,6 +114,14 @@ class TerminalDriver(LinuxDriver):
                 self._call_in_loop(self._repaint)
 
     def _stop(self, *_: Any) -> None:
+        """Stop the program at a SIGTSTP."""
+        if self._is_running:
+            # A signal's handler runs in the middle of anything: within a write, another write waits for ever.
+            self._call_in_loop(self._give_back_and_stop)
+        else:
+            self._give_back_and_stop()
+
+    def _give_back_and_stop(self) -> None:
         """Give the terminal back and stop, unless the terminal was closed and nobody would continue the program."""
         self.suspend_application_mode()
         if not _is_hung_up(self.fileno):

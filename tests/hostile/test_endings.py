@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 TerminalDriver.stop_application_mode = TerminalDriver.disable_input = interrupt
+sys.exit(main())
+"""
+# SIGTSTP, within the first write of the help.
+_STOPPED_IN_WRITE = """
+import queue, signal, sys
+from rsmq_tui.cli.main import main
+
+def put(self, item, put=queue.Queue._put):
+    put(self, item)
+    if "Show only queues" in str(item):
+        queue.Queue._put = put
+        signal.raise_signal(signal.SIGTSTP)
+
+queue.Queue._put = put
 sys.exit(main())
 """
 # The terminal is closed after it is given back, and before the program stops.
@@ -191,14 +206,20 @@ def test_it_does_not_stop_when_its_terminal_is_closed_just_then(orders: Redis, r
         assert terminal.process.wait(60) == 128 + signal.SIGHUP
 
 
+def read_until_stopped(terminal: Terminal) -> None:
+    deadline_s = time.monotonic() + 60
+    while os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WNOHANG) is None:
+        # It writes until it stops.
+        terminal.read_for(0.02)
+        assert time.monotonic() < deadline_s, "it does not stop"
+
+
 def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     with Terminal("-r", redis_url, settings=tmp_path) as terminal:
         for _ in range(2):
             terminal.wait_for("● live", "orders", "? help")
             terminal.send(signal.SIGTSTP)
-            while os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WNOHANG) is None:
-                # It writes until it stops.
-                terminal.read_for(0.02)
+            read_until_stopped(terminal)
             assert terminal.is_as_before
             terminal.screen.write("\x1b[2J")
             terminal.send(signal.SIGCONT)
@@ -208,6 +229,20 @@ def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url
         assert terminal.wait_for_end() == 0
         assert terminal.screen.is_restored
         assert terminal.is_as_before
+
+
+def test_it_can_be_stopped_while_it_writes(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _STOPPED_IN_WRITE)) as terminal:
+        terminal.wait_for("● live", "orders", "? help")
+        terminal.type("?")
+        read_until_stopped(terminal)
+        terminal.send(signal.SIGCONT)
+        terminal.wait_for("Show only queues")
+        terminal.type("\x1b")
+        terminal.wait_until_gone("Show only queues")
+        terminal.type("q")
+
+        assert terminal.wait_for_end() == 0
 
 
 def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, redis_url: str, tmp_path: Path) -> None:
