@@ -350,7 +350,7 @@ async def test_a_replay_opens_at_the_moment_of_a_link(tmp_path: Path) -> None:
     link = str(Link("orders", at_ms=at_ms))
     async with serving("serve", "--port", "0", "replay", str(tmp_path / "history"), state=tmp_path) as at:
         async with viewing(at, link) as page:
-            await page.says("orders", "30", "paused")
+            await page.says("◀ orders", "30", "paused")
             await page.type("Y")
             await page.says("copied the address")
             copied = base64.b64encode(f"{at.base}#/{link}".encode())
