@@ -12,7 +12,7 @@ output      printing: text on a terminal, JSON lines elsewhere, without terminal
 parsing     commands on click, and readers of values such as 10m
 places      what commands read, check and change of each kind of queue
 plain       `rsmq-tui --plain`: the overview as lines of text
-program     running a program: completion, errors, and its exit status
+program     running a program: completion, errors, and its exit status; what redis-py need not import
 rsmqctl     `rsmqctl`, compatible with the program of that name by Keith Sharp
 servers     from arguments and profiles to the servers that a command reads
 """

@@ -151,7 +151,7 @@ _executing = RLock()
 
 
 class _Deferred(ModuleType):
-    """A module that was not executed yet; its submodules can be imported."""
+    """A module that was not executed yet, although its submodules can be imported."""
 
     def __getattr__(self, name: str) -> Any:
         """Return a submodule; for any other name, execute the module."""
@@ -166,7 +166,7 @@ class _Deferred(ModuleType):
     def _execute(self, name: str) -> None:
         spec = self.__spec__
         if spec is None or spec.loader is None or "_is_begun" in vars(self):
-            # It asks for a name that it does not have yet.
+            # It asks for a name that it does not have yet. Only the thread that executes it gets here: others wait.
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         vars(self)["_is_begun"] = True
         try:

@@ -364,10 +364,7 @@ def _gate(root: Path) -> Iterator[None]:
 
 
 def _give_back_memory() -> None:
-    """Return to the system what sealing and inventories took: the allocators would keep most of it, more each time.
-
-    It takes a few ms.
-    """
+    """Return the free memory of sealing and inventories to the system, in a few ms; the allocators keep most of it."""
     pa.default_memory_pool().release_unused()
     # Arrow sorts and encodes outside of its pool, too.
     give_back()
