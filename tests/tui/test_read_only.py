@@ -1,6 +1,5 @@
 """Read-only: no key changes anything, and a user of the server who may only read is all that it takes."""
 
-import os
 import re
 import shlex
 from contextlib import aclosing
@@ -101,12 +100,18 @@ async def _press_everything(pilot: Pilot[None], screen: type) -> None:
 @pytest.mark.parametrize("rules", acl_lines())
 @pytest.mark.parametrize("screen", SCREENS)
 async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
-    client: redis.Redis, redis_url: str, filled: Rsmq, tmp_path: Path, screen: type, rules: str
+    client: redis.Redis,
+    redis_url: str,
+    filled: Rsmq,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    screen: type,
+    rules: str,
 ) -> None:
     url = _reader(client, redis_url, rules)
     before = kept(client)
     client.execute_command("ACL", "LOG", "RESET")
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     async with changing(url, tmp_path / "state", read_only=True) as pilot:
         assert "read-only" in text_of(app_of(pilot))
         await _press_everything(pilot, screen)
