@@ -14,6 +14,7 @@ from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
@@ -91,15 +92,13 @@ class Place(ABC):
         """Its name for people: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
-    def poller(self, name: str = "", memory: Path | None = None) -> "LivePoller | ListPoller":
+    def poller(self, name: str = "", memory: Path | None = None) -> Polling:
         """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
 
         With ``memory``, a folder, it continues from the state of an earlier one.
         """
 
-    def watcher(
-        self, name: str = "", memory: Path | None = None, folder: Path | None = None
-    ) -> "LivePoller | ListPoller":
+    def watcher(self, name: str = "", memory: Path | None = None, folder: Path | None = None) -> Polling:
         """Return a poller (see ``poller``) that distinguishes changes of this program from the work of consumers.
 
         ``folder`` is that of the journal, by default the user's.
@@ -118,7 +117,7 @@ class Place(ABC):
         return Memory(folder, address.label, address.login, self.kind.name, *queues)
 
     @cached_property
-    def source(self) -> "LivePoller | ListPoller":
+    def source(self) -> Polling:
         """A source to read, search and audit its queues with; it is closed with the place."""
         return self.poller()
 
@@ -203,7 +202,7 @@ class _RsmqPlace(Place):
         from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         try:
-            index = await self.source.reader.rows.index()
+            index = await cast("LivePoller", self.source).reader.rows.index()
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
@@ -332,16 +331,14 @@ async def _discover(poller: "ListPoller") -> None:
         line.clear()
 
 
-_PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}
-
-
 def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
     """Return the place of a namespace, by default the profile's first, or of the kind with that ``ns``.
 
     ``kind`` is needed if an RSMQ namespace has the same name as the ``ns`` of another kind.
     """
     kind = kind or (RSMQ if ns is None else kind_of(ns))
-    return _PLACES[kind.name](profile, kind.ns or (profile.ns if ns is None else ns))
+    place: type[Place] = kind.part("place")
+    return place(profile, kind.ns or (profile.ns if ns is None else ns))
 
 
 def places_of(profile: Profile) -> list[Place]:

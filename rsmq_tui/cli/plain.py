@@ -26,8 +26,7 @@ from rsmq_tui.monitor.text import count, duration, plural, short_clock, show_in_
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor import LivePoller
-    from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.poller import Polling
 
 # Counts are printed again at most this often, and only if the depth has changed by this share.
 COUNTS_EVERY_MS = 60_000
@@ -71,7 +70,7 @@ async def _follow(
     return await run_until_ended(interrupts, [_reader_leaves(), *(_print(*each) for each in watched)])
 
 
-async def _print(overview: "PlainOverview", poller: "LivePoller | ListPoller") -> None:
+async def _print(overview: "PlainOverview", poller: "Polling") -> None:
     async with aclosing(poller), aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             for line in overview.take(snapshot):

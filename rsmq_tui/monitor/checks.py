@@ -530,7 +530,7 @@ class _ListCheck(_Idle):
         sampler.begin(index.at_ms)
         async with aclosing(rows.rows(index.at_ms)) as coming:
             async for names, part in coming:
-                sampler.take(names, part)
+                sampler.add_rows(names, part)
                 self.rows.update(zip(names, part, strict=True))
         return sampler.finish()[0]
 

@@ -62,7 +62,7 @@ class RowCodec(Protocol):
         """Read the rows of these queues by plain commands, as the script does."""
         ...
 
-    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+    def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove extra elements from a row, and return when, in ms, time alone will change it.
 
         0 means that the row must be read in each poll. ``before`` is the last row of that queue, empty for none.
@@ -71,7 +71,7 @@ class RowCodec(Protocol):
         ...
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a settled row has the right form."""
+        """Return whether a normalized row has the right form."""
         ...
 
 
@@ -156,11 +156,11 @@ class RowCache:
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
-        rows, due, names, settle = self.rows, self._due, self.names, self._codec.settle
+        rows, due, names, normalize = self.rows, self._due, self.names, self._codec.normalize
         unreported: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
-            due_ms = settle(names[position], row, before, now_ms)
+            due_ms = normalize(names[position], row, before, now_ms)
             if row != before:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")

@@ -111,7 +111,7 @@ class Live:
             self.sampler.resume(at_ms)
             self.is_down = False
         self.sampler.begin(at_ms, self.growth.limit)
-        self.sampler.take(list(rows), rows.values())
+        self.sampler.add_rows(list(rows), rows.values())
         queues, _ = self.sampler.finish()
         self.states[at_ms] = queues
         self.tape.poll(at_ms, *queues, info=info, memory_limit=self.growth.limit)

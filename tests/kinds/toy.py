@@ -17,7 +17,6 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.messages.peek import MessageRow
 from rsmq_tui.monitor.model import Totals, Verdict
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address, Namespaces, RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.kinds import Kind, Tab
@@ -45,6 +44,7 @@ TOY = Kind(
         "editor": "tests.kinds.toy:ToyEditor",
         "undo": "tests.kinds.toy:ToyUndo",
         "batches": "tests.kinds.toy",
+        "place": "tests.kinds.test_toy_commands:ToyPlace",
     },
 )
 
@@ -204,7 +204,6 @@ class ToyPoller(Polling):
 
     def __init__(self, url: str, queues: Iterable[str], *, interval_s: float = 0.05, place: str = "") -> None:
         super().__init__(Snapshot(0, url, TOY.ns, place=place), interval_s=interval_s)
-        self.thresholds = Thresholds()
         self._client = redis.asyncio.Redis.from_url(url)
         self._queues, self._place = sorted(queues), place
 

@@ -21,7 +21,7 @@ async def restarted_source(folder: Path, *, ran_s: int, away_s: int) -> Scripted
     sampler, memory = Sampler(Thresholds()), Memory(folder, "x")
     for at_ms in range(end_ms - ran_s * 1000, end_ms + 1, 30_000):
         sampler.begin(at_ms)
-        sampler.take(["orders"], [ROW])
+        sampler.add_rows(["orders"], [ROW])
         sampler.finish()
         memory.save(sampler.moment())
     assert memory.problem is None

@@ -94,7 +94,7 @@ class ListRowCodec:
             looks = "".join("1" if self._may_look(name, now_ms) else "0" for name in names)
         return keys, (now_ms, self._shown_bytes, *self._range, looks, int(len(keys) == len(names)))
 
-    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+    def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove from a row's end when a lease expires; if the next item was not read, keep the one from before.
 
         A row with an error is read in each poll.
@@ -118,7 +118,7 @@ class ListRowCodec:
         return due
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a settled row has the form of ``ListRow``."""
+        """Return whether a normalized row has the form of ``ListRow``."""
         ready, processing, leases, _, lease = row
         return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
 
