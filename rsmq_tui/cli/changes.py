@@ -175,8 +175,8 @@ async def _carry_out(
         if run.report is None:
             raise RuntimeError("a run without an end")
         report = run.report
-    for each, told in _parts(preview, report):
-        _tell(options, each, told)
+    for each, part in _parts(preview, report):
+        _tell(options, each, part)
     if isinstance(report, SeveralReport) and not wants_json(options):
         print_words(f"{plural(len(report.reports), 'queue')}: {report.sum}")
     is_refused = _say_refused(preview)
@@ -188,10 +188,10 @@ async def _carry_out(
 async def tell_what_was_interrupted(triage: ChangeService) -> None:
     """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
     for change in await triage.recover():
-        told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
+        title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
         undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
         doubt = f" ({change.doubt})" if change.doubt else ""
-        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
+        say(f"{title} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
 
 def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> str:

@@ -321,12 +321,12 @@ async def _discover(poller: "ListPoller") -> None:
     """Look for the lists that match its patterns; if the server cannot be read, the next poll reports that."""
     line = ProgressLine()
 
-    def told(passed: int, found: int) -> None:
+    def on_progress(passed: int, found: int) -> None:
         line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
 
     try:
         with suppress(*SERVER_ERRORS):
-            await poller.discover(told)
+            await poller.discover(on_progress)
     finally:
         line.clear()
 

@@ -116,8 +116,8 @@ class PlainOverview:
         self._queues: QueueDetector | None = None
         self._failures = 0
         # The depths that were printed last, by queue, and when they were checked.
-        self._told: dict[str, int | None] = {}
-        self._told_ms = 0
+        self._printed: dict[str, int | None] = {}
+        self._printed_ms = 0
 
     def take(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
@@ -162,7 +162,7 @@ class PlainOverview:
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
         queues = sorted(snapshot.queues, key=lambda queue: (queue.verdict.rank, queue.name))
-        self._told, self._told_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
+        self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
         title = self._name or f"{snapshot.server}, {self._title}"
         yield f"{title}: {plural(len(queues), 'queue')}, {count(in_trouble) if in_trouble else 'none'} in trouble"
@@ -170,19 +170,19 @@ class PlainOverview:
         for queue in queues:
             yield self._line(queue, snapshot.at_ms)
 
-    def _counts(self, snapshot: Snapshot, told: set[str | None]) -> Iterator[str]:
+    def _counts(self, snapshot: Snapshot, reported: set[str | None]) -> Iterator[str]:
         """Yield the queues whose depth has changed much since it was printed last."""
         at_ms = snapshot.at_ms
-        is_due = at_ms - self._told_ms >= COUNTS_EVERY_MS
+        is_due = at_ms - self._printed_ms >= COUNTS_EVERY_MS
         if is_due:
-            self._told_ms = at_ms
-            self._told = {queue.name: self._told.get(queue.name) for queue in snapshot.queues}
-        for queue in snapshot.queues if is_due or told else ():
-            known = self._told.get(queue.name)
-            if known is None or queue.name in told:
-                self._told[queue.name] = queue.depth
+            self._printed_ms = at_ms
+            self._printed = {queue.name: self._printed.get(queue.name) for queue in snapshot.queues}
+        for queue in snapshot.queues if is_due or reported else ():
+            known = self._printed.get(queue.name)
+            if known is None or queue.name in reported:
+                self._printed[queue.name] = queue.depth
             elif is_due and queue.depth is not None and abs(queue.depth - known) > COUNTS_SHARE * known:
-                self._told[queue.name] = queue.depth
+                self._printed[queue.name] = queue.depth
                 yield f"{short_clock(at_ms, at_ms)} {self._line(queue, at_ms)}"
 
     def _line(self, queue: QueueState, at_ms: int) -> str:

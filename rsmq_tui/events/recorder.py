@@ -283,8 +283,8 @@ class EventRecorder:
         server, ns = snapshot.server, snapshot.ns
         known = self._queues.get(snapshot.place)
         if known is None or known[0] != ns:
-            told = None if self._store is None else self._store.told_verdicts(server, ns)
-            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
+            reported = None if self._store is None else self._store.reported_verdicts(server, ns)
+            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, reported)
         of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place

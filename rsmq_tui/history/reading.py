@@ -333,18 +333,18 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     start = 0
     alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
     for end in alone:
-        told: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
-        failure = printable(told["failure"] or "the poll failed", _TEXT_MAX) if told["status"] == DOWN else None
-        place = named(told["profile"], told["server"], told["ns"])
-        interval_ms = told["interval_ms"]
+        row: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
+        failure = printable(row["failure"] or "the poll failed", _TEXT_MAX) if row["status"] == DOWN else None
+        place = named(row["profile"], row["server"], row["ns"])
+        interval_ms = row["interval_ms"]
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
-        queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
-        info = ServerInfo(*(told[name] for name in OF_SERVER))._replace(at_ms=told["at_ms"])
+        queues, thresholds = rows.slice(start, end - start), read_thresholds(row["thresholds"])
+        info = ServerInfo(*(row[name] for name in OF_SERVER))._replace(at_ms=row["at_ms"])
         known = None if None in info or not info.run_id else info
-        soonest_ms, latest_ms = (told[name] for name in OF_MEMORY)
+        soonest_ms, latest_ms = (row[name] for name in OF_MEMORY)
         limit = None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms)
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known, limit)
+        yield Poll(row["at_ms"], interval_ms, row["recorder"], place, failure, queues, thresholds, known, limit)
         start = end + 1
 
 
@@ -352,10 +352,10 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
 def read_thresholds(text: str | None) -> Thresholds:
     """Return recorded thresholds; missing and invalid ones are the defaults."""
     try:
-        told = parse_json(text or "{}")
+        parsed = parse_json(text or "{}")
     except JsonError:
-        told = None
-    given, found = told if isinstance(told, dict) else {}, asdict(Thresholds())
+        parsed = None
+    given, found = parsed if isinstance(parsed, dict) else {}, asdict(Thresholds())
     for name, usual in found.items():
         value: Any = given.get(name)
         if type(value) in (int, type(usual)) and 0 <= value <= _SPAN_MAX_MS:

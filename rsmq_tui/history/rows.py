@@ -239,8 +239,8 @@ def _in_each_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Ar
 
 def _in_last_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
     value = poll.of_poll.get(name)
-    told = array_of([stored_text(value) if isinstance(value, str) else value], type_)
-    return told if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), told])
+    last = array_of([stored_text(value) if isinstance(value, str) else value], type_)
+    return last if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), last])
 
 
 def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:

@@ -164,12 +164,13 @@ class ListPoller(ReaderPolling[ListReader]):
         self._search_now = asyncio.Event()
         self._search_problem: str | None = None
 
-    async def discover(self, told: Callable[[int, int], None] | None = None) -> bool:
+    async def discover(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
         """Search for lists now, without pauses, and return whether the search was complete; raises redis-py's errors.
 
-        ``told`` is called from time to time with the approximate number of keys scanned, and the number of lists known.
+        ``on_progress`` is called from time to time with the approximate number of keys scanned, and the number of lists
+        known.
         """
-        complete = await self.reader.discovery.search(told=told)
+        complete = await self.reader.discovery.search(on_progress=on_progress)
         self._searched.set()
         return complete
 

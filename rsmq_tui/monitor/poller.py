@@ -262,9 +262,9 @@ class Polling(Source, ABC):
         now_s = self._clock()
         # The notes may quote the server.
         remembered = None if self._memory is None else self._memory.problem
-        told = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
+        shown = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
         link = Link(None, now_s, None)
-        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": told}
+        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": shown}
         return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
 
     def _is_wanted(self) -> bool:
@@ -475,8 +475,8 @@ class LivePoller(ReaderPolling[QueueReader]):
         with in_words():
             counts = await self.reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
         labels = (*(label for label, _ in DUE_BOUNDS), "later")
-        told = zip(labels, counts, (0, *counts), strict=False)
-        return tuple((label, max(0, count - before)) for label, count, before in told)
+        bounded = zip(labels, counts, (0, *counts), strict=False)
+        return tuple((label, max(0, count - before)) for label, count, before in bounded)
 
     async def namespaces(self) -> Namespaces:
         """Return the namespaces on the server; raises ``PeekError``."""

@@ -310,9 +310,9 @@ def read_config(path: Path) -> Config:
         content = tomllib.loads(text)
         lines = lines_of(text)
     except tomllib.TOMLDecodeError as error:
-        told = _SYNTAX.fullmatch(str(error))
-        line = told[2] if told and told[2] else max(1, len(text.splitlines()))
-        raise ConfigError(f"{path}:{line}: {printable(told[1] if told else 'this is not TOML')}") from error
+        at_line = _SYNTAX.fullmatch(str(error))
+        line = at_line[2] if at_line and at_line[2] else max(1, len(text.splitlines()))
+        raise ConfigError(f"{path}:{line}: {printable(at_line[1] if at_line else 'this is not TOML')}") from error
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
     mistakes = Mistakes(path, lines)
@@ -398,8 +398,8 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
     expected = {"queues": given.get("ignore"), "spans": given.get("maintenance")}
-    told = {name: value.value for name, value in expected.items() if value is not None}
-    profile = replace(profile, expected=profile.expected._replace(**told))
+    levels = {name: value.value for name, value in expected.items() if value is not None}
+    profile = replace(profile, expected=profile.expected._replace(**levels))
     profile = replace(profile, list_names=_list_names(profile.list_names, profile.lists, given, mistakes))
     if "thresholds" in given:
         raw = given["thresholds"]

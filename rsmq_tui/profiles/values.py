@@ -398,8 +398,8 @@ def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mis
         here = (*place, key)
         if key not in keys:
             where = f"in [{_called(place)}]" if place else "at the top of the file"
-            told = meant(key, keys) or "; known keys: " + ", ".join(keys)
-            mistakes.add(here, f"unknown key {key} {where}{told}")
+            hint = meant(key, keys) or "; known keys: " + ", ".join(keys)
+            mistakes.add(here, f"unknown key {key} {where}{hint}")
             continue
         try:
             values[key] = Value(keys[key](value), here)

@@ -119,10 +119,10 @@ class EditExecutor(ABC):
     async def clock_and_run_id(self) -> tuple[int, str | None]:
         """Read the clock in microseconds, and the server's run_id, None if INFO does not have it."""
         try:
-            (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
+            (seconds, microseconds), info = await self._read(("TIME",), ("INFO", "server"))
         except ResponseError:
             return await self.clock_us(), None
-        run_id = re.search(rb"^run_id:(\w+)", told, re.MULTILINE)
+        run_id = re.search(rb"^run_id:(\w+)", info, re.MULTILINE)
         return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else decode_text(run_id[1])
 
     async def apply(self, batch: Batch, token: str) -> str:

@@ -39,7 +39,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
@@ -631,15 +631,15 @@ class RsmqApp(App[None]):
 
     def _go_to_link(self) -> None:
         if self._link is not None and self.dashboard.snapshot is not None:
-            told = self.dashboard.go_to(self._link)
-            if told is not None:
+            problem = self.dashboard.go_to(self._link)
+            if problem is not None:
                 self._link = None
-            if told:
-                self.notify(told, severity="warning", markup=False)
+            if problem:
+                self.notify(problem, severity="warning", markup=False)
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
+    def _tell_change(self, status: ChangeStatus | None) -> None:
         for screen in self._screens:
-            screen.tell_change(told)
+            screen.tell_change(status)
 
     def _switch(self, site: WatchedServer, ns: str | None) -> None:
         if ns is not None:
@@ -658,9 +658,9 @@ class RsmqApp(App[None]):
         words = "a change was still running: the next start finds out what was done, and `rsmq-tui journal` lists it"
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
-            told = self.dashboard.changes.told
-            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` reverts it"
-            words = f"the running change was stopped{'' if told is None else f', {told.words}'}{undo}"
+            status = self.dashboard.changes.status
+            undo = "" if status is None or status.change is None else f": `rsmq-tui undo {status.change}` reverts it"
+            words = f"the running change was stopped{'' if status is None else f', {status.words}'}{undo}"
         self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
     def _fatal_error(self) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
@@ -68,7 +68,7 @@ class DashboardScreen(Screen[None]):
         self.is_following = True
         self.show_tour()
         self.take(self.dashboard.snapshot)
-        self.tell_change(self.dashboard.changes.told)
+        self.tell_change(self.dashboard.changes.status)
 
     def show_tour(self) -> None:
         """Show the step of the tour, if there is one."""
@@ -304,7 +304,7 @@ class DashboardScreen(Screen[None]):
         if pane is not None and pane.place():
             self.refresh_words()
 
-    def tell_change(self, told: ChangeTold | None) -> None:
+    def tell_change(self, status: ChangeStatus | None) -> None:
         """Show the progress or outcome of a change; None removes it."""
         if self._shown_in is not None:
             # Changes are made on live servers only.
@@ -312,7 +312,7 @@ class DashboardScreen(Screen[None]):
         line = self.query_one_optional(ChangeLine)
         if line is None:
             # Most screens never need it.
-            if told is None:
+            if status is None:
                 return
             hints = self.query_one_optional(KeyHints)
             if hints is None or not self.is_attached:
@@ -320,16 +320,16 @@ class DashboardScreen(Screen[None]):
                 return
             line = ChangeLine()
             self.mount(line, before=hints)
-        line.tell(None if told is None else self._named(told))
-        if told is not None and not told.is_running:
-            self._follow_change(told)
+        line.tell(None if status is None else self._named(status))
+        if status is not None and not status.is_running:
+            self._follow_change(status)
 
-    def _named(self, told: ChangeTold) -> ChangeTold:
+    def _named(self, status: ChangeStatus) -> ChangeStatus:
         """Name the queue in an outcome that is shown on the screen of another queue."""
-        own, aims = self.chosen_queue, told.aims
+        own, aims = self.chosen_queue, status.aims
         if own is None or len(aims) != 1 or (aims[0].site is self.site and aims[0].queue == own[2]):
-            return told
-        return replace(told, words=f"{printable(aims[0].queue, 60)}: {told.words}")
+            return status
+        return replace(status, words=f"{printable(aims[0].queue, 60)}: {status.words}")
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         """Refresh what a finished change may have affected."""

@@ -42,10 +42,10 @@ class _Pipeline:
         """Run it once; return what it took."""
         assert self._process.stdin is not None
         print(json.dumps([str(history), str(out)]), file=self._process.stdin, flush=True)
-        told: dict[str, Any] = self._hear()
-        if told["problems"] or not any(told["days"].values()):
-            raise RuntimeError(f"nothing was worked, or not all: {told}")
-        return told
+        found: dict[str, Any] = self._hear()
+        if found["problems"] or not any(found["days"].values()):
+            raise RuntimeError(f"nothing was worked, or not all: {found}")
+        return found
 
     def _hear(self) -> Any:
         assert self._process.stdout is not None
@@ -94,9 +94,9 @@ def _one_more_hour(run: Run) -> Measured:
             _history(run, folder / side, days_now, _T_MS + hours[side] * _HOUR_MS, queues, every_ms)
 
             def sample() -> float:
-                told = pipeline.run(folder / side, folder / f"{side}-out")
-                spent_s[side].append(told["cpu_s"])
-                return float(told["seconds"])
+                found = pipeline.run(folder / side, folder / f"{side}-out")
+                spent_s[side].append(found["cpu_s"])
+                return float(found["seconds"])
 
             return sample
 
@@ -164,9 +164,9 @@ def _per_row(run: Run) -> Measured:
         for turn, size in enumerate((sizes[1], sizes[0], sizes[1])):
             with _pipeline() as pipeline:
                 run.say(f"{size / 1e6:g} million rows")
-                told = pipeline.run(folder / str(size), folder / f"out-{turn}")
-            seconds.setdefault(size, []).append(told["seconds"] / rows[size] * 1e6)
-            spent.setdefault(size, []).append(told["cpu_s"] / rows[size] * 1e6)
+                found = pipeline.run(folder / str(size), folder / f"out-{turn}")
+            seconds.setdefault(size, []).append(found["seconds"] / rows[size] * 1e6)
+            spent.setdefault(size, []).append(found["cpu_s"] / rows[size] * 1e6)
     ours, other = (median(seconds[size]) for size in sizes)
     note = (
         f"{rows[sizes[0]]:,} rows and {rows[sizes[1]]:,} of {queues} queues, {_MASTER}, a driver of {_MEMORY}, a fresh "
@@ -196,8 +196,8 @@ def _unusual_hours(quick: bool) -> _Judged:
         folder = Path(name)
         Generator(wanted, folder / "history").run()
         pipeline.run(folder / "history", folder / "out")
-        told = Analysis(folder / "out").anomalies(TimeRange(judged.from_ms, judged.to_ms - 1))
-    hours = {(one.ref.queue, one.bucket_ms // _HOUR_MS) for one in told}
+        found = Analysis(folder / "out").anomalies(TimeRange(judged.from_ms, judged.to_ms - 1))
+    hours = {(one.ref.queue, one.bucket_ms // _HOUR_MS) for one in found}
     faults, right = [], set()
     for number in range(queues):
         queue = queue_of(number, wanted.seed)

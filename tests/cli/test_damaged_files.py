@@ -176,8 +176,8 @@ def test_no_manifest_makes_more_than_a_sentence(anywhere: Command, analysis: Pat
                 # What the manifest says is written into the other format too.
                 assert report(anywhere, analysis, ".md")[0] == status
             shown = load(analysis)
-        is_told = shown.failure is not None or shown.problems or shown.whole is None
-        if status == 2 and not is_told:
+        is_reported = shown.failure is not None or shown.problems or shown.whole is None
+        if status == 2 and not is_reported:
             wrong[name] = said, shown.problems
     assert wrong == {}
 
@@ -360,10 +360,10 @@ async def test_the_screen_of_the_past(analysis: Path, kind: str) -> None:
 
 
 async def test_the_screen_of_a_past_whose_manifest_is_hostile(analysis: Path) -> None:
-    told = json.loads((analysis / MANIFEST_FILE).read_text())
-    told |= {"history": TEXT, "problems": [TEXT], "made_ms": 253_402_300_799_999}
-    told["tables"]["poison"] = {"": [TEXT, "../../x", "/dev/zero"]}
-    (analysis / MANIFEST_FILE).write_text(json.dumps(told))
+    printed = json.loads((analysis / MANIFEST_FILE).read_text())
+    printed |= {"history": TEXT, "problems": [TEXT], "made_ms": 253_402_300_799_999}
+    printed["tables"]["poison"] = {"": [TEXT, "../../x", "/dev/zero"]}
+    (analysis / MANIFEST_FILE).write_text(json.dumps(printed))
     async with past_of(analysis) as pilot:
         for key in ("l", "l", "l", "question_mark", "escape"):
             await press(pilot, key)

@@ -88,8 +88,8 @@ def test_counts_are_told_once_a_minute_if_they_changed_by_a_tenth(overview: Plai
 
     counted(0, many=1000, few=10, none=0)
     assert counted(30, many=2000, few=20, none=5) == []
-    told = at(counted(60, many=1100, few=12, none=1))
-    assert [line.split(";")[0] for line in told] == ["ok few: 12 ready, 0 hidden", "ok none: 1 ready, 0 hidden"]
+    printed = at(counted(60, many=1100, few=12, none=1))
+    assert [line.split(";")[0] for line in printed] == ["ok few: 12 ready, 0 hidden", "ok none: 1 ready, 0 hidden"]
     # What was told last counts, and not each minute.
     assert [line.split(":")[0] for line in at(counted(120, many=1101, few=13, none=1))] == ["ok many"]
     assert counted(179, many=9, few=9, none=9) == []
@@ -116,8 +116,8 @@ def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None
     ]  # fmt: skip
     assert at(lists.take(polled(state("mails"), s=9))) == ["shop lists: can be read again"]
     # If the whole server is gone, that is told, once.
-    told = [line for _ in range(4) for each in (lists, queues) for line in at(each.take(polled(failure=_FAILURE)))]
-    assert told == ["shop: does not answer: connection refused"]
+    printed = [line for _ in range(4) for each in (lists, queues) for line in at(each.take(polled(failure=_FAILURE)))]
+    assert printed == ["shop: does not answer: connection refused"]
     assert len([*lists.take(polled(state("mails"), s=20)), *queues.take(polled(state("orders"), s=20))]) == 1
 
 

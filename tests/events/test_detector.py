@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.events.model import Event, ToldVerdict
+from rsmq_tui.events.model import Event, ReportedVerdict
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
@@ -21,12 +21,12 @@ def stalled(name: str = "orders", s: float = 0) -> QueueState:
     return state(name, Verdict.STALLED, since_ms=since_ms, idle_since_ms=since_ms, **STALLED)
 
 
-def detector(**told: Verdict) -> QueueDetector:
-    logged = {name: ToldVerdict(verdict, NOON_MS - 600_000) for name, verdict in told.items()}
+def detector(**sent: Verdict) -> QueueDetector:
+    logged = {name: ReportedVerdict(verdict, NOON_MS - 600_000) for name, verdict in sent.items()}
     return QueueDetector(SERVER, "rsmq", Thresholds(), logged)
 
 
-def told(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
+def sent(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
     return [(event.kind.value, event.queue, event.text) for event in found]
 
 
@@ -153,7 +153,7 @@ def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
 
     assert watching.take(polled(stalled(), state("mail"), stalled("new"))) != []
     found = watching.take(polled(stalled(), state("mail"), stalled("new"), s=30))
-    assert told(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
+    assert sent(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
 
 
 def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
@@ -197,16 +197,16 @@ def test_queues_that_come_and_go() -> None:
     watching = detector()
     watching.take(polled(state("a"), state("b", depth=7)))
 
-    assert told(watching.take(polled(state("a"), state("c"), s=1))) == [
+    assert sent(watching.take(polled(state("a"), state("c"), s=1))) == [
         ("deleted", "b", "deleted, with 7 messages at the previous poll"), ("created", "c", "created"),
     ]  # fmt: skip
-    assert told(watching.take(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
+    assert sent(watching.take(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
         ("created", "d", "appeared")
     ]
-    assert told(watching.take(polled(state("a"), state("c"), s=3))) == [
+    assert sent(watching.take(polled(state("a"), state("c"), s=3))) == [
         ("deleted", "d", "gone, with 0 messages at the previous poll")
     ]
-    assert told(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
+    assert sent(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
         ("created", "c", "deleted, and created again")
     ]
 
@@ -249,12 +249,12 @@ def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> No
 def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
     watching = detector()
     watching.take(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
-    assert told(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
+    assert sent(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
         ("emptied", "c", "it held 2 messages at the previous poll")
     ]
 
     assert watching.take(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
-    assert told(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
+    assert sent(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
         ("emptied", "b", "it held 8 messages at the previous poll")
     ]
 
@@ -309,9 +309,9 @@ def test_a_server_that_is_lost_and_comes_back() -> None:
     server = ServerDetector(SERVER)
     assert server.take("", None, 0) == []
 
-    assert told(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
+    assert sent(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
     assert server.take("", LOST, 2_000) == []
-    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
+    assert sent(server.take("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
     assert server.take("", None, 62_000) == []
 
 

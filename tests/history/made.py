@@ -67,14 +67,14 @@ def sealed_one_by_one(out: Path, polls: int = 6, *, at_ms: int = NOON_MS) -> Non
     hand = Hand(out, out.parent / "state")
     for number in range(polls):
         hand.poll(at_ms + number * 5_000)
-        told = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
+        known = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
         messages = [RawMessage(b"m%d" % (number + k), b"%d" % at_ms, None, None, 7, None) for k in range(3)]
         recorder = hand.writer.recorder
         for rows in (
-            message_rows(recorder, PLACE, "q0", messages, **told),
-            inventory_end(recorder, PLACE, "q0", **told),
+            message_rows(recorder, PLACE, "q0", messages, **known),
+            inventory_end(recorder, PLACE, "q0", **known),
         ):
-            hand.writer.append(MESSAGES, rows, told["at_ms"])
+            hand.writer.append(MESSAGES, rows, known["at_ms"])
         for table, day in list(hand.writer._open):
             hand.writer._end(table, day)
         hand.writer._seal_waiting()

@@ -66,10 +66,10 @@ class Tape:
 
     def inventory(self, at_ms: int, queue: str, messages: list[RawMessage], *, is_whole: bool = True) -> None:
         """Write an inventory, to a file of its own."""
-        told: dict[str, Any] = {"at_ms": at_ms, "inventory_ms": at_ms}
-        rows = [message_rows(self.recorder, self.place, queue, messages, **told)]
+        known: dict[str, Any] = {"at_ms": at_ms, "inventory_ms": at_ms}
+        rows = [message_rows(self.recorder, self.place, queue, messages, **known)]
         if is_whole:
-            rows.append(inventory_end(self.recorder, self.place, queue, **told))
+            rows.append(inventory_end(self.recorder, self.place, queue, **known))
         self._write(MESSAGES, day_of(at_ms), rows)
 
     def seal(self) -> None:

@@ -268,8 +268,8 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
             assert time.monotonic() < until_s
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=SECONDS_MAX)
-    assert (process.returncode, told) == (130, "rsmq-tui: stopped; the same command continues from here\n")
+        _, known = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, known) == (130, "rsmq-tui: stopped; the same command continues from here\n")
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -280,7 +280,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "known"),
     [
         ("--days 0", "'0' is not a number of days from 0.01 to 10,000"),
         ("--queues 0", "'0' is not a number of queues from 1 to 100,000"),
@@ -290,12 +290,12 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_made_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, told: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, known: str
 ) -> None:
     from rsmq_tui.cli.main import main
 
     assert main(["pipeline", "generate", "--out", str(tmp_path), *arguments.split()]) == 2
-    assert told in capsys.readouterr().err
+    assert known in capsys.readouterr().err
 
 
 def test_lists_are_a_place_of_their_own(tmp_path: Path) -> None:

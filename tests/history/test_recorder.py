@@ -84,8 +84,8 @@ async def test_what_a_server_holds_is_written_down(redis_url: str, client: Redis
     for before, row in pairwise(rows):
         assert row["interval_ms"] == row["at_ms"] - before["at_ms"]
         assert row["oldest_ready_age_ms"] - before["oldest_ready_age_ms"] == row["interval_ms"]
-    told = {row["thresholds"] for row in rows_of(tmp_path) if row["queue"] is None}
-    assert [json.loads(text) for text in told] == [asdict(Thresholds())]
+    known = {row["thresholds"] for row in rows_of(tmp_path) if row["queue"] is None}
+    assert [json.loads(text) for text in known] == [asdict(Thresholds())]
     broken = [row for row in rows_of(tmp_path) if row["queue"] == "\\xff\x1b[2J"]
     assert {(row["verdict"], row["ready"]) for row in broken} == {("broken", None)}
     assert len(broken) == len(rows) == recorder.tally.polls

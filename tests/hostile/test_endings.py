@@ -273,9 +273,9 @@ def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redi
         assert terminal.wait_for_end() == 1
         assert terminal.screen.is_restored
         assert terminal.is_as_before
-        told = "".join(terminal.screen.written)
-        assert "RuntimeError: ␛]0;PWNED␇[/foo]" in told
-        assert "in action_help" in told
-        assert "correct-horse" not in told
-        assert "battery-staple" not in told
+        printed = "".join(terminal.screen.written)
+        assert "RuntimeError: ␛]0;PWNED␇[/foo]" in printed
+        assert "in action_help" in printed
+        assert "correct-horse" not in printed
+        assert "battery-staple" not in printed
         assert "OSC 0" not in terminal.screen.commands

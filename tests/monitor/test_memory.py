@@ -622,14 +622,14 @@ class TestFiles:
             )
             assert process.stdout is not None
             with process:
-                told = [int(process.stdout.readline()) for _ in range(lines)]
+                words = [int(process.stdout.readline()) for _ in range(lines)]
                 os.kill(process.pid, signal.SIGKILL)
             found = Memory(folder, "x")
             past = found.load()
 
             assert found.problem is None
             assert past is not None
-            assert past.last.at_ms >= told[-1]
+            assert past.last.at_ms >= words[-1]
             found.path.unlink()
 
     def test_a_full_disk_is_a_sentence_until_there_is_room(self, folder: Path) -> None:

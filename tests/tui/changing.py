@@ -64,9 +64,9 @@ _PAST_OF_UNDO = {
 }
 
 
-def past_of_undo(told: str) -> str:
+def past_of_undo(shown: str) -> str:
     """Return how the outcome of an undo begins, from the outcome of its change."""
-    return _PAST_OF_UNDO.get(told.split(maxsplit=1)[0], "put back ")
+    return _PAST_OF_UNDO.get(shown.split(maxsplit=1)[0], "put back ")
 
 
 async def fill(pilot: Pilot[None], **values: str | bool) -> None:

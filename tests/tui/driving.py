@@ -183,9 +183,9 @@ async def say_yes(pilot: Pilot[None]) -> None:
 async def made(pilot: Pilot[None]) -> str:
     """Wait until a change has ended, and return its outcome."""
     changes = app_of(pilot).dashboard.changes
-    await until(pilot, lambda: changes.told is not None and not changes.told.is_running, "the change ends")
-    assert changes.told is not None
-    return changes.told.words
+    await until(pilot, lambda: changes.status is not None and not changes.status.is_running, "the change ends")
+    assert changes.status is not None
+    return changes.status.words
 
 
 async def asked(pilot: Pilot[None], words: str = "") -> None:

@@ -126,10 +126,10 @@ async def _asking(
 async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with _asking(source, triage, "move") as pilot:
         await press(pilot, "enter")
-        told = "enter the name of a queue; ↓ shows suggestions"
-        assert told in text_of(app_of(pilot))
+        shown = "enter the name of a queue; ↓ shows suggestions"
+        assert shown in text_of(app_of(pilot))
         await press(pilot, "down")
-        assert told not in text_of(app_of(pilot))
+        assert shown not in text_of(app_of(pilot))
         await press(pilot, "enter")
         await asked(pilot)
         await say_yes(pilot)

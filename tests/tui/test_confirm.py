@@ -291,13 +291,13 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
             read += [line for line in lines if line not in read]
             at = words.scroll_y
             await press(pilot, "down")
-        told = " ".join(" ".join(read).split())
+        shown = " ".join(" ".join(read).split())
         for sentence in (
             "every message of the queue",
             "changed or left the queue since shown",
             "only what is gone is skipped.",
         ):
-            assert sentence in told, sentence
+            assert sentence in shown, sentence
         assert is_scrolled or size != (40, 10)
         await press(pilot, "g")
         assert words.scroll_y == 0

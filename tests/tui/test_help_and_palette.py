@@ -352,10 +352,10 @@ async def test_no_word_of_the_help_is_cut_off(source: ScriptedSource, size: tupl
         view = pilot.app.screen.query_one(LineView)
         texts = _lines_of(view)
         assert all(len(text) <= view.size.width for text in texts)
-        told = " ".join(" ".join(texts).split())
+        shown = " ".join(" ".join(texts).split())
         for key in keys_of("queue", "table", "app", usable=replace(RSMQ, changes=False)):
-            assert f"{' '.join(key.shown.split())} {key.help}" in told
-        assert all(meaning in told for meaning in MEANINGS.values())
+            assert f"{' '.join(key.shown.split())} {key.help}" in shown
+        assert all(meaning in shown for meaning in MEANINGS.values())
         await resized(pilot, 132, 36)
         assert max(map(len, _lines_of(view))) > 60
 

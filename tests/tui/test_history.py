@@ -107,11 +107,11 @@ def text(pilot: Pilot[None]) -> str:
 
 async def test_it_begins_with_the_last_day_and_the_worst_queue(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
-        told = text(pilot).splitlines()
-        assert "HISTORY (read-only)" in told[0]
-        assert "created 2031-05-18 00:00 UTC" in told[0]
-        assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in told[1]
-        assert "depth of emails" in told[2]
+        shown = text(pilot).splitlines()
+        assert "HISTORY (read-only)" in shown[0]
+        assert "created 2031-05-18 00:00 UTC" in shown[0]
+        assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in shown[1]
+        assert "depth of emails" in shown[2]
         assert [row.split()[1:3] for row in rows_of(pilot)] == [
             ["stalled", "emails"], ["growing", "orders"], ["poisoned", "invoices"], ["ok", "webhooks"],
         ]  # fmt: skip

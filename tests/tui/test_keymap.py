@@ -332,9 +332,9 @@ def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tu
     keys = list(keys_of(*places))
     assert named <= {face for key in keys for face in key.shown.split()}
     # Those that move and end are known from elsewhere.
-    told = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
+    words = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
     faces = set(re.findall(r"`(\S+?)`", text))
-    assert [key.id for key in told if not faces & set(key.shown.split())] == []
+    assert [key.id for key in words if not faces & set(key.shown.split())] == []
 
 
 @pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ"])

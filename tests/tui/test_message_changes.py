@@ -73,13 +73,13 @@ KEYS: Sequence[tuple[str, str, dict[str, str | bool], str, tuple[int, int, int],
 )
 
 
-@pytest.mark.parametrize(("key", "queue", "values", "told", "depths", "facts"), KEYS, ids=[key for key, *_ in KEYS])
+@pytest.mark.parametrize(("key", "queue", "values", "shown", "depths", "facts"), KEYS, ids=[key for key, *_ in KEYS])
 async def test_a_change_and_back(
     orders: Orders,
     key: str,
     queue: str,
     values: dict[str, str | bool],
-    told: str,
+    shown: str,
     depths: tuple[int, int, int],
     facts: str,
 ) -> None:
@@ -93,7 +93,7 @@ async def test_a_change_and_back(
             await fill(pilot, **values)
         await asked(pilot, f"the message {screen.message_id}")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
         await until(pilot, lambda: _facts(pilot).startswith(facts), "what it is now is told")
@@ -103,7 +103,7 @@ async def test_a_change_and_back(
         assert (body in text_of(app_of(pilot))) != is_gone
         await pilot.press("u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(past_of_undo(told))
+        assert (await made(pilot)).startswith(past_of_undo(shown))
         assert orders.everything() == before
         await until(pilot, lambda: _facts(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))

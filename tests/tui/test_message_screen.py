@@ -228,8 +228,8 @@ async def test_a_body_too_long_to_be_sent_is_not_edited(
     async with opened(source, notifications=True, triage=ScriptedTriage()) as pilot:
         await _open(pilot, source, b"x" * 11)
         await press(pilot, "e", "V")
-        told = [notification.message for notification in pilot.app._notifications]
-        assert set(told) == {"a body of 11 B cannot be sent from here, at most 10 B"}
+        shown = [notification.message for notification in pilot.app._notifications]
+        assert set(shown) == {"a body of 11 B cannot be sent from here, at most 10 B"}
 
 
 async def test_a_message_that_cannot_be_read_says_why(source: ScriptedSource) -> None:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Link
 from rsmq_tui.protocol import Failure
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.preferences import PANE
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.pane import QueuePane
@@ -142,7 +142,7 @@ async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: Script
         pane = screen.query_one(QueuePane)
         pane.follow(None, poll_of(source, []))
         app.exit()
-        cast("DashboardScreen", screen).tell_change(ChangeTold("deleted 1"))
+        cast("DashboardScreen", screen).tell_change(ChangeStatus("deleted 1"))
         pane._fill()
     assert app.return_code == 0
 

@@ -223,7 +223,7 @@ async def test_that_user_can_audit_and_the_doctor_lacks_nothing(
     assert refused <= scripts
     diagnosis = Diagnosis(url)
     assert [step.failure async for step in diagnosis.approach()][-1] is None
-    told = await diagnosis.permissions("orders")
+    shown = await diagnosis.permissions("orders")
     await diagnosis.aclose()
-    lacking = {command.name for command, _ in told.refused if not command.writes}
+    lacking = {command.name for command, _ in shown.refused if not command.writes}
     assert lacking <= scripts

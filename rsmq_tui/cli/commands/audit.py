@@ -58,7 +58,7 @@ class _Looked:
         self.queues += last.queues
         self.examined += last.examined
         self.young += last.young
-        self.unseen += [f"ns {ns}: {told}" if len(self.namespaces) > 1 else told for told in last.unseen]
+        self.unseen += [f"ns {ns}: {sentence}" if len(self.namespaces) > 1 else sentence for sentence in last.unseen]
 
 
 _NOTES = """\
@@ -345,13 +345,13 @@ def _progress_words(progress: AuditProgress, found: int) -> str:
 
 
 def _summary(options: Options, looked: _Looked) -> str:
-    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
+    words = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
     if looked.findings:
-        told += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
+        words += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
     else:
-        told += "nothing found"
+        words += "nothing found"
     if looked.young:
-        told += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
+        words += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
     if looked.unseen:
-        told += "; not everything was checked, so there may be more findings"
-    return f"{told}; --fix previews the fixes" if looked.fixable and not options.fix else told
+        words += "; not everything was checked, so there may be more findings"
+    return f"{words}; --fix previews the fixes" if looked.fixable and not options.fix else words

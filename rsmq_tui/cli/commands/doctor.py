@@ -183,14 +183,14 @@ def _terminal() -> Terminal:
 
 
 def _versions() -> list[Finding]:
-    told = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
+    versions = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
     for name in _LIBRARIES:
         try:
-            told.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             hint = "reinstall rsmq-tui: pip install --force-reinstall rsmq-tui"
             return [fail("program.versions", f"{name} is not installed", hint)]
-    return [ok("program.versions", ", ".join(told))]
+    return [ok("program.versions", ", ".join(versions))]
 
 
 def _print_section(options: Options, section: Section) -> None:

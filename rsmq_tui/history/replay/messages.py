@@ -103,8 +103,8 @@ class Inventories:
             & (pc.field("queue") == end.queue)
             & pc.field("id").is_valid()
         )
-        told = ("inventory_ms", "recorder", "profile", "server", "ns", "queue")
-        columns = (*told, "id", "sent_ms", "due_ms", "rc", "fr_ms", "size", "body")
+        key = ("inventory_ms", "recorder", "profile", "server", "ns", "queue")
+        columns = (*key, "id", "sent_ms", "due_ms", "rc", "fr_ms", "size", "body")
         tables = [
             table.filter(wanted)
             for file in self._history.files(within, MESSAGES)

@@ -192,7 +192,7 @@ _HOURS_KEPT = 48
 _OF = ("profile", "server", "ns", "queue")
 # A queue in its place; and the callback for the progress of a search.
 Of = tuple[Place, str]
-Told = Callable[[int], bool]
+SeekCallback = Callable[[int], bool]
 # Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
@@ -245,31 +245,31 @@ class Changes:
         """Clear the cache, after new polls were recorded."""
         self._marks.cache_clear()
 
-    def near(self, at_ms: int, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+    def near(self, at_ms: int, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
         """Return the first changes of a queue and its place after a moment, all of one time.
 
-        They are the last before it if ``direction`` is negative. Empty if there are no changes. ``told`` is called with
-        the time of each hour before it is searched; if it returns False, the search ends.
+        They are the last before it if ``direction`` is negative. Empty if there are no changes. ``on_hour`` is called
+        with the time of each hour before it is searched; if it returns False, the search ends.
         """
         place, name = queue
 
         def changes(hour: int) -> Iterator[Change]:
             return (one for one in self._changes(hour) if one.place == place and one.queue in (name, None))
 
-        return self._nearest(changes, at_ms, direction, told)
+        return self._nearest(changes, at_ms, direction, on_hour)
 
-    def turns_near(self, at_ms: int, direction: int, told: Told | None = None) -> list[Turn]:
+    def turns_near(self, at_ms: int, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
         """Return the incidents that begin or end first after a moment, as ``near`` does with changes.
 
         What has a head is left out: the head stands for it.
         """
-        return self._nearest(self._turns, at_ms, direction, told)
+        return self._nearest(self._turns, at_ms, direction, on_hour)
 
     def _nearest(
-        self, find: Callable[[int], Iterable[Found]], at_ms: int, direction: int, told: Told | None
+        self, find: Callable[[int], Iterable[Found]], at_ms: int, direction: int, on_hour: SeekCallback | None
     ) -> list[Found]:
         for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
-            if told is not None and not told(hour * HOUR_MS):
+            if on_hour is not None and not on_hour(hour * HOUR_MS):
                 break
             found = [one for one in find(hour) if (one.at_ms - at_ms) * direction > 0]
             if found:

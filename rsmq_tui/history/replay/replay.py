@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, Span
-from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Found, Of, Timeline, Told, Turn
+from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Found, Of, SeekCallback, Timeline, Turn
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
@@ -184,16 +184,16 @@ class Replay:
             self.seek(at_ms)
         return True
 
-    def go_to_change(self, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+    def go_to_change(self, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
         """Go to the next change of a queue's verdict, or the previous one if ``direction`` is negative; return it.
 
         Outages of its place are changes too.
         """
-        return self._gone_to(self._changes.near(self.position_ms, direction, queue, told))
+        return self._gone_to(self._changes.near(self.position_ms, direction, queue, on_hour))
 
-    def go_to_incident(self, direction: int, told: Told | None = None) -> list[Turn]:
+    def go_to_incident(self, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
         """Go to the next start or end of an incident, or the previous one if ``direction`` is negative; return it."""
-        return self._gone_to(self._changes.turns_near(self.position_ms, direction, told))
+        return self._gone_to(self._changes.turns_near(self.position_ms, direction, on_hour))
 
     def _gone_to(self, found: list[Found]) -> list[Found]:
         if found:

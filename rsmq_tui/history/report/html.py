@@ -79,8 +79,8 @@ class _Page:
         for one in words.figures(self._report):
             lines = [("what", one.label), ("value", one.value), ("note", one.note)]
             lines += [("note", f"before: {one.before}")] if one.before else []
-            told = "".join(f'<p class="{style}">{escape(line)}</p>' for style, line in lines)
-            tiles.append(f'<div class="figure">{told}</div>')
+            paragraphs = "".join(f'<p class="{style}">{escape(line)}</p>' for style, line in lines)
+            tiles.append(f'<div class="figure">{paragraphs}</div>')
         before = words.before(self._report)
         note = f'<p class="note">{escape(before)}</p>' if before else ""
         return f'<section id="figures" aria-label="Figures"><div class="figures">{"".join(tiles)}</div>{note}</section>'
@@ -116,17 +116,17 @@ class _Page:
             for verdict, letter in (*words.LETTERS.items(), (words.OTHER, words.letter(words.OTHER)))
             if f"v-{verdict}" in seen
         )
-        told = (
+        description = (
             f"{plural(len(report.incidents), 'incident')} of {plural(len(order), 'queue')}; a table below lists them."
         )
-        picture = self._pictures.timeline(rows, report.span, "Incidents over time", told)
+        picture = self._pictures.timeline(rows, report.span, "Incidents over time", description)
         return self._section("timeline", "Timeline", _figure(picture, legend + more))
 
     def _row(self, ref: QueueRef, incidents: Sequence[Incident]) -> Row:
         letters = Counter(words.letter(one.worst) for one in sorted(incidents, key=lambda one: severity(one.worst)))
-        told = " ".join(_times(number, letter) for letter, number in letters.items())
+        letter_words = " ".join(_times(number, letter) for letter, number in letters.items())
         lasted = duration(trouble_ms(incidents, self._report.span))
-        return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {told}")
+        return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {letter_words}")
 
     def _marks(self, incidents: Iterable[Incident]) -> list[Mark]:
         return [_mark(one.worst, (one.start_ms, one.end_ms), self._report.span) for one in incidents]
@@ -138,9 +138,9 @@ class _Page:
         report = self._report
         outages = [mark for server in report.outages for mark in self._outages(server)]
         panels = [_depth_panel(report.depth, 150), *_rate_panels(report.rates, 110)]
-        told = [words.line_words(report.depth, "Messages stored"), *map(_rate_words, report.rates)]
+        sentences = [words.line_words(report.depth, "Messages stored"), *map(_rate_words, report.rates)]
         title = "The queues together" if report.is_chosen else "All queues together"
-        picture = self._pictures.panels(panels, report.span, title, " ".join(told), marks=outages)
+        picture = self._pictures.panels(panels, report.span, title, " ".join(sentences), marks=outages)
         return self._section(
             "together",
             title,
@@ -152,9 +152,11 @@ class _Page:
         if heat is None or heat.peak is None:
             return ""
         what = "by hour of the week" if heat.is_week else "by day and hour"
-        told = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
+        description = f"Hourly mean of the messages stored, {what}; at most {count(heat.peak)}."
         steps = [(f"heat h{level}", f"from {count(least)}") for level, least in enumerate(heat.levels)]
-        picture = self._pictures.heat(heat, [_day(heat, day) for day, _ in heat.rows], f"Messages stored {what}", told)
+        picture = self._pictures.heat(
+            heat, [_day(heat, day) for day, _ in heat.rows], f"Messages stored {what}", description
+        )
         return _figure(picture, f"Messages stored, {what}, UTC: {_legend(steps)} blank: no data")
 
     def _queues(self) -> str:
@@ -176,10 +178,10 @@ class _Page:
         if section.usual.points:
             extra.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
         panels = [_depth_panel(section.depth, 92, extra), *_age_panels(section.age), *_rate_panels(section.rates, 70)]
-        told = [words.line_words(section.depth, "Depth"), *map(_rate_words, section.rates)]
+        sentences = [words.line_words(section.depth, "Depth"), *map(_rate_words, section.rates)]
         if section.age.peak is not None:
-            told.insert(1, words.line_words(section.age, "Age of the oldest ready message"))
-        picture = self._pictures.panels(panels, report.span, name, " ".join(told), marks=marks, width=CARD)
+            sentences.insert(1, words.line_words(section.age, "Age of the oldest ready message"))
+        picture = self._pictures.panels(panels, report.span, name, " ".join(sentences), marks=marks, width=CARD)
         letters = Counter(one.worst for one in sorted(section.incidents, key=lambda one: severity(one.worst)))
         trouble = ", ".join(_times(times, words.verdict_words(verdict)) for verdict, times in letters.items())
         lasted = f": {duration(trouble_ms(section.incidents, report.span))}" if trouble else "no trouble"
@@ -203,8 +205,8 @@ def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
 
 def _mark(verdict: str, at: tuple[int, int], span: TimeRange) -> Mark:
     from_ms, to_ms = max(at[0], span.from_ms), min(max(at), span.to_ms)
-    told = f"{words.verdict_words(verdict)} {words.moment(from_ms)}, {duration(max(0, to_ms - from_ms))}"
-    return Mark(from_ms, to_ms, told, f"v-{words.kind(verdict)}", words.letter(verdict))
+    label = f"{words.verdict_words(verdict)} {words.moment(from_ms)}, {duration(max(0, to_ms - from_ms))}"
+    return Mark(from_ms, to_ms, label, f"v-{words.kind(verdict)}", words.letter(verdict))
 
 
 def _times(number: int, what: str) -> str:
@@ -264,13 +266,13 @@ def _table(table: Table, none: str) -> str:
 
 
 def _cell(table: Table, at: int, value: str) -> str:
-    told = _name(value) if at in table.code else escape(value)
+    cell = _name(value) if at in table.code else escape(value)
     classes = _classes(
         right=at in table.right,
         when=_MOMENT.match(value) is not None,
         long=len(value) > _LONG and at not in table.code,
     )
-    return f'<th scope="row"{classes}>{told}</th>' if at == 0 else f"<td{classes}>{told}</td>"
+    return f'<th scope="row"{classes}>{cell}</th>' if at == 0 else f"<td{classes}>{cell}</td>"
 
 
 def _classes(**holds: bool) -> str:
@@ -302,5 +304,5 @@ def _list(sentences: Sequence[str]) -> str:
 
 def _rich(sentence: str) -> str:
     """Return a sentence as HTML, with the names in it as code."""
-    told = escape(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
-    return _DATES.sub(lambda found: f'<span class="when">{found[0]}</span>', told)
+    markup = escape(sentence).replace(words.NAME, "<code>").replace(words.END, "</code>")
+    return _DATES.sub(lambda found: f'<span class="when">{found[0]}</span>', markup)

@@ -85,7 +85,7 @@ class Wanted:
         return next((span for span in _FILE_SPANS_MS if span <= most), _FILE_SPANS_MS[-1])
 
     @property
-    def told(self) -> dict[str, int | None]:
+    def must_equal(self) -> dict[str, int | None]:
         """The options that must be equal to extend a history."""
         return {
             "queues": self.queues,
@@ -201,8 +201,8 @@ class Plan:
         return block if at_ms < self._gap(block).to_ms else block + 1
 
     def _recorder(self, run: int) -> str:
-        told = f"{sorted(self.wanted.told.items(), key=str)}:{run}"
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        text = f"{sorted(self.wanted.must_equal.items(), key=str)}:{run}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def _draw_gap(self, block: int) -> Span:
         return self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)

@@ -82,17 +82,17 @@ class Thresholds:
         ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
         ``in_words``, those that are not durations are given in words: 100 messages, 10 % of arrivals.
         """
-        told = []
+        parts = []
         for known in fields(self):
             name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
             words = _THRESHOLD_WORDS.get(name) if in_words else None
             if value == known.default or (names and name not in names) or (only_higher and value < known.default):
                 continue
             if words is not None:
-                told.append(words(value))
+                parts.append(words(value))
             else:
-                told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
-        return ", ".join(told)
+                parts.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
+        return ", ".join(parts)
 
 
 class Episode(NamedTuple):

@@ -67,7 +67,7 @@ def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:
     newest = queues.groupBy(*PLACE).agg(sf.max("bucket_ms").alias("newest_ms"))
     bucket = sf.col("bucket_ms")
 
-    def told(metric: str) -> Column:
+    def fields_of(metric: str) -> Column:
         mean = sf.col(f"{metric}_mean")
         fields = {
             "metric": sf.lit(metric),
@@ -88,7 +88,7 @@ def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:
         )
         .join(sf.broadcast(newest), on=list(PLACE))
         .where(sf.col("at_ms") >= sf.col("newest_ms") - HOUR_MS)
-        .select(*QUEUE, "bucket_ms", "last_ms", "at_ms", "now_ms", sf.inline(sf.array(*map(told, limits))))
+        .select(*QUEUE, "bucket_ms", "last_ms", "at_ms", "now_ms", sf.inline(sf.array(*map(fields_of, limits))))
     )
 
 

@@ -352,7 +352,7 @@ LISTS_MAX = 100_000
 # An empty list does not exist in Redis. A queue is forgotten after this many searches that do not find it.
 KEPT_SEARCHES = 10
 
-Told = Callable[[int, int], None]
+SearchCallback = Callable[[int, int], None]
 """Called with the approximate number of keys scanned, and the number of known lists."""
 
 _GLOB = re.compile(r"[*?\[]")
@@ -388,19 +388,19 @@ class ListDiscovery:
         return bool(self._globs)
 
     async def search(
-        self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, told: Told | None = None
+        self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, on_progress: SearchCallback | None = None
     ) -> bool:
         """Scan the keys of the server, or of every node of a cluster; return whether the scan was complete.
 
         ``names`` grows with each step. It sleeps for ``pause_s`` between steps; ``steps_max`` limits the steps for each
-        server and pattern, None for no limit. ``told`` is called after each step. Raises redis-py's errors.
+        server and pattern, None for no limit. ``on_progress`` is called after each step. Raises redis-py's errors.
         """
         found: set[bytes] = set()
         passed = count(SCAN_COUNT, SCAN_COUNT)
 
         def stepped() -> None:
-            if told is not None:
-                told(next(passed), len(self.names))
+            if on_progress is not None:
+                on_progress(next(passed), len(self.names))
 
         note: str | None = None
         if self._globs:
@@ -427,8 +427,8 @@ class ListDiscovery:
         while steps_max is None or steps < steps_max:
             (reply,) = await link.runner.commands(("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list"))
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
-                told = " ".join(str(reply).split())
-                return f"the server refused the search for lists ({told}): only lists given by name are shown"
+                answer = " ".join(str(reply).split())
+                return f"the server refused the search for lists ({answer}): only lists given by name are shown"
             if isinstance(reply, Exception):
                 raise reply
             cursor, keys = reply

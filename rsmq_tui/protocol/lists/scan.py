@@ -336,7 +336,7 @@ class ListScan:
         """
         scan = _Scan(ListRanges(self._runner, self._names, queue), count, places)
         coming: asyncio.Task[list[_Scored]] | None = None
-        told = 0
+        reported = 0
         last: WindowItems | None = None
         try:
             while True:
@@ -345,11 +345,11 @@ class ListScan:
                 coming = None if scan.is_over else await sent(self._runner, scan.step())
                 for last, scores in found:
                     if last.items:
-                        told = scan.lost
-                        yield _chunk(last, scores, bodies, told)
+                        reported = scan.lost
+                        yield _chunk(last, scores, bodies, reported)
                 if coming is None:
                     break
-            if last is not None and scan.lost > told:
+            if last is not None and scan.lost > reported:
                 # Nothing was new in the last windows.
                 yield _chunk(last.only(()), (), bodies, scan.lost)
         finally:

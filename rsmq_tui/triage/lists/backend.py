@@ -227,8 +227,8 @@ async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, o
             where = "taken next" if isinstance(action, actions.Push) and action.first else "taken last"
             return replace(found, what=f"{found.what}, {where}", notes=notes)
         case actions.Import():
-            told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
-            return replace(found, notes=(*notes, told))
+            note = "They are added at the end, in the order of the file, without their ids, receive counts and times."
+            return replace(found, notes=(*notes, note))
     raise TriageError(f"{action.verb.lower()} does not apply to list queues")
 
 

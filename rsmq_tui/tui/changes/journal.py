@@ -15,7 +15,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
@@ -126,7 +126,7 @@ class JournalScreen(DashboardScreen):
         self._outlook = None
         self._show_details()
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         self._outlook = None
         self._look()
 

@@ -245,8 +245,8 @@ class MessageList(Vertical):
         self.filter_line = FilterLine()
         self._tabs = tabs
         self._tab_line = TextLine(id="tabs")
-        self._told = TextLine(id="search")
-        self._told.display = False
+        self._search_line = TextLine(id="search")
+        self._search_line.display = False
         self._pager = Pager(queue)
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
@@ -264,7 +264,7 @@ class MessageList(Vertical):
         """Tabs, the filter or the state of a search, messages."""
         yield self._tab_line
         yield self.filter_line
-        yield self._told
+        yield self._search_line
         yield self.table
 
     def on_mount(self) -> None:
@@ -649,8 +649,8 @@ class MessageList(Vertical):
             place = pager.place(self.table.cursor_index)
             self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, place, stale, self.size.width))
             words = self._finding or self._order_words
-            self._told.display = bool(words) and not self.filter_line.is_open
-            self._told.show([(words, "strong")])
+            self._search_line.display = bool(words) and not self.filter_line.is_open
+            self._search_line.show([(words, "strong")])
             return
         noun, now_ms = MATCH, self._now_ms(hits.at_ms)
         if self.typed.is_empty:
@@ -660,10 +660,10 @@ class MessageList(Vertical):
                 numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
-        self._told.display = not self.filter_line.is_open
+        self._search_line.display = not self.filter_line.is_open
         number = self.table.cursor_index + 1 if self.table.rows else 0
         pieces = search_pieces(hits, self.typed.text, noun, number, now_ms, self.size.width)
-        self._told.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+        self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
 
     @property
     def _order_words(self) -> str:

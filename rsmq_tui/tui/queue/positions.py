@@ -57,19 +57,19 @@ class PositionError(ValueError):
 
 def read_position(text: str, now_ms: int) -> Position:
     """Read 31, 50%, 22:10, 10m ago, a date and time, or an id; raises ``PositionError``."""
-    told = text.strip()
-    if _DIGITS.fullmatch(told):
-        return Number(int(told.replace(",", "")))
-    if (share := _SHARE.fullmatch(told)) is not None and float(share[1]) <= 100:
+    typed = text.strip()
+    if _DIGITS.fullmatch(typed):
+        return Number(int(typed.replace(",", "")))
+    if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
         return Share(float(share[1]))
-    age = _AGE.fullmatch(told)
-    for moment in (told, f"-{age[1]}" if age is not None else told):
+    age = _AGE.fullmatch(typed)
+    for moment in (typed, f"-{age[1]}" if age is not None else typed):
         with suppress(MomentError):
             return Sent(read_moment(moment, now_ms, shown_zone()))
     # Only the ids of list items have colons.
-    if told and (read_item_id(told) is not None or not re.search(r"[\s:%]", told)):
-        return Named(told)
-    raise PositionError(f"'{printable(told, _SHOWN_CHARS)}' is not a position: write {FORMS}")
+    if typed and (read_item_id(typed) is not None or not re.search(r"[\s:%]", typed)):
+        return Named(typed)
+    raise PositionError(f"'{printable(typed, _SHOWN_CHARS)}' is not a position: write {FORMS}")
 
 
 class Found(NamedTuple):
@@ -99,10 +99,13 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
     return place
 
 
-async def find(source: Source, queue: str, part: Part, position: Position, told: Callable[[Progress], None]) -> Found:
+async def find(
+    source: Source, queue: str, part: Part, position: Position, on_progress: Callable[[Progress], None]
+) -> Found:
     """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
 
-    An id that is not in the part is searched for in the whole queue. ``told`` gets the progress of a search for an id.
+    An id that is not in the part is searched for in the whole queue. ``on_progress`` gets the progress of a search for
+    an id.
     """
     match position:
         case Number() | Share():
@@ -114,7 +117,7 @@ async def find(source: Source, queue: str, part: Part, position: Position, told:
                 return await _first_item_sent(source, first, at_ms)
             return await _first_sent(source, PageRequest(queue, part), at_ms)
         case Named(id):
-            row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, told)
+            row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, on_progress)
             if row is not None:
                 for within in dict.fromkeys((part, "all")):
                     page = await source.peek(PageRequest(queue, within, "at", row.anchor, count=1))
@@ -167,12 +170,14 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
     return Found(request.part, low, row, _examined_words(words, looked))
 
 
-async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Progress], None]) -> MessageRow | None:
+async def _with_prefix(
+    source: Source, queue: str, id: str, on_progress: Callable[[Progress], None]
+) -> MessageRow | None:
     """Return a message whose id begins with that: of those found in one step, the one that is due first."""
     wanted = Filter(f"id:{id}", (Term("id", ":", id),))
     async with aclosing(source.search(queue, wanted)) as found:
         async for progress in found:
-            told(progress)
+            on_progress(progress)
             if progress.messages:
                 return min(progress.rows, key=lambda row: (row.due_ms is None, row.due_ms or 0, row.id))
     return None

@@ -253,12 +253,12 @@ class BodyView(LineView):
         lines = self._document
         if lines is None:
             return
-        until_s, told = time.monotonic() + _TURN_S, 0.0
+        until_s, shown_share = time.monotonic() + _TURN_S, 0.0
         while not lines.is_read:
             lines.read_on()
             if time.monotonic() > until_s:
-                if lines.share > told + 0.02:
-                    told = lines.share
+                if lines.share > shown_share + 0.02:
+                    shown_share = lines.share
                     self._scroll(0)
                 await _give_way()
                 until_s = time.monotonic() + _TURN_S
@@ -404,8 +404,8 @@ class BodyView(LineView):
         if lines is None:
             return
         tabs = " · ".join(f"[{view}]" if view is self.view else view.value for view in _VIEWS)
-        told = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
-        self.border_title = Content(" · ".join(filter(None, told)))
+        parts = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
+        self.border_title = Content(" · ".join(filter(None, parts)))
         *_, (last, _) = [(0, 0), *islice(self._rows_from(*self._first, 1), self.size.height if len(lines) else 0)]
         place = [lines_words(self._first[0] + 1, last + 1, len(lines), is_all=lines.is_read)]
         if not lines.is_read:

@@ -43,8 +43,8 @@ LAST = TimeRange(END_MS - DAY_MS, END_MS)
 def test_it_tells_its_queues_its_time_and_where_it_comes_from(analysis: Analysis) -> None:
     assert [facts.ref for facts in analysis.queues()] == [EMAILS, INVOICES, ORDERS, WEBHOOKS]
     assert analysis.span() == TimeRange(START_MS, END_MS - 5_000)
-    told = analysis.manifest
-    assert (told.history, told.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
+    known = analysis.manifest
+    assert (known.history, known.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
 
 
 def test_episodes_are_those_that_reach_into_the_range(analysis: Analysis) -> None:

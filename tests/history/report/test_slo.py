@@ -131,9 +131,9 @@ def test_the_incidents_that_used_a_budget_are_named(tmp_path: Path) -> None:
     uses = found.uses(found.levels[0], most=2)
     # The budget is 144 minutes.
     assert [(use.bad_ms // MINUTE_MS, round(use.share, 4)) for use in uses] == [(30, 0.2083), (20, 0.1389)]
-    told = found.levels[0].as_json(uses)
-    assert (told["queue"], told["budget_left"], told["is_met"]) == ("orders", pytest.approx(58.333333), True)
-    assert [one["budget"] for one in told["incidents"]] == [pytest.approx(20.833333), pytest.approx(13.888889)]
+    known = found.levels[0].as_json(uses)
+    assert (known["queue"], known["budget_left"], known["is_met"]) == ("orders", pytest.approx(58.333333), True)
+    assert [one["budget"] for one in known["incidents"]] == [pytest.approx(20.833333), pytest.approx(13.888889)]
 
 
 def test_a_report_has_the_service_levels_and_what_used_their_budgets(analysis_folder: Path) -> None:

@@ -141,7 +141,7 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
     runner = AlertRunner(
         alerts,
         _terminal(),
-        told=found.append,
+        on_message=found.append,
         muted=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
         is_patient=False,
     )
@@ -170,11 +170,13 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
 async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
     loop = asyncio.get_running_loop()
 
-    def told(message: Message) -> None:
+    def print_message(message: Message) -> None:
         loop.call_soon_threadsafe(_print, message, options)
 
     recorder = EventRecorder(state_folder())
-    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted, store=AlertStore(state_folder()))
+    runner = AlertRunner(
+        alerts, _terminal(), on_message=print_message, muted=recorder.muted, store=AlertStore(state_folder())
+    )
     recorder.start()
     runner.start()
     say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")

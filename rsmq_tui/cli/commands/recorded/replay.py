@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.reading import History, Span
     from rsmq_tui.tui.replay.session import ReplaySession
 
-_PROBLEMS_TOLD = 20
+_PROBLEMS_SHOWN = 20
 
 
 _NOTES = """\
@@ -145,7 +145,7 @@ def _clock(at_ms: int) -> str:
 
 
 def _tell_problems(history: "History") -> None:
-    for problem in history.problems[:_PROBLEMS_TOLD]:
+    for problem in history.problems[:_PROBLEMS_SHOWN]:
         say(printable(problem))
-    if (more := len(history.problems) - _PROBLEMS_TOLD) > 0:
+    if (more := len(history.problems) - _PROBLEMS_SHOWN) > 0:
         say(f"{more} more files were left out")
