@@ -69,7 +69,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Place(ABC):
+class KindPlace(ABC):
     """The queues of one kind on the server of a profile, in the namespace ``ns`` or what replaces it for that kind.
 
     Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an invalid
@@ -167,7 +167,7 @@ class Place(ABC):
             await source.aclose()
 
 
-class _RsmqPlace(Place):
+class _RsmqPlace(KindPlace):
     """The RSMQ queues of a namespace."""
 
     kind = RSMQ
@@ -237,7 +237,7 @@ class _RsmqPlace(Place):
         return reader_of(self.profile, self.ns)
 
 
-class _ListPlace(Place):
+class _ListPlace(KindPlace):
     """The list queues that a profile watches."""
 
     kind = LIST
@@ -331,17 +331,17 @@ async def _discover(poller: "ListPoller") -> None:
         line.clear()
 
 
-def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
+def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> KindPlace:
     """Return the place of a namespace, by default the profile's first, or of the kind with that ``ns``.
 
     ``kind`` is needed if an RSMQ namespace has the same name as the ``ns`` of another kind.
     """
     kind = kind or (RSMQ if ns is None else kind_of(ns))
-    place: type[Place] = kind.part("place")
+    place: type[KindPlace] = kind.part("place")
     return place(profile, kind.ns or (profile.ns if ns is None else ns))
 
 
-def places_of(profile: Profile) -> list[Place]:
+def places_of(profile: Profile) -> list[KindPlace]:
     """Return the places that a profile watches: its namespaces, then its lists, if it has any."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
@@ -352,7 +352,7 @@ async def poll_all(profile: Profile) -> Sequence[Snapshot]:
     return await asyncio.gather(*(place.poll_once() for place in places_of(profile)))
 
 
-def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
+def named_places(profiles: Sequence[Profile]) -> list[tuple[str, KindPlace]]:
     """Return the places of all profiles, each with a name among the others; those in no namespace come last."""
     found = [place for profile in profiles for place in places_of(profile)]
     is_one = len(profiles) == 1 and bool(profiles[0].lists)
@@ -360,7 +360,7 @@ def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
     return [("" if len(found) == 1 else _name(place, is_one=is_one), place) for place in found]
 
 
-def _name(place: Place, *, is_one: bool) -> str:
+def _name(place: KindPlace, *, is_one: bool) -> str:
     """Name a place among others; on a single server without a name, by what is watched there."""
     profile, label = place.profile, place.kind.label
     part = place.ns if label in profile.namespaces else label

@@ -16,7 +16,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import zone_for
 from rsmq_tui.cli.output import print_words, say
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event, EventKind
@@ -56,7 +56,7 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
 
 
 async def _follow(
-    places: Sequence[tuple[str, Place]], memory: Path | None, folder: Path | None, interrupts: Interrupts
+    places: Sequence[tuple[str, KindPlace]], memory: Path | None, folder: Path | None, interrupts: Interrupts
 ) -> int:
     servers: dict[str, ServerDetector] = {}
     watched = []

@@ -36,7 +36,7 @@ from rsmq_tui.protocol import (
     failure_of,
 )
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, ItemPlace, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 # Each state in the filter language, and the only place where items can have it.
-_PLACES: dict[str, Place] = {
+_PLACES: dict[str, ItemPlace] = {
     "ready": "queue",
     "hidden": "processing",
     "inflight": "processing",
@@ -55,7 +55,7 @@ _PLACES: dict[str, Place] = {
 }
 
 # The states that every item in a place has.
-_WHOLE: dict[str, Place] = {"ready": "queue", "hidden": "processing"}
+_WHOLE: dict[str, ItemPlace] = {"ready": "queue", "hidden": "processing"}
 
 
 async def search_lists(
@@ -81,7 +81,7 @@ async def search_lists(
                 yield progress
 
 
-def places_of(wanted: Filter) -> tuple[Place, ...]:
+def places_of(wanted: Filter) -> tuple[ItemPlace, ...]:
     """Return the places where items can match a filter."""
     places = set(PLACES)
     for term in wanted.terms:

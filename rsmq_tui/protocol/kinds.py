@@ -40,7 +40,7 @@ class Kind:
     ``undo``     triage: the ``BatchUndo`` that undoes its batches
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
     ``forms``    tui: ``form_of``, the forms of its actions; without it, those of RSMQ
-    ``place``    cli: the ``Place`` of its queues, with which commands and the dashboard read, check and change them
+    ``place``    cli: the ``KindPlace`` of its queues, with which commands and the dashboard read, check and change them
     """
 
     name: str

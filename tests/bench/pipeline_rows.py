@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from rsmq_tui.files import cache_folder
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.synthetic import Generator, Wanted
-from rsmq_tui.history.synthetic.plan import Curve, Span, queue_of
+from rsmq_tui.history.synthetic import Generator, HistorySpec
+from rsmq_tui.history.synthetic.plan import Curve, FileSpan, queue_of
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -70,7 +70,7 @@ def _pipeline() -> Iterator[_Pipeline]:
 
 def _history(run: Run, folder: Path, days: float, until_ms: int, queues: int, every_ms: int) -> int:
     """Make a history, or add to it what is missing, with inventories every six hours; return the rows of samples."""
-    wanted = Wanted(until_ms - round(days * _DAY_MS), until_ms, queues, every_ms, 6 * _HOUR_MS)
+    wanted = HistorySpec(until_ms - round(days * _DAY_MS), until_ms, queues, every_ms, 6 * _HOUR_MS)
     made = Generator(wanted, folder).run(lambda progress: run.say(f"history: {progress.files} of {progress.of} files"))
     return made.rows
 
@@ -190,8 +190,8 @@ class _Judged(NamedTuple):
 def _unusual_hours(quick: bool) -> _Judged:
     """Compare the unusual hours of an analysis with the faults and bursts that were generated."""
     days, queues, every_ms = (16, 5, 600_000) if quick else (42, 40, 60_000)
-    wanted = Wanted(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
-    judged = Span(wanted.from_ms + 14 * _DAY_MS, _T_MS)
+    wanted = HistorySpec(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
+    judged = FileSpan(wanted.from_ms + 14 * _DAY_MS, _T_MS)
     with tempfile.TemporaryDirectory() as name, _pipeline() as pipeline:
         folder = Path(name)
         Generator(wanted, folder / "history").run()

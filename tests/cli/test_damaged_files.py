@@ -21,7 +21,7 @@ from rsmq_tui.history.store import open_store
 from rsmq_tui.monitor import PageRequest, PeekError
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.pipeline.sources import damage_in
-from rsmq_tui.tui.history.loading import Loader, Wanted
+from rsmq_tui.tui.history.loading import Loader, LoadRequest
 from tests.cli.conftest import Command
 from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
 from tests.history.replayed import NOON_MS, STEP_MS, Tape
@@ -121,7 +121,7 @@ def report(command: Command, folder: Path, suffix: str) -> tuple[int, str, str]:
 def load(folder: Path, *, heat: bool = True) -> Any:
     """Read what the screen of the past shows."""
     loader = Loader(str(folder))
-    wanted = Wanted(is_heat=heat)
+    wanted = LoadRequest(is_heat=heat)
     return loader.load(wanted, lambda whole: whole)
 
 

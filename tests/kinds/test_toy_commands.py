@@ -24,7 +24,7 @@ QUEUE, NAMED = "toys:wood", "toy:toys:wood"
 Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 
-class ToyPlace(places.Place):
+class ToyPlace(places.KindPlace):
     kind = TOY
     url = ""
 

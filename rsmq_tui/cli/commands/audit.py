@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
-from rsmq_tui.cli.places import Place, place_of, places_of
+from rsmq_tui.cli.places import KindPlace, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -209,7 +209,7 @@ def _named_places(options: Options, profile: Profile) -> Iterator[str]:
             yield found.ns
 
 
-def _name_at(place: Place, text: str) -> str | None:
+def _name_at(place: KindPlace, text: str) -> str | None:
     """Return the name of a given queue if it may be in that place."""
     profile = place.profile
     is_own = place.ns in _own_places(profile)
@@ -221,11 +221,11 @@ def _name_at(place: Place, text: str) -> str | None:
     return found.queue if is_meant and (found.kind, found.ns) == (place.kind, place.ns) else None
 
 
-async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[Place, Sequence[str] | None]]:
+async def _chosen(places: Sequence[KindPlace], queues: Sequence[str]) -> list[tuple[KindPlace, Sequence[str] | None]]:
     """Return what to check in which place: of several places, those that have one of the given queues."""
     if not queues:
         return [(place, None) for place in places]
-    chosen: list[tuple[Place, Sequence[str] | None]] = []
+    chosen: list[tuple[KindPlace, Sequence[str] | None]] = []
     looked_in: dict[str, list[str]] = {text: [] for text in queues}
     found_texts: set[str] = set()
     for place in places:
@@ -247,7 +247,7 @@ async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[
 
 async def _look(
     options: Options,
-    place: Place,
+    place: KindPlace,
     queues: Sequence[str] | None,
     looked: _Looked,
     printer: "_Printer",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.reading import Span
+from rsmq_tui.history.reading import RecordedSpan
 from rsmq_tui.history.replay.messages import Inventories, Inventory
 from rsmq_tui.history.replay.polls import Change, Turn
 from rsmq_tui.history.replay.replay import Replay
@@ -122,7 +122,7 @@ class SeekOutcome:
     turns: tuple[Turn, ...] = ()
     sought: int = 0
     is_queue: bool = False
-    skipped: Span | None = None
+    skipped: RecordedSpan | None = None
     looking_ms: int | None = None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import count as counting
 
-from rsmq_tui.charts.series import Run, Series, Span, reduce_run, split_runs, tick_label, time_ticks, value_ticks
+from rsmq_tui.charts.series import ChartSpan, Run, Series, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.values import HeatMap, Point, TimeRange
 
 WIDE, CARD = 960, 470
@@ -141,7 +141,7 @@ class Pictures:
 class _Frame:
     """Converts times and values to coordinates between ``top`` and ``base``, where ``highest`` is at the top."""
 
-    def __init__(self, span: Span, top: int, base: int, highest: float, *, left: int = _LEFT, right: int) -> None:
+    def __init__(self, span: ChartSpan, top: int, base: int, highest: float, *, left: int = _LEFT, right: int) -> None:
         self.span, self.top, self.base, self.left, self.right = span, top, base, left, right
         self._highest = highest
 
@@ -158,11 +158,11 @@ class _Frame:
         return self.base - share * (self.base - self.top)
 
 
-def _axis(span: TimeRange) -> Span:
-    return Span(span.from_ms, max(span.to_ms, span.from_ms + 1))
+def _axis(span: TimeRange) -> ChartSpan:
+    return ChartSpan(span.from_ms, max(span.to_ms, span.from_ms + 1))
 
 
-def _panel(panel: Panel, axis: Span, top: int, width: int) -> list[str]:
+def _panel(panel: Panel, axis: ChartSpan, top: int, width: int) -> list[str]:
     """Draw one panel, with its label above its lines."""
     inside, base = top + 17, top + panel.height - 3
     columns = (width - _RIGHT - _LEFT) // 2

@@ -152,7 +152,7 @@ _CATCHING_UP = pa.scalar(1.02)
 
 
 def samples_of(
-    wanted: plan.Wanted, file: plan.File, times: plan.Times, lines: Lines, queues: Sequence[plan.Queue]
+    wanted: plan.HistorySpec, file: plan.File, times: plan.Times, lines: Lines, queues: Sequence[plan.Queue]
 ) -> pa.Table:
     """Return the rows of the polls of a file, in the order of a sealed file; ``times`` is not empty."""
     found = lines.of(times.at_ms)
@@ -369,7 +369,7 @@ class Generator:
     Raises ``HistoryError`` if ``out`` cannot be written or contains another history.
     """
 
-    def __init__(self, wanted: plan.Wanted, out: str | Path, *, state: Path | None = None) -> None:
+    def __init__(self, wanted: plan.HistorySpec, out: str | Path, *, state: Path | None = None) -> None:
         self.plan = plan.Plan(wanted)
         self._store, segments = open_store(str(out), state or state_folder())
         self.label = self._store.label

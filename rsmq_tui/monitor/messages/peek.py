@@ -38,7 +38,7 @@ from rsmq_tui.protocol import (
     leading_int,
     name_of,
 )
-from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
+from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, ItemPlace, read_item_id
 
 
 class MessageState(StrEnum):
@@ -51,7 +51,7 @@ class MessageState(StrEnum):
     UNLEASED = "no lease"
 
 
-def place_of(id: str | bytes) -> Place | None:
+def place_of(id: str | bytes) -> ItemPlace | None:
     """Return the place of a list item from its id; None for an RSMQ message."""
     # Fast path for millions of ids: the ids of RSMQ messages have no colon there.
     if id[1:2] not in (":", b":"):
@@ -71,7 +71,7 @@ def state_of(score: bytes, rc: bytes | None, at_ms: int, id: bytes = b"") -> Mes
     return _hidden_state(rc)
 
 
-def item_state(place: Place, score: bytes, at_ms: int) -> MessageState:
+def item_state(place: ItemPlace, score: bytes, at_ms: int) -> MessageState:
     """Return the state of a list item with that place and score, at that server time."""
     if place == "queue":
         return MessageState.READY
@@ -248,7 +248,7 @@ def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     )
 
 
-def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
+def _item_row(message: PeekedMessage, place: ItemPlace, at_ms: int) -> MessageRow:
     deadline_ms = None if place == "queue" else read_score(message.score)[0]
     state = item_state(place, message.score.encode(), at_ms)
     return MessageRow(message.id, message.score, state, deadline_ms, None, None, None, message.size, message.preview)

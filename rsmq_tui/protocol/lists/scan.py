@@ -18,8 +18,8 @@ from rsmq_tui.protocol.lists.naming import (
     UNKNOWN_LEASE_SCORE,
     UNLEASED_SCORE,
     Area,
+    ItemPlace,
     ListNames,
-    Place,
     leased_item,
 )
 from rsmq_tui.protocol.lists.pages import (
@@ -133,7 +133,7 @@ def index_of(history: "array[int]", gram: "array[int]") -> int | None:
 class WindowItems:
     """Items at one moment with their positions, counted from the front, and their hashes."""
 
-    place: Place
+    place: ItemPlace
     moment: Moment
     positions: Sequence[int]
     items: Sequence[Item]
@@ -171,7 +171,7 @@ class ListWalk:
     """
 
     def __init__(
-        self, ranges: ListRanges, place: Place, *, count: int, first: int | None = None, last: int = 0,
+        self, ranges: ListRanges, place: ItemPlace, *, count: int, first: int | None = None, last: int = 0,
         most_bytes: int = SCAN_BODY_BYTES, whole_bytes: int = SCAN_BODY_BYTES,
     ) -> None:  # fmt: skip
         self.history: array[int] = array("q")
@@ -294,7 +294,7 @@ def whole_walk(
     )  # fmt: skip
 
 
-PLACES: tuple[Place, ...] = ("queue", "processing")
+PLACES: tuple[ItemPlace, ...] = ("queue", "processing")
 # How many items of the front are read along with processing, to find those that were put back meanwhile.
 _FRONT_ITEMS = 500
 # At most this many items without a lease are held back until leases have been read again.
@@ -319,7 +319,7 @@ class ListScan:
         bodies: bool = True,
         sizes: bool = True,
         count: int = CHUNK_MESSAGES,
-        places: Sequence[Place] = PLACES,
+        places: Sequence[ItemPlace] = PLACES,
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield once every item that stays in the queue or in processing during the scan, even if it moves.
 
@@ -364,7 +364,7 @@ _Scored = tuple[WindowItems, Sequence[bytes]]
 class _Scan:
     """One scan: the queue, then processing, then the items that were put back."""
 
-    def __init__(self, ranges: ListRanges, count: int, places: Sequence[Place]) -> None:
+    def __init__(self, ranges: ListRanges, count: int, places: Sequence[ItemPlace]) -> None:
         self._ranges = ranges
         self._queue = ListWalk(ranges, "queue", count=count) if "queue" in places else None
         self._processing = ListWalk(ranges, "processing", count=count) if "processing" in places else None

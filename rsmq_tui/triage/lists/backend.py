@@ -48,8 +48,8 @@ from rsmq_tui.triage.lists.select import (
     ItemFinder,
     ListSelection,
     Look,
+    PlaceRange,
     Search,
-    Span,
     select_items,
     spans_of,
     walk_ms,
@@ -322,10 +322,10 @@ class ListExport(Exporting):
         there: Counter[bytes] = Counter()
         known = spans_of((position_of(item.id) for item in unread), ready) if area == "q" else []
         near = [
-            Span(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
+            PlaceRange(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
             for span in known
         ]
-        for spans in (near, [Span(0, EVERYWHERE)]):
+        for spans in (near, [PlaceRange(0, EVERYWHERE)]):
             async with aclosing(Look(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
                 async for _, found in seen:
                     for place, body, _ in found:

@@ -23,9 +23,9 @@ from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
     Loader,
+    LoadRequest,
     Past,
     Shown,
-    Wanted,
     last,
     range_words,
     read_range,
@@ -270,7 +270,7 @@ class PastChoice:
 
 
 # Differs from everything that the screen loads.
-_NOTHING = Wanted(points=0)
+_NOTHING = LoadRequest(points=0)
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
@@ -289,7 +289,7 @@ class HistoryScreen(DashboardScreen):
         self._wanted_queue = queue
         self._loader = Loader(past.analysis)
         self._shown = Shown(_NOTHING)
-        self._asked = Wanted(refs=())
+        self._asked = LoadRequest(refs=())
         self._is_loading = False
         self._page = pages.PAGES[0]
         self._choice = PastChoice()

@@ -46,7 +46,7 @@ _AT_ONCE = 4
 _FOR_ALL_KINDS = ("delete",)
 
 
-class Found:
+class QueueMatches:
     """The matches in one queue, and which of them are marked."""
 
     def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
@@ -92,7 +92,7 @@ def _key(site: WatchedServer, queue: str) -> str:
 class Line(NamedTuple):
     """A row of the table: a message, or without one the queue above its messages."""
 
-    found: Found
+    found: QueueMatches
     row: MessageRow | None
 
     @property
@@ -112,7 +112,7 @@ class _Context:
         """Whether queues of several servers are shown."""
         return not are_of_one_server(self._screen.dashboard.sites)
 
-    def of(self, found: Found) -> MessageContext:
+    def of(self, found: QueueMatches) -> MessageContext:
         """Return what the cells of a queue's messages show."""
         dashboard, site = self._screen.dashboard, found.site
         part = dashboard.part(site.place)
@@ -182,7 +182,7 @@ class SearchScreen(DashboardScreen):
         self._pane = MessagePane()
         self._text, self._pattern = "", "*"
         self._order = BY_QUEUE
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, QueueMatches] = {}
         self._listed = self._queues = self._done = self._read = 0
         self._stage: Stage | None = None
         self._searches = 0
@@ -476,7 +476,7 @@ class SearchScreen(DashboardScreen):
 
     async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
         order = self._order_of_all
-        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
+        found = QueueMatches(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
         hits = found.hits
         try:
             async with aclosing(site.source.search(queue, hits.wanted)) as parts:
@@ -497,7 +497,7 @@ class SearchScreen(DashboardScreen):
             hits.end(Stage.FAILED, str(error))
         self._put(found)
 
-    def _put(self, found: Found) -> None:
+    def _put(self, found: QueueMatches) -> None:
         """List the matches in a queue, in place of earlier ones."""
         before = self._found.pop(found.key, found)
         self._listed += found.hits.number_kept - before.listed

@@ -28,7 +28,7 @@ from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.queue.positions import Found, Position, PositionError, beyond_words, find, place_among
+from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
     DUE,
     MATCH,
@@ -175,7 +175,7 @@ def _top(_: Page) -> int:
     return 0
 
 
-def _row_of(found: Found, page: Page) -> int:
+def _row_of(found: FoundPosition, page: Page) -> int:
     """Return the row of the found message; if it has moved meanwhile, of its former place."""
     places = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
     return next(places, found.place - page.start + page.bounds(found.part)[0])

@@ -72,7 +72,7 @@ def read_position(text: str, now_ms: int) -> Position:
     raise PositionError(f"'{printable(typed, _SHOWN_CHARS)}' is not a position: write {FORMS}")
 
 
-class Found(NamedTuple):
+class FoundPosition(NamedTuple):
     """Where a position is: ``place`` counts from 0 in the ``part``.
 
     ``row`` is the message that was searched for. ``words`` describe what was examined, if that is not obvious.
@@ -101,7 +101,7 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
 
 async def find(
     source: Source, queue: str, part: Part, position: Position, on_progress: Callable[[Progress], None]
-) -> Found:
+) -> FoundPosition:
     """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
 
     An id that is not in the part is searched for in the whole queue. ``on_progress`` gets the progress of a search for
@@ -110,7 +110,7 @@ async def find(
     match position:
         case Number() | Share():
             low, high = (await source.peek(PageRequest(queue, part, count=1))).bounds(part)
-            return Found(part, _place_of(position, high - low), words=beyond_words(position, high - low))
+            return FoundPosition(part, _place_of(position, high - low), words=beyond_words(position, high - low))
         case Sent(at_ms):
             first = await source.peek(PageRequest(queue, part, count=1))
             if first.rows and first.rows[0].is_item:
@@ -122,11 +122,11 @@ async def find(
                 for within in dict.fromkeys((part, "all")):
                     page = await source.peek(PageRequest(queue, within, "at", row.anchor, count=1))
                     if page.rows and page.rows[0].id == row.id:
-                        return Found(within, page.start - page.bounds(within)[0], row)
+                        return FoundPosition(within, page.start - page.bounds(within)[0], row)
     raise PositionError(f"no message {_missing(position)}")
 
 
-async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Found:
+async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> FoundPosition:
     """Find the first message in the order of due times that was sent then or later.
 
     No message is due before it was sent, so the messages that are due from then on are examined, at most LOOKED_MAX.
@@ -139,7 +139,9 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
             if row.sent_ms is not None and row.sent_ms >= sent_ms:
                 looked += number
                 words = f"sent {date_clock(row.sent_ms)}: the first in the order of due times"
-                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked))
+                return FoundPosition(
+                    part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked)
+                )
         looked += len(page.rows)
         if page.is_last:
             break
@@ -147,7 +149,7 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
     raise PositionError(_examined_words(f"no message {_missing(Sent(sent_ms))}", looked))
 
 
-async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
+async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> FoundPosition:
     """Find the first item of a list that was sent then or later, by bisection: items are taken in their order."""
     request, row = first.request, None
     # Items in processing come last, and were sent first.
@@ -167,7 +169,7 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
     if row is None:
         raise PositionError(_examined_words(f"no item {_missing(Sent(sent_ms))}", looked))
     words = f"sent {date_clock(row.sent_ms)}: the first in the order of the list"
-    return Found(request.part, low, row, _examined_words(words, looked))
+    return FoundPosition(request.part, low, row, _examined_words(words, looked))
 
 
 async def _with_prefix(

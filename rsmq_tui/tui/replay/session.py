@@ -18,7 +18,7 @@ from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
-    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.history.reading import History, RecordedSpan
     from rsmq_tui.history.replay.player import Player, ReplaySource
     from rsmq_tui.monitor.incidents import Expected
 
@@ -89,7 +89,7 @@ class ReplaySession:
         return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
 
     @property
-    def span(self) -> "Span":
+    def span(self) -> "RecordedSpan":
         """The recorded span."""
         return self.player.replay.span
 

@@ -17,7 +17,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor.messages.decoding import Decoded, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
-from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
+from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, TextSearch, View, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, lines_words
 
@@ -55,7 +55,7 @@ class BodyView(LineView):
         # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
         self._is_all_folded = False
         self._exceptions: set[int] = set()
-        self._wanted: Wanted | None = None
+        self._wanted: TextSearch | None = None
         self._found: int | None = None
         self._search = ""
         self._shown: list[int] = []
@@ -130,7 +130,7 @@ class BodyView(LineView):
 
     def find(self, text: str) -> None:
         """Go to the next match of a text, from the cursor or the first visible line; an empty text ends the search."""
-        self._wanted, self._found, self._search = Wanted(text) if text else None, None, ""
+        self._wanted, self._found, self._search = TextSearch(text) if text else None, None, ""
         self._wrapped.clear()
         self.find_next(1)
         self._tell()
@@ -265,7 +265,7 @@ class BodyView(LineView):
         self._wrapped.clear()
         self._scroll(0)
 
-    async def _find(self, wanted: Wanted, step: int) -> None:
+    async def _find(self, wanted: TextSearch, step: int) -> None:
         lines = self._document
         if lines is None:
             return
@@ -371,7 +371,7 @@ class BodyView(LineView):
             self._first = max(self._first, min((number, 0), self._first_for(number)), self._first_for(number, row or 0))
         self._scroll(0)
 
-    def _row_of(self, number: int, found: int, wanted: Wanted) -> int:
+    def _row_of(self, number: int, found: int, wanted: TextSearch) -> int:
         """Return the row of a line that contains a match, by the number of matches before it in the line."""
         if self._document is None or len(self._rows(number)) == 1:
             return 0

@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, positive, span
-from rsmq_tui.cli.places import Place, places_of
+from rsmq_tui.cli.places import KindPlace, places_of
 from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
@@ -174,7 +174,7 @@ async def _check(options: Options) -> int:
     return status.exit_status
 
 
-def _names(places: Sequence[Place]) -> list[str]:
+def _names(places: Sequence[KindPlace]) -> list[str]:
     """Return labels that distinguish the servers and namespaces; empty if there is only one."""
     if sum(place.kind.has_namespaces for place in places) == 1:
         return [place.kind.ns for place in places]
@@ -267,7 +267,7 @@ def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool 
     return f"'{safe}'={shown};{numbers[0]};{numbers[1]};0"
 
 
-def _as_json(status: Status, places: Sequence[Place], found: Sequence[Checked]) -> dict[str, Any]:
+def _as_json(status: Status, places: Sequence[KindPlace], found: Sequence[Checked]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "status": status.value,

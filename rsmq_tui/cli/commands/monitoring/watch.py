@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import json_option, reading
 from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.events.alerts.message import Message, State
@@ -135,7 +135,9 @@ def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+async def _once(
+    options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
+) -> int:
     found: list[Message] = []
     known = _known_queues(state_folder())
     runner = AlertRunner(
@@ -167,7 +169,9 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
     return EXIT_FAILED
 
 
-async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+async def _go_on(
+    options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
+) -> int:
     loop = asyncio.get_running_loop()
 
     def print_message(message: Message) -> None:
@@ -190,7 +194,7 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
             say(runner.unsent)
 
 
-async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventRecorder) -> None:
+async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: EventRecorder) -> None:
     async with aclosing(place.watcher(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             runner.take(snapshot, place.profile.thresholds, place.profile.name)

@@ -373,7 +373,7 @@ def _generate(options: Options) -> int:
     Raises ``UsageError`` if packages are missing, and for a folder that cannot be used.
     """
     require_packages("generating")
-    from rsmq_tui.history.synthetic import Generator, Progress, Wanted  # noqa: PLC0415
+    from rsmq_tui.history.synthetic import Generator, HistorySpec, Progress  # noqa: PLC0415
 
     until_ms = options.until
     if until_ms is None:
@@ -388,7 +388,7 @@ def _generate(options: Options) -> int:
 
     try:
         generator = Generator(
-            Wanted(
+            HistorySpec(
                 until_ms - options.days,
                 until_ms,
                 options.queues,
