@@ -73,7 +73,7 @@ async def _follow(
 async def _print(overview: "PlainOverview", poller: "Polling") -> None:
     async with aclosing(poller), aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
-            for line in overview.take(snapshot):
+            for line in overview.observe(snapshot):
                 print_words(line)
             sys.stdout.flush()
 
@@ -119,21 +119,23 @@ class PlainOverview:
         self._printed: dict[str, int | None] = {}
         self._printed_ms = 0
 
-    def take(self, snapshot: Snapshot) -> list[str]:
+    def observe(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
         now_ms = self._now_ms(snapshot)
-        lines = [self._event(event, now_ms) for event in self._server.take(self._name, snapshot.link.failure, now_ms)]
+        lines = [
+            self._event(event, now_ms) for event in self._server.observe(self._name, snapshot.link.failure, now_ms)
+        ]
         if self._informs and snapshot.info is not None:
-            lines += [self._event(event, now_ms) for event in self._server.take_info(snapshot.info)]
+            lines += [self._event(event, now_ms) for event in self._server.observe_info(snapshot.info)]
         lines += self._access(snapshot, now_ms)
         if snapshot.link.failure is not None:
             return lines
         if self._queues is None:
             self._queues = QueueDetector(snapshot.server, snapshot.ns, self._thresholds)
-            self._queues.take(snapshot)
+            self._queues.observe(snapshot)
             lines += self._begin(snapshot)
         else:
-            events = [event for event in self._queues.take(snapshot) if event.kind not in _QUIET]
+            events = [event for event in self._queues.observe(snapshot) if event.kind not in _QUIET]
             lines += [self._event(event, now_ms) for event in events]
             lines += self._counts(snapshot, {event.queue for event in events})
         return lines

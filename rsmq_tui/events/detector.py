@@ -118,7 +118,7 @@ class QueueDetector:
         # Since when queues have held messages.
         self._filled: dict[str, int] = {}
 
-    def take(self, snapshot: Snapshot) -> list[Event]:
+    def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
         if snapshot.link.failure is not None or snapshot.link.fresh_at_s is None:
             self._was_lost = True
@@ -406,7 +406,7 @@ class ServerDetector:
         """Whether none of its places could be polled last."""
         return bool(self._link.value)
 
-    def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
+    def observe(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Record whether a place could be polled. The server is lost when no place can."""
         self._failures[place] = failure
         last_failed_ms = self._failed_ms
@@ -436,7 +436,7 @@ class ServerDetector:
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found
 
-    def take_info(self, info: ServerInfo) -> list[Event]:
+    def observe_info(self, info: ServerInfo) -> list[Event]:
         """Compare the INFO of the server with the previous one, if there was one."""
         before, at_ms = self._info, info.at_ms
         self._info = info

@@ -89,7 +89,7 @@ class PollLog:
 
         ``wall_ms`` is its time by the local clock.
         """
-        at_ms, interval_ms, info = self._times.take(snapshot, wall_ms)
+        at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
         header: dict[str, Any] = {"place": self._place, "at_ms": at_ms, "interval_ms": interval_ms}
         if snapshot.link.failure is not None:
             header["failure"] = snapshot.link.failure.sentence

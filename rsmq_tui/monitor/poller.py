@@ -369,7 +369,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
             if failure_of(error).kind not in ("noperm", "error"):
                 raise
             self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
-        self._growth.take(self._info)
+        self._growth.add(self._info)
 
     async def _remember(self) -> None:
         if self._memory is not None:
@@ -503,9 +503,9 @@ class LivePoller(ReaderPolling[QueueReader]):
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
         queues, totals = self._finish(self._sampler, index.at_ms)
-        self._sampler.take_receive_counts(looked, counts)
-        self._sampler.take_flights(looked, flights)
-        self._sampler.take_pages(zip(pages, found, strict=True))
+        self._sampler.store_receive_counts(looked, counts)
+        self._sampler.store_flights(looked, flights)
+        self._sampler.store_pages(zip(pages, found, strict=True))
         namespaces = self._last.namespaces
         if queues:
             namespaces = None

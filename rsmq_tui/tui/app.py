@@ -625,7 +625,7 @@ class RsmqApp(App[None]):
         # Before the first frame there are none: they take it when they are mounted.
         screens = list(self._screens)
         for screen in screens:
-            screen.take(snapshot)
+            screen.receive_snapshot(snapshot)
         if screens:
             self._go_to_link()
 
@@ -678,7 +678,7 @@ class RsmqApp(App[None]):
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
                 self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
-            self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+            self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
             self._has_first.set()
             if not self._is_watching:
                 self._is_watching = True
@@ -733,7 +733,7 @@ class RsmqApp(App[None]):
     def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
         events = self.dashboard.events
         if events is not None:
-            events.take(snapshot, site.source)
+            events.observe(snapshot, site.source)
             self._event_problems = self._tell_problems(events.problems, self._event_problems)
 
     def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
@@ -746,5 +746,5 @@ class RsmqApp(App[None]):
     def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
         alerts = self._alerts
         if alerts is not None:
-            alerts.take(snapshot, site.source.thresholds, site.name)
+            alerts.apply(snapshot, site.source.thresholds, site.name)
             self._alert_problems = self._tell_problems(alerts.problems, self._alert_problems)

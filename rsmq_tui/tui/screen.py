@@ -34,7 +34,7 @@ class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
-    widgets between the status line and the key hints. While it ``is_following``, the app calls ``take`` and
+    widgets between the status line and the key hints. While it ``is_following``, the app calls ``receive_snapshot`` and
     ``tell_change`` with updates.
     """
 
@@ -67,7 +67,7 @@ class DashboardScreen(Screen[None]):
             self.mount(self._banner, before=0)
         self.is_following = True
         self.show_tour()
-        self.take(self.dashboard.snapshot)
+        self.receive_snapshot(self.dashboard.snapshot)
         self.tell_change(self.dashboard.changes.status)
 
     def show_tour(self) -> None:
@@ -270,7 +270,7 @@ class DashboardScreen(Screen[None]):
         """The server that this screen shows; raises ``LookupError`` if it shows several."""
         return self.dashboard.site(self.place or "")
 
-    def take(self, snapshot: Snapshot | None) -> None:
+    def receive_snapshot(self, snapshot: Snapshot | None) -> None:
         """Take the last snapshot, and show it if this screen is active."""
         if self.dashboard.replay is not self._shown_in:
             # A replay was opened or closed above this screen.

@@ -112,7 +112,7 @@ class Watched:
 
     def poll(self, *queues: QueueState) -> list[str]:
         snapshot = polled(*queues, s=self.now_s - NOON_MS / 1000)
-        self.recorder.take(snapshot, _Source())  # type: ignore[arg-type]
+        self.recorder.observe(snapshot, _Source())  # type: ignore[arg-type]
         return self.turn()
 
 

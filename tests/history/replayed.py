@@ -106,7 +106,7 @@ class Live:
     def poll(self, at_ms: int, rows: dict[str, Row], info: ServerInfo | None = None) -> None:
         """Poll once; ``info`` is what INFO says if it is read."""
         if info is not None:
-            self.growth.take(info)
+            self.growth.add(info)
         if self.is_down:
             self.sampler.resume(at_ms)
             self.is_down = False

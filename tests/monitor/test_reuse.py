@@ -126,9 +126,9 @@ def test_an_unchanged_row_becomes_aged_in_time() -> None:
 def test_an_unchanged_row_is_poisoned_at_the_poll_after_the_look() -> None:
     flow = Flow(sent=5, hidden=5)
     watched = settled(flow)
-    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
     poisoned = watched.poll_one(flow.row())
-    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
 
     again = watched.poll_one(flow.row())
 

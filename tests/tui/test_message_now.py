@@ -200,7 +200,7 @@ async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for
         await say_yes(pilot)
         await made(pilot)
         # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
-        screen.take(replace(source.last, at_ms=source.last.at_ms + 500))
+        screen.receive_snapshot(replace(source.last, at_ms=source.last.at_ms + 500))
         screen.tell_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
         assert _facts(pilot) == "no longer in the queue"
         await poll_again(pilot)

@@ -53,7 +53,7 @@ class _Looked:
         """The exit status of an audit."""
         return EXIT_FOUND if self.findings else EXIT_UNSEEN if self.unseen else 0
 
-    def take(self, ns: str, last: AuditProgress) -> None:
+    def add(self, ns: str, last: AuditProgress) -> None:
         """Add the counts of the audit of a namespace."""
         self.queues += last.queues
         self.examined += last.examined
@@ -270,7 +270,7 @@ async def _look(
                 if options.fix:
                     looked.found += [(ns, finding) for finding in findings]
             line.show(_progress_words(progress, looked.findings))
-    looked.take(ns, progress)
+    looked.add(ns, progress)
 
 
 class _Printer:

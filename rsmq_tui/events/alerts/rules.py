@@ -196,7 +196,7 @@ class _Followed:
         """The names for which the condition holds or held."""
         return self._conditions.keys()
 
-    def take(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
+    def observe(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
         """Record whether the condition holds for each name."""
         for name, holds in values:
             known = self._conditions.get(name)
@@ -310,7 +310,7 @@ class AlertRules:
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
 
-    def take(
+    def apply(
         self,
         snapshot: Snapshot,
         thresholds: Thresholds,
@@ -374,8 +374,8 @@ class AlertRules:
             if changed is None:
                 # A queue that is gone has no trouble.
                 over += [(name, False) for name in names - {queue.name for queue in queues}]
-            followed.take(over, now.ms)
-        followed.take([(queue.name, True) for queue in holding], now.ms)
+            followed.observe(over, now.ms)
+        followed.observe([(queue.name, True) for queue in holding], now.ms)
         due = followed.due(now, muted)
         present = {queue.name: queue for queue in queues} if due else {}
 
@@ -412,7 +412,7 @@ class AlertRules:
             over = "its memory is no longer filling up, after {}"
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
         followed = self._follow(topic, rule, now)
-        followed.take([] if holds is None else [("", holds)], now.ms)
+        followed.observe([] if holds is None else [("", holds)], now.ms)
         found = []
         for each in followed.due(now, ()):
             message = Message(

@@ -227,7 +227,7 @@ class AlertRunner:
         number = sum(len(outbox.unsent) + outbox.lost for outbox in self._outboxes.values()) + self._without_channel
         return f"{plural(number, 'message')} not sent" if number else None
 
-    def take(self, snapshot: Snapshot, thresholds: Thresholds, profile: str) -> None:
+    def apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str) -> None:
         """Apply the rules to a snapshot; returns at once."""
         work = partial(self._apply, snapshot, thresholds, profile, round(self._clock() * 1000), self._wall_s())
         with self._news:
@@ -272,7 +272,7 @@ class AlertRunner:
         muted = self._muted(snapshot)
         if is_ignored is not None:
             muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name))}
-        found = self._rules.take(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
+        found = self._rules.apply(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
         for message, news in found:
             if self._on_message is not None:
                 self._on_message(message)

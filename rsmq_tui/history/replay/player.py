@@ -71,7 +71,7 @@ class ReplayClock:
             self._counted.clear()
             self._speed = speed
 
-    def take_ms(self) -> int:
+    def pop_owed_ms(self) -> int:
         """Return how much recorded time is to be played now."""
         self._count()
         taken_ms = round(self._owed_ms)
@@ -216,7 +216,7 @@ class Player:
                 await asyncio.to_thread(each)
             # The time that the command took is not played.
             self._clock.begin()
-        elif self.is_playing and (elapsed_ms := self._clock.take_ms()) > 0:
+        elif self.is_playing and (elapsed_ms := self._clock.pop_owed_ms()) > 0:
             await self._play(elapsed_ms)
         self._shown, self._position_ms = self.replay.snapshot, self.replay.position_ms
         before, self._state = self._state, self._state_now()

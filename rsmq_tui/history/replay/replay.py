@@ -217,12 +217,12 @@ class Replay:
         for poll in polls:
             light = self._take_poll(poll)
             if len(self.labels) > 1:
-                self._together.take(light)
+                self._together.combine(light)
 
     def _take_poll(self, poll: Poll) -> Snapshot:
         if poll.failure is None:
             self.thresholds[poll.place] = poll.thresholds
-        return self._track(poll.place).take(poll)
+        return self._track(poll.place).add_poll(poll)
 
     def _track(self, place: Place) -> PlaceTrack:
         track = self._tracks.get(place)
@@ -252,7 +252,7 @@ class Replay:
             self.snapshot = parts[0]
             return
         for part in parts:
-            self.snapshot = self._together.take(part)
+            self.snapshot = self._together.combine(part)
         # A copy, because it changes with every poll while screens draw it.
         self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
 

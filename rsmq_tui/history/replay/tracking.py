@@ -228,7 +228,7 @@ class PlaceTrack:
         local = self._pace if interval_ms is None else ReplaySpans(interval_ms)
         return local if local.gap_ms > self._pace.gap_ms else self._pace
 
-    def take(self, poll: Poll) -> Snapshot:
+    def add_poll(self, poll: Poll) -> Snapshot:
         """Take a poll, and return the snapshot of the place then, without its queues."""
         at_ms, last_ms = poll.at_ms, self.last_ms
         self.last_ms = at_ms

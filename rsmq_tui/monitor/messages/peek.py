@@ -321,7 +321,7 @@ class _Found:
         self.poison: set[bytes] = set()
         self.missing: set[bytes] = set()
 
-    def take(self, page: PageLook) -> None:
+    def add(self, page: PageLook) -> None:
         self.looked += page.looked
         self.highest_rc = max(self.highest_rc, page.highest_rc)
         self.missing.update(page.missing[: _IDS_MAX - len(self.missing)])
@@ -365,7 +365,7 @@ class Look:
         look._tell()
         return look
 
-    def take_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
+    def store_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
         """Store the receive counts around the first hidden message; ``looked`` is how many messages were read."""
         self._quick = poison, highest_rc
         if not depth:
@@ -379,15 +379,15 @@ class Look:
         else:
             self._tell()
 
-    def take_headless(self, at_ms: int) -> None:
+    def note_headless(self, at_ms: int) -> None:
         """Note that the first message has no body."""
         self._headless_ms = at_ms
         self._tell()
 
-    def take_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
+    def store_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
         """Store a page of the walk; the last page ends it."""
         walk = self._walk = self._walk or _Found(at_ms)
-        walk.take(page)
+        walk.add(page)
         if page.is_last:
             self._walked, self._walked_ms, self._walked_row, self._walk = walk, at_ms, row, None
             self.is_outdated = False

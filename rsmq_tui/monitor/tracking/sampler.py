@@ -231,7 +231,7 @@ class Sampler:
     def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
         """Start a poll made at that server time; ``memory_limit`` is when the memory of the server will be full."""
         last = self._poll
-        stale = self._stale_from.take(at_ms) if last.has_ended else None
+        stale = self._stale_from.pop_due(at_ms) if last.has_ended else None
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
@@ -406,16 +406,16 @@ class Sampler:
                 self._rotation.restart(name, tracker.look)
         return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._poll.at_ms)
 
-    def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
+    def store_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
         """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
         for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
             tracker = self._trackers.get(name)
             if tracker is not None and tracker.look is not None and tracker.sample is not None:
                 before = tracker.look.found
-                tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._poll.at_ms)
+                tracker.look.store_counts(looked, poison, highest_rc, tracker.sample.depth, self._poll.at_ms)
                 self._spread(tracker, before)
 
-    def take_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
+    def store_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
         """Store how long the sampled messages of these queues waited and are being worked on."""
         for name, found in zip(names, flights, strict=True):
             tracker = self._trackers.get(name)
@@ -428,13 +428,13 @@ class Sampler:
                 tracker.look.times = times
                 self._make_stale(tracker)
 
-    def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
+    def store_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
         """Store what the sampled pages of messages contained."""
         for page, found in pages:
             tracker = self._trackers.get(page.queue)
             if tracker is not None and tracker.look is not None:
                 before = tracker.look.found
-                tracker.look.take_page(found, tracker.row, self._poll.at_ms)
+                tracker.look.store_page(found, tracker.row, self._poll.at_ms)
                 self._spread(tracker, before)
 
     def _spread(self, tracker: Tracker, before: Looked) -> None:

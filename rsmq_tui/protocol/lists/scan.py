@@ -62,7 +62,7 @@ class LeaseBook:
         for deadlines in self._deadlines.values():
             deadlines.sort(key=float, reverse=True)
 
-    def take(self, mark: int) -> bytes | None:
+    def pop(self, mark: int) -> bytes | None:
         """Return a deadline for an item of that hash, or None if none is left."""
         deadlines = self._deadlines.get(mark)
         return deadlines.pop() if deadlines else None
@@ -206,11 +206,11 @@ class ListWalk:
 
     async def step(self) -> WindowItems:
         """Read the next window; there may be nothing new in it."""
-        return self.take(
+        return self.new_items(
             await self._ranges.read(self.window, most_bytes=self.most_bytes, whole_bytes=self._whole_bytes), 0
         )
 
-    def take(self, now: Moment, number: int) -> WindowItems:
+    def new_items(self, now: Moment, number: int) -> WindowItems:
         """Return the new items of the window, which is the range ``number`` of ``now``."""
         length = now.length(self._place)
         # The first window is counted from the front, and may reach beyond ``last``.
@@ -405,9 +405,9 @@ class _Scan:
         if queue is not None:
             asked += [queue.window, Range("queue", True, 0, _FRONT_ITEMS - 1)]
         now = await self._ranges.read(*asked, most_bytes=walk.most_bytes, whole_bytes=SCAN_BODY_BYTES)
-        found, back = walk.take(now, 0), None
+        found, back = walk.new_items(now, 0), None
         if queue is not None:
-            queue.take(now, 1)
+            queue.new_items(now, 1)
             found, back = self._not_given(queue, found)
         self.is_over = walk.is_over
         scored = [self._leased(found, book)]
@@ -419,7 +419,7 @@ class _Scan:
 
     def _leased(self, found: WindowItems, book: LeaseBook) -> _Scored:
         """Return the items with a lease; hold back the others, which may have got one since leases were read."""
-        deadlines = list(map(book.take, found.marks))
+        deadlines = list(map(book.pop, found.marks))
         self._held.append(found.only([at for at, deadline in enumerate(deadlines) if deadline is None]))
         leased = found.only([at for at, deadline in enumerate(deadlines) if deadline is not None])
         return leased, [deadline for deadline in deadlines if deadline is not None]
@@ -428,7 +428,7 @@ class _Scan:
         held, self._held = [each for each in self._held if each.items], []
         if held:
             await book.read()
-        return [(each, [book.take(mark) or book.missing for mark in each.marks]) for each in held]
+        return [(each, [book.pop(mark) or book.missing for mark in each.marks]) for each in held]
 
     def _not_given(self, queue: ListWalk, found: WindowItems) -> tuple[WindowItems, WindowItems]:
         """Return the items not yet yielded: of those in processing, and of those put back to the front.

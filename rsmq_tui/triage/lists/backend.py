@@ -354,7 +354,7 @@ class Leases:
     def __init__(self, known: dict[bytes, list[tuple[bytes, bytes]]]) -> None:
         self._left = {item: list(leases) for item, leases in known.items()}
 
-    def take(self, item: RawMessage) -> RawMessage | None:
+    def with_lease(self, item: RawMessage) -> RawMessage | None:
         """Return an item with its lease, or None if the lease that was seen no longer exists."""
         left = self._left.get(item.body or b"", [])
         if item.score in _NONE:
@@ -493,7 +493,7 @@ class _Preparing:
             prepared, found = Step(), []
             for body in bodies:
                 item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
-                leased = leases.take(item._replace(size=len(body)))
+                leased = leases.with_lease(item._replace(size=len(body)))
                 if leased is None:
                     prepared.sorted_out += Outcome.CHANGED
                 else:

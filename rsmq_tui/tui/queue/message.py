@@ -471,7 +471,7 @@ class MessagePane(Pane[MessageView | None]):
             return MessageView(page.at_ms, row.id, again, again.preview, again.size) if again else None
         return await source.read(self._queue, row.id)
 
-    def take(self, found: MessageView | None) -> None:
+    def show_details(self, found: MessageView | None) -> None:
         """Show the body, or that the message is gone."""
         if found is None:
             return

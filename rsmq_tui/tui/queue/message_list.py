@@ -138,7 +138,7 @@ class Pager:
         is_end = start + rows >= high if step > 0 else start <= low
         return None if is_end else replace(asked, offset=max(low, start + step * rows) - base)
 
-    def take(self, request: PageRequest, page: Page) -> bool:
+    def accept(self, request: PageRequest, page: Page) -> bool:
         """Take a page; False if it is the reply to an older request."""
         if not self._is_answered(request):
             return False
@@ -534,7 +534,7 @@ class MessageList(Vertical):
                 self.show()
             return
         before = () if self._pager.page is None else self._pager.page.rows
-        if not self._pager.take(request, page):
+        if not self._pager.accept(request, page):
             return
         self.marks.follow(before, page.rows)
         self.show()
@@ -583,7 +583,7 @@ class MessageList(Vertical):
         finally:
             self._is_following = False
         before = hits.rows
-        hits.take_again(again)
+        hits.update_rows(again)
         self.marks.follow(before, hits.rows)
         for id, row in again.rows.items():
             if row is None:

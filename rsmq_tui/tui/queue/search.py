@@ -242,7 +242,7 @@ class Hits:
             self.rows = tuple(self._again.get(each.row.id, each.row) for each in self._kept)
             self.keys = tuple(row.id for row in self.rows)
 
-    def take_again(self, again: RowsAgain) -> None:
+    def update_rows(self, again: RowsAgain) -> None:
         """Update some rows that were read again; the order stays, and rows that are gone stay listed."""
         self.arrange()
         for each, row in zip(self._kept, self.rows, strict=True):

@@ -156,11 +156,11 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
             tracks[place] = PlaceTrack(place, labels.get(place, place.ns), timeline.pace)
             queues[place] = QueueDetector(place.server, place.ns, poll.thresholds)
             servers.setdefault(place.server, ServerDetector(place.server))
-        tracks[place].take(poll)
+        tracks[place].add_poll(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
-        found += servers[place.server].take(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
+        found += servers[place.server].observe(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         if poll.info is not None and informing.setdefault(place.server, place) == place:
-            found += servers[place.server].take_info(poll.info)
-        found += queues[place].take(snapshot)
+            found += servers[place.server].observe_info(poll.info)
+        found += queues[place].observe(snapshot)
     return found

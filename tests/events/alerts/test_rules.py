@@ -48,7 +48,7 @@ class Watched:
         found: list[Message] = []
         for _ in range(s):
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
-            tellings = self.rules.take(
+            tellings = self.rules.apply(
                 snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
                 muted=self.muted,
             )  # fmt: skip
@@ -389,8 +389,8 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
         if second >= 30:
             assert snapshot.changes is not None
             replaced += snapshot.changes.indexes
-        happened += [(second, event.queue, event.kind) for event in events.take(snapshot)]
-        tellings = rules.take(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
+        happened += [(second, event.queue, event.kind) for event in events.observe(snapshot)]
+        tellings = rules.apply(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
         reported += [(second, message.rule, [queue.queue for queue in message.queues]) for message, _ in tellings]
     # Its rates change for a while.
     assert set(replaced) == {5000}

@@ -164,7 +164,7 @@ def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
 
 
 def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
-    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
+    runner.apply(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
 
 
 def test_messages_go_to_the_channels_of_their_rule() -> None:
@@ -257,7 +257,7 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
     with program() as one, program() as two:
         # Both know what was told before anything is: they have applied the rules when they are asked again.
         for runner in (one, two, one, two):
-            runner.take(polled(state("orders")), Thresholds(), "")
+            runner.apply(polled(state("orders")), Thresholds(), "")
         for _ in range(4):
             assert applied.acquire(timeout=_PATIENCE_S)
         for _ in range(10):

@@ -155,7 +155,7 @@ async def _once(
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers, so places that answer come first.
     for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
-        runner.take(snapshot, place.profile.thresholds, place.profile.name)
+        runner.apply(snapshot, place.profile.thresholds, place.profile.name)
     slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
     await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
     for message in found:
@@ -197,8 +197,8 @@ async def _go_on(
 async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: EventRecorder) -> None:
     async with aclosing(place.watcher(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
-            runner.take(snapshot, place.profile.thresholds, place.profile.name)
-            recorder.take(snapshot, poller)
+            runner.apply(snapshot, place.profile.thresholds, place.profile.name)
+            recorder.observe(snapshot, poller)
 
 
 async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
