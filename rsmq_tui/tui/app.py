@@ -59,8 +59,8 @@ from rsmq_tui.tui.theme import (
     version_of,
 )
 from rsmq_tui.tui.widgets.charts import window_words
-from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
+from rsmq_tui.tui.widgets.word_filter import FilterInput
 
 if TYPE_CHECKING:
     from rsmq_tui.events.alerts.runner import AlertRunner

@@ -19,10 +19,10 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
+from rsmq_tui.tui.widgets.word_filter import FilterInput, WordFilter
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession

@@ -29,9 +29,9 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
-from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
+from rsmq_tui.tui.widgets.word_filter import FilterInput
 from tests.tui.changing import Orders
 from tests.tui.driving import app_of, press, says, settled, type_at_once, until, wait_for_screen
 

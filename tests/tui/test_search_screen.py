@@ -12,8 +12,8 @@ from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Order, Stage, search_pieces
-from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.tui.driving import (
     app_of,
     lines_of,

@@ -20,10 +20,10 @@ from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
-from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 CHANGES_MAX = 1_000
 # How often the file is checked for changes by other programs.

@@ -27,8 +27,8 @@ from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 

@@ -46,8 +46,8 @@ from rsmq_tui.tui.queue.search import (
     tab_pieces,
     wanted_in,
 )
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 

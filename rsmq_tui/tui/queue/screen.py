@@ -62,8 +62,8 @@ from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 

@@ -14,8 +14,7 @@ from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEU
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.forecasts import forecast
-from rsmq_tui.pipeline.transforms.whole import queues
+from rsmq_tui.pipeline.transforms.whole import forecast, queues
 from tests.pipeline.transforms.made_hours import (
     HOUR_MS,
     START_MS,
