@@ -1,8 +1,8 @@
 """Count the files of ours in which a function runs, from a key or a poll to its effect, on one queue.
 
-``python -m tests.journeys [--list]`` prints the figures of ARCHITECTURE.md for the two journeys of the dashboard;
-``--list`` names the files as well. What runs while a module is imported does not count, nor what makes modules and
-classes on first use.
+``python -m tests.journeys [--list]`` prints the figures of ARCHITECTURE.md for its first three journeys; ``--list``
+names the files as well. What runs while a module is imported does not count, nor what makes modules and classes on
+first use.
 """
 
 import argparse
@@ -13,15 +13,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
 import redis
 
 import rsmq_tui
 from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.cli.main import main as run_command
 from rsmq_tui.protocol import Rsmq
 from tests.tui.changing import changing, in_queue
 from tests.tui.driving import app_of, asked, lines_of, made, say_yes, settled, table_of, until
@@ -91,6 +94,21 @@ async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
     return found
 
 
+async def from_a_command_to_its_outcome(url: str, folder: Path) -> set[str]:
+    """Delete a message with ``messages delete --yes``."""
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        rsmq = Rsmq(client)
+        rsmq.create_queue("orders")
+        rsmq.send_messages("orders", ["1", "2"])
+        arguments = ["-r", url, "messages", "delete", "orders", "--filter", "body~1", "--yes"]
+        with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()), files_that_run() as found:
+            patched.setenv("XDG_STATE_HOME", str(folder))
+            status = await asyncio.to_thread(run_command, arguments)
+        assert (status, client.zcard("rsmq:orders")) == (0, 1)
+    return found
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -99,6 +117,7 @@ def main() -> None:
     journeys = (
         ("a poll, until a cell changes", from_a_poll_to_a_cell),
         ("x on a message, until its outcome is in the journal", from_x_to_the_journal),
+        ("`messages delete --yes`, until its outcome is printed", from_a_command_to_its_outcome),
     )
     with EmbeddedServer() as server, tempfile.TemporaryDirectory() as folder:
         for number, (title, journey) in enumerate(journeys):

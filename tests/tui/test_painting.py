@@ -1,5 +1,6 @@
 """Only what changed is painted again: over a slow line that is the difference between live and stuttering."""
 
+import asyncio
 import gc
 import re
 import weakref
@@ -257,6 +258,28 @@ async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource
         assert any(_lines_in(painted))
         await press(pilot, "escape", "question_mark", "escape")
         await until(pilot, lambda: not any(_lines_in(painted)), "all are gone")
+
+
+async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.2)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        gc.disable()
+        try:
+            await press(pilot, "enter")
+            closed = weakref.ref(pilot.app.screen)
+            await press(pilot, "escape")
+            for _ in range(100):
+                # One that is still being closed is freed after the next.
+                await press(pilot, "question_mark", "escape")
+                await asyncio.sleep(0.2)
+                if closed() is None:
+                    break
+            assert closed() is None
+        finally:
+            gc.enable()
 
 
 async def test_where_the_widgets_of_closed_screens_were_is_not_kept(source: ScriptedSource) -> None:
