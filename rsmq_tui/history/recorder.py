@@ -31,7 +31,7 @@ _Work = Callable[[], None]
 
 
 @dataclass(slots=True)
-class Tally:
+class RecordingTotals:
     """What was recorded so far; ``lost`` is the number of polls that could not be written.
 
     ``open_bytes`` is the size of the open segments; sealed files are about a twentieth of that. ``problem`` is the last
@@ -74,7 +74,7 @@ class Recorder:
         # None for the end.
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         # Changed by the thread.
-        self._tally = Tally()
+        self._tally = RecordingTotals()
         # A daemon, so that a program can end without closing it; only the last poll is lost then.
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
@@ -89,7 +89,7 @@ class Recorder:
         return self._writer.recorder
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RecordingTotals:
         """What was recorded so far."""
         writer, tally = self._writer, self._tally
         return replace(
@@ -176,7 +176,8 @@ class Recorder:
             try:
                 # Of two polls within a millisecond, only one is recorded.
                 if snapshot.link.failure is not None or snapshot.at_ms != polls.last_ms:
-                    self._tally.rows += self._writer.append(SAMPLES, polls, polls.begin(snapshot, wall_ms))
+                    poll = polls.begin(snapshot, wall_ms)
+                    self._tally.rows += self._writer.append(SAMPLES, poll, poll.at_ms)
                 self._tally.polls += 1
             except BaseException:
                 polls.forget()

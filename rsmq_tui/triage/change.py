@@ -179,7 +179,7 @@ class Tally:
         """How many of ``planned`` are finished."""
         return self.done + self.skipped.total() + self.failed.total()
 
-    def take(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
+    def add_outcome(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
         """Count the letters of an outcome; ``left`` replaces the usual reason for skipping.
 
         Missed items are not counted: they are searched for again, and counted then.

@@ -326,7 +326,7 @@ class Journal:
                 if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
             ]
             for entry in new:
-                tally.take(entry.letters, unsure=entry.unsure)
+                tally.add_outcome(entry.letters, unsure=entry.unsure)
             if new:
                 self.file.db.execute(
                     "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"

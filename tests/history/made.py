@@ -58,7 +58,8 @@ class Hand:
     def poll(self, at_ms: int, queues: int = 2) -> None:
         """Write a poll of some queues, which reaches the disk."""
         states = tuple(state(f"q{number}", depth=number) for number in range(queues))
-        self.writer.append(SAMPLES, self.polls, self.polls.begin(polled(*states, at_ms=at_ms), at_ms))
+        poll = self.polls.begin(polled(*states, at_ms=at_ms), at_ms)
+        self.writer.append(SAMPLES, poll, poll.at_ms)
         self.writer.sync()
 
 

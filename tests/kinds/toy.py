@@ -131,7 +131,7 @@ class ToyEditor(EditExecutor):
         flat = [part for pair in found for part in (pair if isinstance(pair, list | tuple) else (pair,))]
         return [_raw(body, score) for body, score in zip(flat[::2], flat[1::2], strict=True)]
 
-    async def look(self, batch: Batch) -> str:
+    async def infer_outcome(self, batch: Batch) -> str:
         assert isinstance(batch, ToyBatch)
         there = {message.id for message in await self.members(batch.queue)}
         letters = ["g" if (message.id in there) is batch.takes_away else "d" for message in batch.messages]
