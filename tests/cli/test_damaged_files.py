@@ -23,11 +23,13 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.pipeline.sources import damage_in
 from rsmq_tui.tui.history.loading import Loader, LoadRequest
 from tests.cli.conftest import Command
-from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
+from tests.history.analysis.made import Made, episode, named, roll_up
+from tests.history.analysis.queues import END_MS, EU, ORDERS, PROD
 from tests.history.replayed import NOON_MS, STEP_MS, Tape
 from tests.history.replayed import said as said_of
 from tests.hostile.damaged_files import COLUMNS, INSTEAD, NOT_JSON, TEXT, ending, manifests, other_columns, put_instead
-from tests.tui.driving import app_of, settled, text_of
+from tests.tui.driving import settled
+from tests.tui.reading import app_of, text_of
 from tests.tui.test_history import past_of, press
 from tests.tui.test_replay import replayed, taped
 

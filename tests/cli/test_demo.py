@@ -29,7 +29,8 @@ from rsmq_tui.tui.app import RsmqApp
 from tests.cli.demo.processes import eventually, is_alive, is_gone
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
 from tests.hostile.terminal import Terminal
-from tests.tui.driving import names_in, text_of, until
+from tests.tui.driving import until
+from tests.tui.reading import names_in, text_of
 
 pytestmark = pytest.mark.slow
 

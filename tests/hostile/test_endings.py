@@ -110,6 +110,14 @@ sys.exit(main())
 """
 
 
+def end_of(terminal: Terminal) -> int:
+    """Wait until the program has ended and left the terminal as it was; return its exit status."""
+    status = terminal.wait_for_end()
+    assert terminal.screen.is_restored
+    assert terminal.is_as_before
+    return status
+
+
 @pytest.mark.parametrize("ending", ENDINGS, ids=repr)
 def test_the_terminal_is_left_as_it_was(
     orders: Redis, redis_url: str, tmp_path: Path, ending: str | signal.Signals
@@ -120,9 +128,7 @@ def test_the_terminal_is_left_as_it_was(
         assert not terminal.screen.is_restored
         terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert terminal.wait_for_end() in ENDINGS[ending]
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) in ENDINGS[ending]
         assert b"Traceback" not in terminal.output
 
 
@@ -136,9 +142,7 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
         terminal.wait_for("◀ orders")
         terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert terminal.wait_for_end() in ENDINGS[ending]
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) in ENDINGS[ending]
 
 
 @pytest.mark.parametrize(
@@ -182,9 +186,7 @@ def test_it_ends_when_it_is_stopped_and_continued_while_it_ends(orders: Redis, r
         terminal.wait_for("● live", "orders", "? help")
         terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) == 0
 
 
 def test_it_does_not_stop_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -226,9 +228,7 @@ def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url
         terminal.wait_for("● live", "orders", "? help")
         terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) == 0
 
 
 def test_it_can_be_stopped_while_it_writes(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -259,9 +259,7 @@ def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, 
             terminal.wait_until_gone("Show only queues")
         terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) == 0
 
 
 def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -270,9 +268,7 @@ def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redi
         terminal.wait_for("● live", "orders", "? help")
         terminal.type("?")
 
-        assert terminal.wait_for_end() == 1
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal) == 1
         printed = "".join(terminal.screen.written)
         assert "RuntimeError: ␛]0;PWNED␇[/foo]" in printed
         assert "in action_help" in printed

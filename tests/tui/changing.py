@@ -16,7 +16,8 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.triage.keyspace import kept
-from tests.tui.driving import names_in, until
+from tests.tui.driving import until
+from tests.tui.reading import names_in
 
 
 @asynccontextmanager

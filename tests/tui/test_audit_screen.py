@@ -17,7 +17,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
 from tests.tui.changing import changing, on_queue
-from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until
+from tests.tui.driving import made, opened, play, press, say_yes, until
+from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

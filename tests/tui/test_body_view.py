@@ -25,18 +25,16 @@ from rsmq_tui.tui.widgets import body_view
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.driving import (
-    app_of,
-    lines_of,
     opened,
     play_orders,
     press,
     press_for_screen,
     settled,
-    text_of,
     type_at_once,
     until,
     wait_for_screen,
 )
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -228,13 +226,19 @@ if script and script[0]:
 """
 
 
+def _edited_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set the editor and the pager to a script; return the file that says what it does."""
+    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
+    editor.write_text(EDITOR)
+    for name in ("VISUAL", "PAGER"):
+        monkeypatch.setenv(name, f"'{sys.executable}' {editor} '{steps}'")
+    return steps
+
+
 async def test_a_body_is_edited_elsewhere_and_sent(
     source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
-    editor.write_text(EDITOR)
-    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
-    monkeypatch.setenv("PAGER", f"'{sys.executable}' {editor} '{steps}'")
+    steps = _edited_by(tmp_path, monkeypatch)
     triage = ScriptedTriage()
     async with opened(source, triage=triage, notifications=True, size=(140, 36)) as pilot:
         await _open(pilot, source, b'{"a":"\x7f"}')
@@ -274,9 +278,7 @@ async def test_a_body_is_edited_elsewhere_and_sent(
 async def test_an_edited_body_is_encoded_again(
     source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
-    editor.write_text(EDITOR)
-    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
+    steps = _edited_by(tmp_path, monkeypatch)
     stored = base64.b64encode(gzip.compress(json.dumps(DOCUMENT).encode()))
     async with opened(source, triage=ScriptedTriage(), notifications=True, size=(140, 36)) as pilot:
         await _open(pilot, source, stored)

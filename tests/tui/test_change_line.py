@@ -17,10 +17,8 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.driving import (
-    app_of,
     ask_change,
     asked,
-    lines_of,
     made,
     opened,
     play,
@@ -29,10 +27,10 @@ from tests.tui.driving import (
     press_for_screen,
     say_yes,
     settled,
-    text_of,
     until,
     wait_for_screen,
 )
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
 from tests.tui.states import poll_of, queue_of

@@ -23,7 +23,8 @@ from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.cli.running import run
 from tests.triage.consuming import consuming
 from tests.tui.changing import Orders, fill, in_queue, on_queue, past_of_undo
-from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, says, text_of, until
+from tests.tui.driving import asked, made, press, say_yes, says, until
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 
 pytestmark = pytest.mark.slow
 

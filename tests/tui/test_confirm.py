@@ -14,7 +14,8 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview, ScanProgress
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, settled, text_of, until
+from tests.tui.driving import ask_change, asked, made, opened, play, press, say_yes, settled, until
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of

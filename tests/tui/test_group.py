@@ -11,18 +11,8 @@ from rsmq_tui.monitor.filters.json_paths import fields_in, read_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play_orders,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play_orders, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow

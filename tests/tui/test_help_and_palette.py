@@ -26,20 +26,8 @@ from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import Orders, on_queue
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    resized,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedRun, ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of

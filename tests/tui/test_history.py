@@ -23,23 +23,13 @@ from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.history.analysis.made import (
-    DAY_MS,
-    END_MS,
-    HOUR_MS,
-    ORDERS,
-    PROD,
-    START_MS,
-    Made,
-    bucket,
-    episode,
-    named,
-    scripted,
-)
+from tests.history.analysis.made import Made, bucket, episode, named, scripted
+from tests.history.analysis.queues import DAY_MS, END_MS, HOUR_MS, ORDERS, PROD, START_MS
 from tests.history.made import state
 from tests.history.replayed import Tape
-from tests.tui.driving import app_of, lines_of, play, resized, text_of, type_at_once, until
+from tests.tui.driving import play, resized, type_at_once, until
 from tests.tui.quick_apps import strips_of
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

@@ -33,7 +33,8 @@ from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 from rsmq_tui.tui.widgets.word_filter import FilterInput
 from tests.tui.changing import Orders
-from tests.tui.driving import app_of, press, says, settled, type_at_once, until, wait_for_screen
+from tests.tui.driving import press, says, settled, type_at_once, until, wait_for_screen
+from tests.tui.reading import app_of
 
 OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "app": (RsmqApp,),

@@ -12,7 +12,8 @@ from rsmq_tui.protocol import ListQueue
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.changing import fill
-from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
+from tests.tui.driving import ask_change, made, press, say_yes, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.test_list_queues import KEY, thumbnails, watching
 from tests.tui.test_list_queues import _open_item as open_item
 

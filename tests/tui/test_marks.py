@@ -12,19 +12,8 @@ from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.asked import Asked, keep_what_is_asked
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,8 @@ from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.tui.widgets.charts import ChartPanel
-from tests.tui.driving import app_of, lines_of, opened, play_rows, press, table_of, text_of
+from tests.tui.driving import opened, play_rows, press
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 
 ROW = row_of(depth=300, sent=400, received=100)

@@ -22,12 +22,9 @@ from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
 from tests.tui.changing import Orders, fill, in_queue, past_of_undo
 from tests.tui.driving import (
-    app_of,
     ask_change,
     asked,
-    lines_of,
     made,
-    names_in,
     opened,
     play,
     play_orders,
@@ -35,10 +32,10 @@ from tests.tui.driving import (
     press,
     say_yes,
     settled,
-    text_of,
     until,
     wait_for_screen,
 )
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of

@@ -16,21 +16,8 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, in_queue
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    made,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    resized,
-    say_yes,
-    settled,
-    text_of,
-    until,
-)
+from tests.tui.driving import made, opened, play, play_orders, poll_again, press, resized, say_yes, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 

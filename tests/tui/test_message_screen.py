@@ -19,7 +19,8 @@ from rsmq_tui.tui.widgets import body_lines
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import app_of, lines_of, opened, play, play_orders, poll_again, press, settled, text_of, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

@@ -23,20 +23,8 @@ from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import NOON_MS
 from tests.screenshots.history import order_messages, play_history
 from tests.tui.changing import Orders, in_queue, on_queue
-from tests.tui.driving import (
-    app_of,
-    names_in,
-    opened,
-    play,
-    press,
-    resized,
-    settled,
-    source_of,
-    table_of,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, names_in, source_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 from tests.tui.test_history import analysis_folder, past_of

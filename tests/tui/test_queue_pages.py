@@ -13,20 +13,8 @@ from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.tui.queue.search import tab_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 

@@ -19,7 +19,8 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.triage.keyspace import kept
 from tests.tui.changing import changing, on_queue
-from tests.tui.driving import app_of, ask_change, names_in, opened, play, press, text_of, until
+from tests.tui.driving import ask_change, opened, play, press, until
+from tests.tui.reading import app_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

@@ -26,18 +26,8 @@ from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    play_rows,
-    press,
-    resized,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import play_rows, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
 

@@ -32,17 +32,8 @@ from rsmq_tui.tui.widgets.pane import fitting
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.triage.list_doing import list_changes
 from tests.tui.changing import fill
-from tests.tui.driving import (
-    app_of,
-    opened,
-    play,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, press, settled, until, wait_for_screen
+from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 

@@ -14,21 +14,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Order, Stage, search_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    shown,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, shown, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

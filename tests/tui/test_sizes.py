@@ -10,19 +10,8 @@ from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    press,
-    resized,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play, press, resized, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 

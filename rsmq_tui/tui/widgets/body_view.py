@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rsmq_tui.monitor.messages.decoding import Decoded, decoding
+from rsmq_tui.monitor.messages.decoding import Decoded, Steps, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
 from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, TextSearch, View, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
@@ -474,18 +474,14 @@ async def _give_way() -> None:
         quick = quick + 1 if now_s - before_s < _QUICK_S else 0
 
 
-async def _in_turns(steps: Generator[None, None, T]) -> T:
+async def _in_turns(work: Generator[None, None, T]) -> T:
     """Return the result of a generator whose steps do the work; the user interface has its turns between them."""
-    until_s = time.monotonic() + _TURN_S
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    steps, until_s = Steps(work), time.monotonic() + _TURN_S
+    for _ in steps:
         if time.monotonic() > until_s:
             await _give_way()
             until_s = time.monotonic() + _TURN_S
+    return steps.result
 
 
 def wrapped(line: list[Piece], width: int) -> list[list[Piece]]:

@@ -13,7 +13,8 @@ from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, 
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError
-from tests.history.analysis.made import (
+from tests.history.analysis.made import Made, bucket, depth_of, episode, line_of, named, scripted
+from tests.history.analysis.queues import (
     EMAILS,
     END_MS,
     EU,
@@ -25,13 +26,6 @@ from tests.history.analysis.made import (
     REFS,
     START_MS,
     WEBHOOKS,
-    Made,
-    bucket,
-    depth_of,
-    episode,
-    line_of,
-    named,
-    scripted,
 )
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,8 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
 from rsmq_tui.history.names import Place
-from tests.history.analysis.made import (
+from tests.history.analysis.made import Made, bucket, line_of, metrics_of, named, of_places, scripted
+from tests.history.analysis.queues import (
     DAY_MS,
     EMAILS,
     END_MS,
@@ -22,13 +23,6 @@ from tests.history.analysis.made import (
     REFS,
     START_MS,
     WEBHOOKS,
-    Made,
-    bucket,
-    line_of,
-    metrics_of,
-    named,
-    of_places,
-    scripted,
 )
 
 HOUR = TimeRange(END_MS - HOUR_MS, END_MS)
