@@ -26,8 +26,8 @@ import rsmq_tui
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main as run_command
 from rsmq_tui.protocol import Rsmq
-from tests.tui.changing import changing, in_queue
-from tests.tui.driving import asked, made, say_yes, settled, until
+from tests.tui.changing import asked, changing, in_queue, made, say_yes
+from tests.tui.driving import settled, until
 from tests.tui.reading import app_of, lines_of, table_of
 
 ROOT = Path(rsmq_tui.__file__).parent

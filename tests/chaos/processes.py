@@ -41,7 +41,7 @@ from tests.history.made import left_over, rows_of
 from tests.hostile.proxy import Proxy
 from tests.hostile.watching import Dashboard, dashboard, dashboard_app, open_message, open_queue, press, text_of, until
 from tests.servers.real import HOST, RealServer, cluster, real_server, wait_until, watched
-from tests.tui.driving import ask_change
+from tests.tui.changing import ask_change
 
 MESSAGES = 1_500
 _SECONDS_MAX = 100.0

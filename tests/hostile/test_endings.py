@@ -110,8 +110,9 @@ sys.exit(main())
 """
 
 
-def end_of(terminal: Terminal) -> int:
-    """Wait until the program has ended and left the terminal as it was; return its exit status."""
+def end_of(terminal: Terminal, ending: str | signal.Signals) -> int:
+    """Type or send this, wait until the program has left the terminal as it was, and return its exit status."""
+    terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
     status = terminal.wait_for_end()
     assert terminal.screen.is_restored
     assert terminal.is_as_before
@@ -126,9 +127,8 @@ def test_the_terminal_is_left_as_it_was(
         terminal.wait_for("● live", "orders", "? help")
         assert not terminal.is_as_before
         assert not terminal.screen.is_restored
-        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert end_of(terminal) in ENDINGS[ending]
+        assert end_of(terminal, ending) in ENDINGS[ending]
         assert b"Traceback" not in terminal.output
 
 
@@ -140,9 +140,8 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
         terminal.wait_for("waiting for the server")
         terminal.type("\r")
         terminal.wait_for("◀ orders")
-        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert end_of(terminal) in ENDINGS[ending]
+        assert end_of(terminal, ending) in ENDINGS[ending]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +183,8 @@ def test_it_ends_when_the_end_of_its_input_is_interrupted(orders: Redis, redis_u
 def test_it_ends_when_it_is_stopped_and_continued_while_it_ends(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _STOPPED_LATE)) as terminal:
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("q")
 
-        assert end_of(terminal) == 0
+        assert end_of(terminal, "q") == 0
 
 
 def test_it_does_not_stop_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -226,9 +224,8 @@ def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url
             terminal.screen.write("\x1b[2J")
             terminal.send(signal.SIGCONT)
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("q")
 
-        assert end_of(terminal) == 0
+        assert end_of(terminal, "q") == 0
 
 
 def test_it_can_be_stopped_while_it_writes(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -257,18 +254,16 @@ def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, 
             terminal.wait_for("Show only queues")
             terminal.type("\x1b")
             terminal.wait_until_gone("Show only queues")
-        terminal.type("q")
 
-        assert end_of(terminal) == 0
+        assert end_of(terminal, "q") == 0
 
 
 def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     url = redis_url.replace("://", "://default:battery-staple@")
     with Terminal("-r", url, settings=tmp_path, command=("-c", _CRASH)) as terminal:
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("?")
 
-        assert end_of(terminal) == 1
+        assert end_of(terminal, "?") == 1
         printed = "".join(terminal.screen.written)
         assert "RuntimeError: ␛]0;PWNED␇[/foo]" in printed
         assert "in action_help" in printed

@@ -16,8 +16,8 @@ from rsmq_tui.tui.overview.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
-from tests.tui.changing import changing, on_queue
-from tests.tui.driving import made, opened, play, press, say_yes, until
+from tests.tui.changing import changing, made, on_queue, say_yes
+from tests.tui.driving import opened, play, press, until
 from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage

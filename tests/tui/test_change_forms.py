@@ -14,7 +14,8 @@ from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redri
 from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.controls import TickBox
-from tests.tui.driving import ask_change, asked, made, opened, play, press, say_yes, until
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, press, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage

@@ -16,20 +16,8 @@ from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
-from tests.tui.driving import (
-    ask_change,
-    asked,
-    made,
-    opened,
-    play,
-    play_orders,
-    press,
-    press_for_screen,
-    say_yes,
-    settled,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, play_orders, press, press_for_screen, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
@@ -158,7 +146,7 @@ async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage
 async def test_the_end_is_told_for_a_while(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "TOLD_S", 0.05)
+    monkeypatch.setattr(controller, "STATUS_S", 0.05)
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
         ask_change(app_of(pilot), "delete", "orders")

@@ -22,8 +22,8 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.cli.running import run
 from tests.triage.consuming import consuming
-from tests.tui.changing import Orders, fill, in_queue, on_queue, past_of_undo
-from tests.tui.driving import asked, made, press, say_yes, says, until
+from tests.tui.changing import Orders, asked, fill, in_queue, made, on_queue, past_of_undo, say_yes
+from tests.tui.driving import press, says, until
 from tests.tui.reading import app_of, lines_of, names_in, text_of
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,8 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview, ScanProgress
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import ask_change, asked, made, opened, play, press, say_yes, settled, until
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, press, settled, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage

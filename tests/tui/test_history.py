@@ -15,6 +15,7 @@ from textual.widgets import Input
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
@@ -24,7 +25,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.history.analysis.made import Made, bucket, episode, named, scripted
-from tests.history.analysis.queues import DAY_MS, END_MS, HOUR_MS, ORDERS, PROD, START_MS
+from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS
 from tests.history.made import state
 from tests.history.replayed import Tape
 from tests.tui.driving import play, resized, type_at_once, until

@@ -11,8 +11,8 @@ import redis
 from rsmq_tui.protocol import ListQueue
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.changing import fill
-from tests.tui.driving import ask_change, made, press, say_yes, settled, until
+from tests.tui.changing import ask_change, fill, made, say_yes
+from tests.tui.driving import press, settled, until
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.test_list_queues import KEY, thumbnails, watching
 from tests.tui.test_list_queues import _open_item as open_item

@@ -21,8 +21,8 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import fill, past_of_undo
-from tests.tui.driving import made, press, say_yes, until, wait_for_screen
+from tests.tui.changing import fill, made, past_of_undo, say_yes
+from tests.tui.driving import press, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 pytestmark = pytest.mark.slow

@@ -20,21 +20,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
-from tests.tui.changing import Orders, fill, in_queue, past_of_undo
-from tests.tui.driving import (
-    ask_change,
-    asked,
-    made,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    say_yes,
-    settled,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import Orders, ask_change, asked, fill, in_queue, made, past_of_undo, say_yes
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage

@@ -15,8 +15,8 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.changing import changing, in_queue
-from tests.tui.driving import made, opened, play, play_orders, poll_again, press, resized, say_yes, settled, until
+from tests.tui.changing import changing, in_queue, made, say_yes
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage

@@ -18,8 +18,8 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.triage.keyspace import kept
-from tests.tui.changing import changing, on_queue
-from tests.tui.driving import ask_change, opened, play, press, until
+from tests.tui.changing import ask_change, changing, on_queue
+from tests.tui.driving import opened, play, press, until
 from tests.tui.reading import app_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage

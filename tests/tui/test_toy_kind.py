@@ -14,7 +14,8 @@ from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
-from tests.tui.driving import made, press, say_yes, until
+from tests.tui.changing import made, say_yes
+from tests.tui.driving import press, until
 from tests.tui.reading import app_of, names_in, table_of, text_of
 
 QUEUE = "toys:wood"

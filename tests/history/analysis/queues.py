@@ -1,9 +1,9 @@
 """The days, places and queues of the analyses that are made by hand."""
 
 from rsmq_tui.history.analysis.values import QueueRef
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
 
-MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 # Wednesday 2031-05-14 00:00 UTC, and four days later.
 START_MS = 1_936_483_200_000
 END_MS = START_MS + 4 * DAY_MS

@@ -10,13 +10,14 @@ import pytest
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.slo import Level, ServiceLevels
 from rsmq_tui.history.report.words import budget_words, burn_words, percent
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from tests.history.analysis.made import Made, bucket, episode, named
-from tests.history.analysis.queues import DAY_MS, EMAILS, EU, HOUR_MS, MINUTE_MS, ORDERS, PROD, START_MS, WEBHOOKS
+from tests.history.analysis.queues import EMAILS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
 
 WEEK_MS = 7 * DAY_MS
