@@ -102,7 +102,7 @@ class Recorder:
 
     @property
     def has_room(self) -> bool:
-        """Whether ``take_messages`` may be called; ``take`` may always be."""
+        """Whether ``add_messages`` may be called; ``add`` may always be."""
         return self._work.qsize() < _MESSAGES_WAITING_MAX
 
     @property
@@ -115,7 +115,7 @@ class Recorder:
         self._writer.open()
         self._thread.start()
 
-    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
+    def add(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
         """Record a snapshot, or each new one of its parts; ``profile`` is by default its place's name.
 
         ``thresholds`` are those of its verdicts. It returns at once. A snapshot that was recorded before, or that is
@@ -128,7 +128,7 @@ class Recorder:
                 self._taken[place] = part
                 self._give_poll(place, part, round(self._wall_s() * 1000), thresholds)
 
-    def take_messages(
+    def add_messages(
         self, place: Place, queue: str, messages: Sequence[RawMessage], *, at_ms: int, inventory_ms: int
     ) -> None:
         """Record some messages of an inventory."""
@@ -274,7 +274,7 @@ class Inventory:
                 at_ms, scanned = found.at_ms, found.scanned
                 begun_ms = at_ms if begun_ms is None else begun_ms
                 if found.messages:
-                    self._recorder.take_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
+                    self._recorder.add_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
                 if scanned >= self._messages_max:
                     return
                 # Pause as long as the last read took, to limit the load on the server, and let the disk catch up.
@@ -343,7 +343,7 @@ class Watched:
             begun_s = self._clock()
             snapshot = await self._poller.poll()
             self.snapshot = snapshot
-            recorder.take(snapshot, self.place.profile, self._poller.thresholds)
+            recorder.add(snapshot, self.place.profile, self._poller.thresholds)
             retry_at_s = snapshot.link.retry_at_s
             due_s = begun_s + every_s if retry_at_s is None else retry_at_s
             await asyncio.sleep(max(0.0, due_s - self._clock()))

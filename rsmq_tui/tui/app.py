@@ -694,7 +694,7 @@ class RsmqApp(App[None]):
         is_recovered = False
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
-                self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
+                self.dashboard.recording.add(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
             self._has_first.set()
             if not self._is_watching:

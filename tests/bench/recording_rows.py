@@ -65,7 +65,7 @@ def _recorded(run: Run, count: int) -> tuple[Measured, tuple[float, float]]:
                 started_s = time.perf_counter()
                 snapshot = await poller.poll()
                 if recorded:
-                    recorder.take(snapshot)
+                    recorder.add(snapshot)
                     taken += 1
                 wall_s += time.perf_counter() - started_s
                 if snapshot.link.failure is not None:

@@ -97,8 +97,8 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
         "b", depth=None, ready=None, hidden=None, oldest_ready_ms=None, broken="no keys", verdict=Verdict.BROKEN,
         place="prod",
     )  # fmt: skip
-    recorder.take(polled(odd, broken))
-    recorder.take(failed("no route to host", place="else"))
+    recorder.add(polled(odd, broken))
+    recorder.add(failed("no route to host", place="else"))
     recorder.close()
     assert recorder.wait(100)
     history = History(tmp_path / "h")
