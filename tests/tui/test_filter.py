@@ -4,6 +4,7 @@ import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
+from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import opened, play, press, settled, type_at_once, wait_for_screen
 from tests.tui.reading import app_of, names_in, table_of, text_of
@@ -120,3 +121,13 @@ async def test_enter_typed_ahead_opens_the_queue_that_the_filter_found(source: S
         type_at_once(pilot, "invoices\r\r")
         screen = await wait_for_screen(pilot, QueueScreen)
         assert screen.queue == "invoices"
+
+
+async def test_a_key_typed_ahead_behind_a_filter_is_not_part_of_it(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, one_of_each()))
+        await press(pilot, "slash")
+        type_at_once(pilot, "invoices\r?")
+        await wait_for_screen(pilot, HelpScreen)
+        await press(pilot, "escape")
+        assert names_in(pilot) == ["invoices"]

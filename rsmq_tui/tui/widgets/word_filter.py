@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
@@ -46,6 +46,14 @@ class FilterInput(Input):
             select_on_focus=select_on_focus,
         )
         self.kind, self.reads = kind, reads
+
+    def on_key(self, event: events.Key) -> None:
+        """Pass on keys that were sent here before the focus left: they belong to the widget that has it now."""
+        # Of itself it learns that later, from a message behind these keys.
+        if self.screen.focused is not self:
+            event.stop()
+            event.prevent_default()
+            self.app.post_message(events.Key(event.key, event.character))
 
     def action_save_filter(self) -> None:
         """Ask for a name, and save the filter under it."""
@@ -106,9 +114,12 @@ class WordFilter(FilterInput):
         event.stop()
         self._apply()
 
-    async def action_submit(self) -> None:
-        """Keep the filter at once: what is typed next must reach the table."""
-        self._keep()
+    def on_key(self, event: events.Key) -> None:
+        """Keep the filter at once if the key is Enter: what is typed next must reach the table."""
+        if event.key == "enter" and self.screen.focused is self:
+            event.stop()
+            event.prevent_default()
+            self._keep()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
