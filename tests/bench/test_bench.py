@@ -38,6 +38,13 @@ def test_a_row_prints_the_keys_of_the_contract() -> None:
     assert isinstance(result["ok"], bool)
 
 
+@pytest.mark.slow
+def test_what_a_change_of_one_cell_writes_is_measured_in_a_terminal() -> None:
+    run = _bench("--json", "--quick", "--only", "bytes when one cell")
+    (result,) = json.loads(run.stdout)
+    assert result["ours"], run.stderr
+
+
 def test_an_unknown_word_is_said() -> None:
     run = _bench("--only", "no such row")
     assert run.returncode == 2

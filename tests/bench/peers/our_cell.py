@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
-from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Thresholds, Totals, TotalsPoint, Trend, Verdict
+from rsmq_tui.monitor import Drain, Link, Page, QueueState, Snapshot, Thresholds, Totals, TotalsPoint, Trend, Verdict
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, Sample
+from rsmq_tui.protocol import PageRequest
 from rsmq_tui.tui.app import RsmqApp
 from tests.bench.peers.channel import Channel
 
@@ -35,6 +36,10 @@ class Scripted:
             words = line.split()
             snapshot = _cell(snapshot, int(words[1].replace(",", ""))) if words[0] == "cell" else _second(snapshot)
             yield snapshot
+
+    async def peek(self, request: PageRequest) -> Page:
+        """Return a page without messages, for the pane below the table."""
+        return Page(request, _NOW_MS, 0, 0, 0, ())
 
     async def aclose(self) -> None:
         """Nothing is open."""
