@@ -26,8 +26,9 @@ import rsmq_tui
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main as run_command
 from rsmq_tui.protocol import Rsmq
-from tests.tui.changing import changing, in_queue
-from tests.tui.driving import app_of, asked, lines_of, made, say_yes, settled, table_of, until
+from tests.tui.changing import asked, changing, in_queue, made, say_yes
+from tests.tui.driving import settled, until
+from tests.tui.reading import app_of, lines_of, table_of
 
 ROOT = Path(rsmq_tui.__file__).parent
 
@@ -58,13 +59,20 @@ def files_that_run() -> Iterator[set[str]]:
         threading.setprofile(None)
 
 
-async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
-    """Add a message to the only queue, and wait until the overview shows it."""
+@contextmanager
+def with_orders(url: str, *bodies: str) -> Iterator[redis.Redis]:
+    """Leave only one queue on the server, with these messages."""
     with redis.Redis.from_url(url) as client:
         client.flushall()
         rsmq = Rsmq(client)
         rsmq.create_queue("orders")
-        rsmq.send_message("orders", "{}")
+        rsmq.send_messages("orders", bodies)
+        yield client
+
+
+async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
+    """Add a message to the only queue, and wait until the overview shows it."""
+    with with_orders(url, "{}") as client:
         async with changing(url, folder) as pilot:
             await until(pilot, lambda: re.search("orders +1 ", lines_of(table_of(pilot))[1]), "the queue is shown")
             await settled(pilot)
@@ -76,11 +84,7 @@ async def from_a_poll_to_a_cell(url: str, folder: Path) -> set[str]:
 
 async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
     """Delete the message under the cursor, and wait until its outcome is shown."""
-    with redis.Redis.from_url(url) as client:
-        client.flushall()
-        rsmq = Rsmq(client)
-        rsmq.create_queue("orders")
-        rsmq.send_messages("orders", ["{}", "{}"])
+    with with_orders(url, "{}", "{}"):
         async with changing(url, folder) as pilot:
             await in_queue(pilot, "orders", 2)
             await settled(pilot)
@@ -96,11 +100,7 @@ async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
 
 async def from_a_command_to_its_outcome(url: str, folder: Path) -> set[str]:
     """Delete a message with ``messages delete --yes``."""
-    with redis.Redis.from_url(url) as client:
-        client.flushall()
-        rsmq = Rsmq(client)
-        rsmq.create_queue("orders")
-        rsmq.send_messages("orders", ["1", "2"])
+    with with_orders(url, "1", "2") as client:
         arguments = ["-r", url, "messages", "delete", "orders", "--filter", "body~1", "--yes"]
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()), files_that_run() as found:
             patched.setenv("XDG_STATE_HOME", str(folder))

@@ -16,10 +16,10 @@ from rich.text import Text
 
 from rsmq_tui.charts.series import (
     LARGEST,
+    ChartSpan,
     Palette,
     Run,
     Series,
-    Span,
     fit_label,
     fold_runs,
     known,
@@ -194,7 +194,7 @@ def sparklines(series: Sequence[Series], *, width: int, start_ms: int, end_ms: i
     """
     if width < 1:
         return ["" for _ in series]
-    span = Span(start_ms, max(end_ms, start_ms + 1))
+    span = ChartSpan(start_ms, max(end_ms, start_ms + 1))
     cells = [fold_runs(split_runs(each, span, span.length_ms / width), span, width) for each in series]
     levels = [_levels(values, width) for values in cells]
     top = max(map(_top, levels), default=0.0)
@@ -356,7 +356,7 @@ def line_chart(
         return Text()
     if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
         return Text("\n" * (height - 1))
-    span = Span(start_ms, max(end_ms, start_ms + 1))
+    span = ChartSpan(start_ms, max(end_ms, start_ms + 1))
     runs = [split_runs(each, span, span.length_ms / (DOTS_ACROSS * width)) for each in series]
     labels = [each.label for each in series]
     rows = height - 2
@@ -392,7 +392,7 @@ def line_chart(
     return text
 
 
-def _dots(run: Run, span: Span, columns: int, rows: int, *, top: float) -> list[tuple[int, int]]:
+def _dots(run: Run, span: ChartSpan, columns: int, rows: int, *, top: float) -> list[tuple[int, int]]:
     """Turn a run into the dots that its line connects, without those that would not change the line."""
     dots: list[tuple[int, int]] = []
     for across, value in reduce_run(run, span, DOTS_ACROSS * columns):
@@ -410,7 +410,7 @@ def _dot(value: float, top: float, rows: int) -> int:
     return round(max(0.0, value) / top * (DOTS_DOWN * rows - 1))
 
 
-def _append_times(text: Text, span: Span, columns: int, palette: Palette, zone: tzinfo | None) -> None:
+def _append_times(text: Text, span: ChartSpan, columns: int, palette: Palette, zone: tzinfo | None) -> None:
     axis, drawn = "└", 0
     for at_ms, label in time_ticks(span.start_ms, span.end_ms, columns, zone):
         middle = (at_ms - span.start_ms) * columns // span.length_ms

@@ -43,7 +43,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ChartSpan:
     """The time that a chart shows, both ends included, in epoch milliseconds; it is never empty."""
 
     start_ms: int
@@ -68,7 +68,7 @@ class Run:
     values: list[float]
 
 
-def split_runs(series: Series, span: Span, resolution_ms: float) -> list[Run]:
+def split_runs(series: Series, span: ChartSpan, resolution_ms: float) -> list[Run]:
     """Split the points inside `span` into runs without a gap, oldest first.
 
     A gap is an unknown value, or a hole: no sample for three times as long as is usual there, if it spans more than two
@@ -111,7 +111,7 @@ def _middle(steps: list[int]) -> int:
     return sorted(steps)[len(steps) // 2]
 
 
-def reduce_run(run: Run, span: Span, columns: int) -> Iterator[tuple[int, float]]:
+def reduce_run(run: Run, span: ChartSpan, columns: int) -> Iterator[tuple[int, float]]:
     """Yield at most the lowest and the highest value of each column, in the order they came, as (column, value).
 
     The first of `columns` begins where `span` does, the last ends with it. Peaks survive any number of points.
@@ -136,7 +136,7 @@ def reduce_run(run: Run, span: Span, columns: int) -> Iterator[tuple[int, float]
             yield column, lowest
 
 
-def fold_runs(runs: Sequence[Run], span: Span, columns: int) -> list[float | None]:
+def fold_runs(runs: Sequence[Run], span: ChartSpan, columns: int) -> list[float | None]:
     """Reduce runs to the highest value per column; a column between two points of a run holds the earlier value."""
     cells: list[float | None] = [None] * columns
     for run in runs:

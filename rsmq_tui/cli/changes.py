@@ -17,7 +17,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import Place, place_of, places_of
+from rsmq_tui.cli.places import KindPlace, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
@@ -37,7 +37,7 @@ from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralRepor
 _MB = 1_000_000
 
 
-def service_of(place: Place, folder: Path | None = None) -> ChangeService:
+def service_of(place: KindPlace, folder: Path | None = None) -> ChangeService:
     """Return the change service of a place; ``folder`` is that of a demo, which removes it at its end.
 
     Raises ``UsageError`` for an invalid address or limit.
@@ -88,12 +88,12 @@ _IDS_LISTED, _IDS_PRINTED = 20, 1_000
 Ask = Callable[[ChangeService, ScanCallback], Awaitable[Preview]]
 
 
-def make_change(options: Options, action: Action, place: Place, scope: Scope | None = None) -> int:
+def make_change(options: Options, action: Action, place: KindPlace, scope: Scope | None = None) -> int:
     """Preview an action, apply it with --yes, and return the exit status; raises ``UsageError``."""
     return make(options, lambda triage, on_progress: triage.preview(action, scope, on_progress), place, action.queue)
 
 
-def make(options: Options, ask: Ask, place: Place, queue: str | None = None) -> int:
+def make(options: Options, ask: Ask, place: KindPlace, queue: str | None = None) -> int:
     """Do the same with the preview that ``ask`` makes."""
     triage = service_of(place)
     return run_interruptibly(lambda interrupts: _make(options, [triage], partial(ask, triage), queue, interrupts))
@@ -106,7 +106,7 @@ def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
     """
 
     async def several(interrupts: Interrupts) -> int:
-        services: dict[Place, ChangeService] = {}
+        services: dict[KindPlace, ChangeService] = {}
         requests = []
         async with queues_of(options, profile_of(options)) as queues:
             for named in queues:
@@ -175,8 +175,8 @@ async def _carry_out(
         if run.report is None:
             raise RuntimeError("a run without an end")
         report = run.report
-    for each, told in _parts(preview, report):
-        _tell(options, each, told)
+    for each, part in _parts(preview, report):
+        _tell(options, each, part)
     if isinstance(report, SeveralReport) and not wants_json(options):
         print_words(f"{plural(len(report.reports), 'queue')}: {report.sum}")
     is_refused = _say_refused(preview)
@@ -188,10 +188,10 @@ async def _carry_out(
 async def tell_what_was_interrupted(triage: ChangeService) -> None:
     """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
     for change in await triage.recover():
-        told = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
+        title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
         undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
         doubt = f" ({change.doubt})" if change.doubt else ""
-        say(f"{told} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
+        say(f"{title} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
 
 def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> str:
@@ -327,7 +327,7 @@ class QueueArgument(NamedTuple):
     """The queue of a command: its name or key, and its place."""
 
     queue: str
-    place: Place
+    place: KindPlace
 
     @property
     def kind(self) -> Kind:
@@ -377,7 +377,7 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
     the text is also the name of a queue that the pattern does not match.
     """
     text: str = options.queue
-    places: list[Place] = []
+    places: list[KindPlace] = []
     try:
         if not is_pattern(text):
             named = queue_of(options, profile)

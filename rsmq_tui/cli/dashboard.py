@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, HUB_VARIABLE, zone_for
 from rsmq_tui.cli.output import has_screen
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, profiles_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import Snapshot
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rsmq_tui.events.alerts.runner import AlertRunner
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
-    from rsmq_tui.monitor import LivePoller
-    from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.poller import Polling
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.dialogs.demo import Controls
@@ -132,7 +131,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
     ]
 
 
-def _source(place: Place, name: str, memory: Path | None, folder: Path | None) -> "LivePoller | ListPoller":
+def _source(place: KindPlace, name: str, memory: Path | None, folder: Path | None) -> "Polling":
     """Return the source of a place; for a page of `rsmq-tui serve`, one that gets snapshots from the server."""
     hub = os.environ.get(HUB_VARIABLE)
     if not hub:
@@ -167,7 +166,7 @@ def _events(folder: Path | None) -> "EventRecorder":
     return recorder
 
 
-def _service(place: Place, folder: Path | None) -> "ChangeService":
+def _service(place: KindPlace, folder: Path | None) -> "ChangeService":
     # Imported when the first numbers are on the screen.
     from rsmq_tui.cli.changes import service_of  # noqa: PLC0415
 

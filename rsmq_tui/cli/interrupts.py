@@ -17,7 +17,7 @@ class Interrupts:
         self.taken = False
         self._task = task
 
-    def take(self) -> None:
+    def interrupt(self) -> None:
         """Take one Ctrl+C."""
         self.taken = True
         gently, self.gently = self.gently, None
@@ -72,7 +72,7 @@ def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]])
         if task is None:
             raise RuntimeError("no task")
         interrupts = Interrupts(task)
-        call_at(signal.SIGINT, interrupts.take)
+        call_at(signal.SIGINT, interrupts.interrupt)
         return await command(interrupts)
 
     try:

@@ -14,6 +14,7 @@ from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
@@ -68,7 +69,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Place(ABC):
+class KindPlace(ABC):
     """The queues of one kind on the server of a profile, in the namespace ``ns`` or what replaces it for that kind.
 
     Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an invalid
@@ -91,15 +92,13 @@ class Place(ABC):
         """Its name for people: ``namespace jobs``, ``lists queue:*``."""
 
     @abstractmethod
-    def poller(self, name: str = "", memory: Path | None = None) -> "LivePoller | ListPoller":
+    def poller(self, name: str = "", memory: Path | None = None) -> Polling:
         """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
 
         With ``memory``, a folder, it continues from the state of an earlier one.
         """
 
-    def watcher(
-        self, name: str = "", memory: Path | None = None, folder: Path | None = None
-    ) -> "LivePoller | ListPoller":
+    def watcher(self, name: str = "", memory: Path | None = None, folder: Path | None = None) -> Polling:
         """Return a poller (see ``poller``) that distinguishes changes of this program from the work of consumers.
 
         ``folder`` is that of the journal, by default the user's.
@@ -118,7 +117,7 @@ class Place(ABC):
         return Memory(folder, address.label, address.login, self.kind.name, *queues)
 
     @cached_property
-    def source(self) -> "LivePoller | ListPoller":
+    def source(self) -> Polling:
         """A source to read, search and audit its queues with; it is closed with the place."""
         return self.poller()
 
@@ -168,7 +167,7 @@ class Place(ABC):
             await source.aclose()
 
 
-class _RsmqPlace(Place):
+class _RsmqPlace(KindPlace):
     """The RSMQ queues of a namespace."""
 
     kind = RSMQ
@@ -203,7 +202,7 @@ class _RsmqPlace(Place):
         from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         try:
-            index = await self.source.reader.rows.index()
+            index = await cast("LivePoller", self.source).reader.rows.index()
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
@@ -238,7 +237,7 @@ class _RsmqPlace(Place):
         return reader_of(self.profile, self.ns)
 
 
-class _ListPlace(Place):
+class _ListPlace(KindPlace):
     """The list queues that a profile watches."""
 
     kind = LIST
@@ -322,29 +321,27 @@ async def _discover(poller: "ListPoller") -> None:
     """Look for the lists that match its patterns; if the server cannot be read, the next poll reports that."""
     line = ProgressLine()
 
-    def told(passed: int, found: int) -> None:
+    def on_progress(passed: int, found: int) -> None:
         line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
 
     try:
         with suppress(*SERVER_ERRORS):
-            await poller.discover(told)
+            await poller.discover(on_progress)
     finally:
         line.clear()
 
 
-_PLACES: dict[str, type[Place]] = {RSMQ.name: _RsmqPlace, LIST.name: _ListPlace}
-
-
-def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> Place:
+def place_of(profile: Profile, ns: str | None = None, kind: Kind | None = None) -> KindPlace:
     """Return the place of a namespace, by default the profile's first, or of the kind with that ``ns``.
 
     ``kind`` is needed if an RSMQ namespace has the same name as the ``ns`` of another kind.
     """
     kind = kind or (RSMQ if ns is None else kind_of(ns))
-    return _PLACES[kind.name](profile, kind.ns or (profile.ns if ns is None else ns))
+    place: type[KindPlace] = kind.part("place")
+    return place(profile, kind.ns or (profile.ns if ns is None else ns))
 
 
-def places_of(profile: Profile) -> list[Place]:
+def places_of(profile: Profile) -> list[KindPlace]:
     """Return the places that a profile watches: its namespaces, then its lists, if it has any."""
     namespaces = [place_of(profile, ns, RSMQ) for ns in profile.namespaces]
     return [*namespaces, place_of(profile, LIST.ns)] if profile.lists else namespaces
@@ -355,7 +352,7 @@ async def poll_all(profile: Profile) -> Sequence[Snapshot]:
     return await asyncio.gather(*(place.poll_once() for place in places_of(profile)))
 
 
-def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
+def named_places(profiles: Sequence[Profile]) -> list[tuple[str, KindPlace]]:
     """Return the places of all profiles, each with a name among the others; those in no namespace come last."""
     found = [place for profile in profiles for place in places_of(profile)]
     is_one = len(profiles) == 1 and bool(profiles[0].lists)
@@ -363,7 +360,7 @@ def named_places(profiles: Sequence[Profile]) -> list[tuple[str, Place]]:
     return [("" if len(found) == 1 else _name(place, is_one=is_one), place) for place in found]
 
 
-def _name(place: Place, *, is_one: bool) -> str:
+def _name(place: KindPlace, *, is_one: bool) -> str:
     """Name a place among others; on a single server without a name, by what is watched there."""
     profile, label = place.profile, place.kind.label
     part = place.ns if label in profile.namespaces else label

@@ -16,7 +16,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import zone_for
 from rsmq_tui.cli.output import print_words, say
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event, EventKind
@@ -26,8 +26,7 @@ from rsmq_tui.monitor.text import count, duration, plural, short_clock, show_in_
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor import LivePoller
-    from rsmq_tui.monitor.list_poller import ListPoller
+    from rsmq_tui.monitor.poller import Polling
 
 # Counts are printed again at most this often, and only if the depth has changed by this share.
 COUNTS_EVERY_MS = 60_000
@@ -57,7 +56,7 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
 
 
 async def _follow(
-    places: Sequence[tuple[str, Place]], memory: Path | None, folder: Path | None, interrupts: Interrupts
+    places: Sequence[tuple[str, KindPlace]], memory: Path | None, folder: Path | None, interrupts: Interrupts
 ) -> int:
     servers: dict[str, ServerDetector] = {}
     watched = []
@@ -71,10 +70,10 @@ async def _follow(
     return await run_until_ended(interrupts, [_reader_leaves(), *(_print(*each) for each in watched)])
 
 
-async def _print(overview: "PlainOverview", poller: "LivePoller | ListPoller") -> None:
+async def _print(overview: "PlainOverview", poller: "Polling") -> None:
     async with aclosing(poller), aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
-            for line in overview.take(snapshot):
+            for line in overview.observe(snapshot):
                 print_words(line)
             sys.stdout.flush()
 
@@ -117,24 +116,26 @@ class PlainOverview:
         self._queues: QueueDetector | None = None
         self._failures = 0
         # The depths that were printed last, by queue, and when they were checked.
-        self._told: dict[str, int | None] = {}
-        self._told_ms = 0
+        self._printed: dict[str, int | None] = {}
+        self._printed_ms = 0
 
-    def take(self, snapshot: Snapshot) -> list[str]:
+    def observe(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
         now_ms = self._now_ms(snapshot)
-        lines = [self._event(event, now_ms) for event in self._server.take(self._name, snapshot.link.failure, now_ms)]
+        lines = [
+            self._event(event, now_ms) for event in self._server.observe(self._name, snapshot.link.failure, now_ms)
+        ]
         if self._informs and snapshot.info is not None:
-            lines += [self._event(event, now_ms) for event in self._server.take_info(snapshot.info)]
+            lines += [self._event(event, now_ms) for event in self._server.observe_info(snapshot.info)]
         lines += self._access(snapshot, now_ms)
         if snapshot.link.failure is not None:
             return lines
         if self._queues is None:
             self._queues = QueueDetector(snapshot.server, snapshot.ns, self._thresholds)
-            self._queues.take(snapshot)
+            self._queues.observe(snapshot)
             lines += self._begin(snapshot)
         else:
-            events = [event for event in self._queues.take(snapshot) if event.kind not in _QUIET]
+            events = [event for event in self._queues.observe(snapshot) if event.kind not in _QUIET]
             lines += [self._event(event, now_ms) for event in events]
             lines += self._counts(snapshot, {event.queue for event in events})
         return lines
@@ -163,7 +164,7 @@ class PlainOverview:
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
         queues = sorted(snapshot.queues, key=lambda queue: (queue.verdict.rank, queue.name))
-        self._told, self._told_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
+        self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
         title = self._name or f"{snapshot.server}, {self._title}"
         yield f"{title}: {plural(len(queues), 'queue')}, {count(in_trouble) if in_trouble else 'none'} in trouble"
@@ -171,19 +172,19 @@ class PlainOverview:
         for queue in queues:
             yield self._line(queue, snapshot.at_ms)
 
-    def _counts(self, snapshot: Snapshot, told: set[str | None]) -> Iterator[str]:
+    def _counts(self, snapshot: Snapshot, reported: set[str | None]) -> Iterator[str]:
         """Yield the queues whose depth has changed much since it was printed last."""
         at_ms = snapshot.at_ms
-        is_due = at_ms - self._told_ms >= COUNTS_EVERY_MS
+        is_due = at_ms - self._printed_ms >= COUNTS_EVERY_MS
         if is_due:
-            self._told_ms = at_ms
-            self._told = {queue.name: self._told.get(queue.name) for queue in snapshot.queues}
-        for queue in snapshot.queues if is_due or told else ():
-            known = self._told.get(queue.name)
-            if known is None or queue.name in told:
-                self._told[queue.name] = queue.depth
+            self._printed_ms = at_ms
+            self._printed = {queue.name: self._printed.get(queue.name) for queue in snapshot.queues}
+        for queue in snapshot.queues if is_due or reported else ():
+            known = self._printed.get(queue.name)
+            if known is None or queue.name in reported:
+                self._printed[queue.name] = queue.depth
             elif is_due and queue.depth is not None and abs(queue.depth - known) > COUNTS_SHARE * known:
-                self._told[queue.name] = queue.depth
+                self._printed[queue.name] = queue.depth
                 yield f"{short_clock(at_ms, at_ms)} {self._line(queue, at_ms)}"
 
     def _line(self, queue: QueueState, at_ms: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
+from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
 from rsmq_tui.monitor.text import count, duration, plural, seconds
@@ -44,15 +44,15 @@ _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("
 class Hysteresis:
     """Decides when to report a condition that changes.
 
-    ``value`` is the current one, ``told`` the last reported. ``told_ms`` is when the value that was reported last
-    began, None if that is not known. The value changed after ``after_ms``, if that is known.
+    ``value`` is the current one, ``reported`` the last reported. ``reported_ms`` is when the value that was reported
+    last began, None if that is not known. The value changed after ``after_ms``, if that is known.
     """
 
-    __slots__ = ("_changes", "_span_ms", "after_ms", "changes", "is_flapping", "told", "told_ms", "value")
+    __slots__ = ("_changes", "_span_ms", "after_ms", "changes", "is_flapping", "reported", "reported_ms", "value")
 
-    def __init__(self, told: Any, told_ms: int | None = None, span_ms: int = FLAP_SPAN_MS) -> None:
-        self.value = self.told = told
-        self.told_ms = told_ms
+    def __init__(self, reported: Any, reported_ms: int | None = None, span_ms: int = FLAP_SPAN_MS) -> None:
+        self.value = self.reported = reported
+        self.reported_ms = reported_ms
         self.after_ms: int | None = None
         self.changes = 0
         self.is_flapping = False
@@ -88,24 +88,24 @@ class Hysteresis:
     def tell(self) -> int:
         """Record that the value is reported now, and return how often it changed since the last report."""
         changes, self.changes = self.changes, 0
-        self.told, self.told_ms, self.is_flapping = self.value, self.changed_ms, False
+        self.reported, self.reported_ms, self.is_flapping = self.value, self.changed_ms, False
         return changes
 
 
 class QueueDetector:
     """Finds the events of the queues of one place, from its snapshots in the order of time.
 
-    ``told`` has the troubles that are in the log, by queue: an earlier run reported them, or another dashboard that has
-    watched for longer. The first verdict of this run, if it began with the run, does not contradict them.
+    ``reported`` has the troubles that are in the log, by queue: an earlier run reported them, or another dashboard that
+    has watched for longer. The first verdict of this run, if it began with the run, does not contradict them.
     """
 
     def __init__(
-        self, server: str, ns: str, thresholds: Thresholds, told: Mapping[str, ToldVerdict] | None = None
+        self, server: str, ns: str, thresholds: Thresholds, reported: Mapping[str, ReportedVerdict] | None = None
     ) -> None:
         self._server = server
         self._ns = ns
         self._thresholds = thresholds
-        self._told = dict(told or {})
+        self._reported = dict(reported or {})
         self._last: tuple[QueueState, ...] | None = None
         # The time of the previous poll, and of the one that is being compared with it.
         self._last_ms: int | None = None
@@ -118,7 +118,7 @@ class QueueDetector:
         # Since when queues have held messages.
         self._filled: dict[str, int] = {}
 
-    def take(self, snapshot: Snapshot) -> list[Event]:
+    def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
         if snapshot.link.failure is not None or snapshot.link.fresh_at_s is None:
             self._was_lost = True
@@ -142,9 +142,9 @@ class QueueDetector:
             if queue.depth:
                 since_ms = queue.ready_since_ms
                 self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
-            told = self._told.get(queue.name)
-            if told is not None:
-                self._verdicts[queue.name] = Hysteresis(told.verdict, told.at_ms, QUEUE_FLAP_SPAN_MS)
+            reported = self._reported.get(queue.name)
+            if reported is not None:
+                self._verdicts[queue.name] = Hysteresis(reported.verdict, reported.at_ms, QUEUE_FLAP_SPAN_MS)
                 self._follow(queue, at_ms, found)
             else:
                 self._meet(queue, at_ms, found)
@@ -181,7 +181,7 @@ class QueueDetector:
                 self._filled[queue.name] = at_ms
             self._meet(queue, at_ms, found)
         for name in known:
-            for kept in (self._verdicts, self._held, self._filled, self._told):
+            for kept in (self._verdicts, self._held, self._filled, self._reported):
                 kept.pop(name, None)
         again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
                  and before.created_ms != after.created_ms]  # fmt: skip
@@ -263,12 +263,12 @@ class QueueDetector:
             return
         if known is None:
             known = self._verdicts[queue.name] = Hysteresis(Verdict.OK, span_ms=QUEUE_FLAP_SPAN_MS)
-        elif known.told is None and verdict is Verdict.OK:
+        elif known.reported is None and verdict is Verdict.OK:
             # Nothing was known of it, and nothing is wrong.
             del self._verdicts[queue.name]
             return
-        told = self._told.pop(queue.name, None)
-        if told is not None and verdict.is_trouble and not self._is_later(queue, told):
+        reported = self._reported.pop(queue.name, None)
+        if reported is not None and verdict.is_trouble and not self._is_later(queue, reported):
             known.value = verdict
             return
         if verdict is known.value:
@@ -279,22 +279,22 @@ class QueueDetector:
                 f"its verdict changes often, {verdict} now: reported again when it has been the same for "
                 f"{duration(QUEUE_FLAP_SPAN_MS)}, or an error for {duration(FLAP_SPAN_MS)}"
             )
-            details = {"verdict": verdict.value, "told": known.told.value, "changes": changes}
+            details = {"verdict": verdict.value, "told": known.reported.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
-        is_worse = known.told is None or verdict.rank < known.told.rank
+        is_worse = known.reported is None or verdict.rank < known.reported.rank
         if is_worse and (not known.is_flapping or known.is_new):
             self._tell(queue, known, found)
-        elif known.is_flapping or verdict is not known.told:
+        elif known.is_flapping or verdict is not known.reported:
             self._held[queue.name] = queue
         else:
             self._held.pop(queue.name, None)
 
-    def _is_later(self, queue: QueueState, told: ToldVerdict) -> bool:
+    def _is_later(self, queue: QueueState, reported: ReportedVerdict) -> bool:
         """Return whether a first verdict is certainly newer than the log.
 
         A dashboard that was started later may see another trouble than one that has watched for longer.
         """
-        is_known = queue.since_ms is not None and told.at_ms < queue.since_ms < self._begin_ms
+        is_known = queue.since_ms is not None and reported.at_ms < queue.since_ms < self._begin_ms
         return is_known or queue.verdict is Verdict.BROKEN
 
     def _settle(self, at_ms: int, found: list[Event]) -> None:
@@ -305,13 +305,13 @@ class QueueDetector:
                 self._tell(queue, known, found)
 
     def _tell(self, queue: QueueState, known: Hysteresis, found: list[Event]) -> None:
-        before, told_ms, changed_ms = known.told, known.told_ms, known.changed_ms
+        before, reported_ms, changed_ms = known.reported, known.reported_ms, known.changed_ms
         changes = known.tell()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
         why = reason(queue, changed_ms, self._thresholds)
-        lasted = f" for {duration(changed_ms - told_ms)}" if told_ms is not None else ""
+        lasted = f" for {duration(changed_ms - reported_ms)}" if reported_ms is not None else ""
         # Its own time is that of the first change; those in between were not reported.
         often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
@@ -391,10 +391,10 @@ class ServerDetector:
         self._server = server
         self._failures: dict[str, Failure | None] = {}
         self._failed_ms = 0
-        self._link = Hysteresis(told=was_lost)
+        self._link = Hysteresis(reported=was_lost)
         self._info: ServerInfo | None = None
         self._evicted = 0
-        self._evicted_told_ms: int | None = None
+        self._evicted_reported_ms: int | None = None
 
     @property
     def run_id(self) -> str:
@@ -406,7 +406,7 @@ class ServerDetector:
         """Whether none of its places could be polled last."""
         return bool(self._link.value)
 
-    def take(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
+    def observe(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Record whether a place could be polled. The server is lost when no place can."""
         self._failures[place] = failure
         last_failed_ms = self._failed_ms
@@ -419,8 +419,8 @@ class ServerDetector:
             details = {"lost": is_lost, "changes": link.changes}
             found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
         was_flapping = link.is_flapping
-        if link.changes and (link.told is not link.value or was_flapping) and link.is_settled(at_ms, 0):
-            lost_ms, changed_ms = link.told_ms, link.changed_ms
+        if link.changes and (link.reported is not link.value or was_flapping) and link.is_settled(at_ms, 0):
+            lost_ms, changed_ms = link.reported_ms, link.changed_ms
             changes = link.tell()
             often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
             if is_lost:
@@ -436,7 +436,7 @@ class ServerDetector:
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found
 
-    def take_info(self, info: ServerInfo) -> list[Event]:
+    def observe_info(self, info: ServerInfo) -> list[Event]:
         """Compare the INFO of the server with the previous one, if there was one."""
         before, at_ms = self._info, info.at_ms
         self._info = info
@@ -464,12 +464,12 @@ class ServerDetector:
         known = before.evicted_keys if info.run_id == before.run_id else 0
         # The counter may have been reset by CONFIG RESETSTAT.
         self._evicted += max(0, info.evicted_keys - known)
-        is_due = self._evicted_told_ms is None or at_ms - self._evicted_told_ms >= EVICTED_EVERY_MS
+        is_due = self._evicted_reported_ms is None or at_ms - self._evicted_reported_ms >= EVICTED_EVERY_MS
         if self._evicted and is_due:
             words = f"evicted {plural(self._evicted, 'key')} because its memory was full: messages may be lost"
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}
             found.append(self._event(at_ms, EventKind.EVICTED, Severity.ERROR, words, details))
-            self._evicted, self._evicted_told_ms = 0, at_ms
+            self._evicted, self._evicted_reported_ms = 0, at_ms
         return found
 
     def _event(

@@ -115,13 +115,13 @@ class KnownStore(SqliteFile):
         """Store a known trouble in place of an earlier one of its queue."""
         names = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue))
         values = (*names, name_bytes(known.note[:NOTE_MAX]), known.since_ms, known.until_ms, known.ended_ms)
-        with self.told(), self.transaction():
+        with self.explained(), self.transaction():
             self.db.execute(f"INSERT OR REPLACE INTO known VALUES ({', '.join('?' * len(_COLUMNS))})", values)
 
     def end(self, known: Known, at_ms: int) -> bool:
         """Record its end, and return whether that is new: several programs may find it."""
         key = (name_bytes(known.server), name_bytes(known.ns), name_bytes(known.queue), known.since_ms)
-        with self.told(), self.transaction():
+        with self.explained(), self.transaction():
             ended = self.db.execute(
                 "UPDATE known SET ended_ms = ?"
                 " WHERE server = ? AND ns = ? AND queue = ? AND since_ms = ? AND ended_ms IS NULL",
@@ -131,7 +131,7 @@ class KnownStore(SqliteFile):
 
     def all(self) -> list[Known]:
         """Return all of them, also those that have ended."""
-        with self.told():
+        with self.explained():
             rows = self.db.execute("SELECT * FROM known ORDER BY server, ns, queue").fetchall()
         found = []
         for row in rows:

@@ -37,7 +37,7 @@ class EventKind(StrEnum):
     CHANGE = "change"
 
 
-class ToldVerdict(NamedTuple):
+class ReportedVerdict(NamedTuple):
     """The last verdict of a queue in the log, and its time there."""
 
     verdict: Verdict

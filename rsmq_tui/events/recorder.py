@@ -133,7 +133,7 @@ class EventRecorder:
             self._work.append(work)
             self._news.notify()
 
-    def take(self, snapshot: Snapshot, source: Source) -> None:
+    def observe(self, snapshot: Snapshot, source: Source) -> None:
         """Compare a snapshot with the last one of its place; returns at once."""
         link, at_ms = snapshot.link, snapshot.at_ms
         if link.failure is not None:
@@ -283,14 +283,14 @@ class EventRecorder:
         server, ns = snapshot.server, snapshot.ns
         known = self._queues.get(snapshot.place)
         if known is None or known[0] != ns:
-            told = None if self._store is None else self._store.told_verdicts(server, ns)
-            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, told)
-        of_server = self._server(server).take(snapshot.place, snapshot.link.failure, at_ms)
+            reported = None if self._store is None else self._store.reported_verdicts(server, ns)
+            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, reported)
+        of_server = self._server(server).observe(snapshot.place, snapshot.link.failure, at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
         if is_first and snapshot.info is not None and snapshot.info.run_id:
-            of_server += self._server(server).take_info(snapshot.info)
-        of_queues = self._with_changes(known[1].take(snapshot))
+            of_server += self._server(server).observe_info(snapshot.info)
+        of_queues = self._with_changes(known[1].observe(snapshot))
         return [*of_server, *of_queues, *self._end_known(snapshot)]
 
     def _with_changes(self, events: list[Event]) -> list[Event]:

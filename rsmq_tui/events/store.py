@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from rsmq_tui.events.model import Event, EventKind, Severity, ToldVerdict
+from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.triage.journal_db import SqliteFile
@@ -97,7 +97,7 @@ class EventStore(SqliteFile):
         ``uids`` gives each event an id, under which it is written only once, ever.
         """
         written = 0
-        with self.told(), self.transaction():
+        with self.explained(), self.transaction():
             for number, event in enumerate(events):
                 written += self._write(event, None if uids is None else uids[number])
             if written:
@@ -134,28 +134,28 @@ class EventStore(SqliteFile):
 
     def newest_id(self) -> int:
         """Return the id of the event that was written last, 0 for none."""
-        with self.told():
+        with self.explained():
             return int(self.db.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
-    def told_verdicts(self, server: str, ns: str) -> dict[str, ToldVerdict]:
+    def reported_verdicts(self, server: str, ns: str) -> dict[str, ReportedVerdict]:
         """Return the troubles of queues that were reported and are not over, as far as the log reaches."""
-        with self.told():
+        with self.explained():
             rows = self.db.execute(
                 "SELECT queue, kind, same, at_ms, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
                 " AND kind IN ('verdict', 'deleted', 'created') GROUP BY queue",
                 (name_bytes(server), name_bytes(ns)),
             ).fetchall()
-        found: dict[str, ToldVerdict] = {}
+        found: dict[str, ReportedVerdict] = {}
         for queue, kind, same, at_ms, _ in rows:
             with suppress(ValueError, TypeError):
                 verdict = Verdict(same) if kind == EventKind.VERDICT else Verdict.OK
                 if verdict is not Verdict.OK:
-                    found[_name(queue)] = ToldVerdict(verdict, int(at_ms))
+                    found[_name(queue)] = ReportedVerdict(verdict, int(at_ms))
         return found
 
     def was_lost(self, server: str) -> bool:
         """Return whether the last event of a server's connection is that it was lost."""
-        with self.told():
+        with self.explained():
             row = self.db.execute(
                 "SELECT kind FROM events WHERE server = ? AND kind IN ('lost', 'back') ORDER BY id DESC LIMIT 1",
                 (name_bytes(server),),
@@ -163,7 +163,7 @@ class EventStore(SqliteFile):
         return row is not None and row["kind"] == EventKind.LOST
 
     def _select(self, where: str, *values: object) -> list[Stored]:
-        with self.told():
+        with self.explained():
             rows = self.db.execute(f"SELECT * FROM events {where}", values).fetchall()
         found = []
         for row in rows:

@@ -27,25 +27,25 @@ def read_moment(text: str, now_ms: int, zone: tzinfo | None = UTC) -> int:
 
     -10m, +1h and ``now`` are relative to ``now_ms``; a time without a date is the last such time before it.
     """
-    told = text.strip()
-    if told in ("now", "0", "-0"):
+    typed = text.strip()
+    if typed in ("now", "0", "-0"):
         return now_ms
-    if told.startswith(("-", "+")):
-        span_ms = read_span(told.removeprefix("+"))
+    if typed.startswith(("-", "+")):
+        span_ms = read_span(typed.removeprefix("+"))
         if isinstance(span_ms, str):
             raise MomentError(f"{text!r} is not a time: {span_ms}, as in -10m")
         if not _FIRST_MS <= now_ms + span_ms <= _LAST_MS:
             raise MomentError(f"{text!r} is not a time: it is outside the calendar")
         return now_ms + span_ms
-    if (found := _CLOCK.fullmatch(told)) is not None:
+    if (found := _CLOCK.fullmatch(typed)) is not None:
         zone = UTC if found[5] else zone
         today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone).date()
         at_ms = _at(today, _of_day(found, text), zone, text)
         return at_ms if at_ms <= now_ms else _at(today - timedelta(days=1), _of_day(found, text), zone, text)
-    if (found := _DATE.fullmatch(told)) is not None:
+    if (found := _DATE.fullmatch(typed)) is not None:
         return _of_date(found, text, zone)
-    if _EPOCH.fullmatch(told):
-        number = float(told)
+    if _EPOCH.fullmatch(typed):
+        number = float(typed)
         return round(number if number >= _LEAST_MS else number * 1000)
     raise MomentError(f"{text!r} is not a time: write 21:50, 2031-05-17 21:50, -10m or seconds since 1970{_note(zone)}")
 

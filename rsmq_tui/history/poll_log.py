@@ -13,6 +13,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -61,8 +62,26 @@ def _beginning() -> bytes:
 BEGINNING = _beginning()
 
 
+@dataclass(frozen=True, slots=True)
+class BegunPoll:
+    """A poll that is to be written by its ``log``; ``at_ms`` says to which segment it belongs."""
+
+    log: "PollLog"
+    at_ms: int
+    snapshot: Snapshot
+    header: dict[str, Any]
+
+    def frame(self, segment: object) -> tuple[bytes, int, int]:
+        """Return the frame of the poll for a segment, its rows, and about their size in memory."""
+        return self.log.frame(self, segment)
+
+
 class PollLog:
-    """Turns the polls of one place into frames; ``thresholds`` are those of its verdicts."""
+    """Turns the polls of one place into frames; ``thresholds`` are those of its verdicts.
+
+    Each poll that ``begin`` returns must be written, by its ``frame``, before the next one begins; otherwise call
+    ``forget``.
+    """
 
     def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
         self._place = place_columns(recorder, place)
@@ -73,7 +92,6 @@ class PollLog:
         self._segment: object = None
         # About the size in memory of the rows of a poll.
         self._bytes = 0
-        self._poll: tuple[Snapshot, dict[str, Any]] | None = None
 
     @property
     def last_ms(self) -> int | None:
@@ -84,24 +102,19 @@ class PollLog:
         """Note that a poll was not written: the next one is compared with none."""
         self._times.last_ms = self._segment = None
 
-    def begin(self, snapshot: Snapshot, wall_ms: int) -> int:
-        """Begin the frame of a poll, which may have failed, and return its time.
-
-        ``wall_ms`` is its time by the local clock.
-        """
-        at_ms, interval_ms, info = self._times.take(snapshot, wall_ms)
+    def begin(self, snapshot: Snapshot, wall_ms: int) -> BegunPoll:
+        """Return a poll, which may have failed, with its time; ``wall_ms`` is that by the local clock."""
+        at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
         header: dict[str, Any] = {"place": self._place, "at_ms": at_ms, "interval_ms": interval_ms}
         if snapshot.link.failure is not None:
             header["failure"] = snapshot.link.failure.sentence
         else:
             header["of_poll"] = of_poll(info, snapshot.memory_limit, self._thresholds)
-        self._poll = snapshot, header
-        return at_ms
+        return BegunPoll(self, at_ms, snapshot, header)
 
-    def frame(self, segment: object) -> tuple[bytes, int, int]:
-        """Return the frame that ``begin`` began, for a segment, its rows, and about their size in memory."""
-        assert self._poll is not None
-        (snapshot, header), self._poll = self._poll, None
+    def frame(self, poll: BegunPoll, segment: object) -> tuple[bytes, int, int]:
+        """Return the frame of a poll for a segment, its rows, and about their size in memory."""
+        snapshot, header = poll.snapshot, poll.header
         if snapshot.link.failure is not None:
             return _frame(_encode(header), ()), 1, _ROW_BYTES
         if self._segment is not segment:

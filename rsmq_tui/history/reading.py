@@ -55,14 +55,14 @@ _SPAN_MAX_MS = 366 * DAY_MS
 _OF_POLL = ("interval_ms", "status", "failure", "thresholds", *OF_SERVER, *OF_MEMORY)
 
 
-class Span(NamedTuple):
+class RecordedSpan(NamedTuple):
     """A span of time in ms; both ends are included."""
 
     from_ms: int
     to_ms: int
 
 
-_ALWAYS = Span(-LAST_MS, LAST_MS)
+_ALWAYS = RecordedSpan(-LAST_MS, LAST_MS)
 
 
 class ReplacedError(Exception):
@@ -113,7 +113,7 @@ class RowFile:
     """A readable file: its name, its span, the places in it, and the files that it replaces."""
 
     name: str
-    span: Span
+    span: RecordedSpan
     places: tuple[Place, ...]
     replaces: tuple[str, ...] = ()
 
@@ -167,11 +167,11 @@ class History:
             with suppress(ReplacedError):
                 return read()
 
-    def span(self) -> Span | None:
+    def span(self) -> RecordedSpan | None:
         """Return the time that the samples cover, or None if there are none."""
         return self.again(self._span)
 
-    def _span(self) -> Span | None:
+    def _span(self) -> RecordedSpan | None:
         names: dict[str, list[str]] = {}
         for file in self.listed():
             names.setdefault(file.day, []).append(file.name)
@@ -179,9 +179,9 @@ class History:
         last = next((spans for day in reversed(names) if (spans := self._spans(names[day]))), None)
         if first is None or last is None:
             return None
-        return Span(min(span.from_ms for span in first), max(span.to_ms for span in last))
+        return RecordedSpan(min(span.from_ms for span in first), max(span.to_ms for span in last))
 
-    def places(self, span: Span | None = None) -> list[Place]:
+    def places(self, span: RecordedSpan | None = None) -> list[Place]:
         """Return the places that were recorded within ``span``, or at any time."""
         return sorted({place for file in self.files(span) for place in file.places})
 
@@ -190,7 +190,7 @@ class History:
         file = self._file(name)
         return () if file is None else file.places
 
-    def polls(self, span: Span | None = None, place: Place | None = None) -> Iterator[Poll]:
+    def polls(self, span: RecordedSpan | None = None, place: Place | None = None) -> Iterator[Poll]:
         """Yield the polls of all places, or of one, in chronological order.
 
         If several recorders recorded a place, the polls of all of them are yielded; ``recorder`` says whose they are.
@@ -201,10 +201,10 @@ class History:
             with suppress(ReplacedError):
                 for window, tables in self._windows(left, place):
                     yield from _polls(_within(window, place, tables))
-                    left = Span(window.to_ms + 1, left.to_ms)
+                    left = RecordedSpan(window.to_ms + 1, left.to_ms)
                 return
 
-    def _windows(self, span: Span, place: Place | None) -> Iterator[tuple[Span, list[pa.Table]]]:
+    def _windows(self, span: RecordedSpan, place: Place | None) -> Iterator[tuple[RecordedSpan, list[pa.Table]]]:
         """Yield the windows of a span, with the tables that have rows of each."""
         files = [file for file in self.files(span) if place is None or place in file.places]
         files.sort(key=lambda file: file.span)
@@ -213,7 +213,7 @@ class History:
         while from_ms <= span.to_ms and (open_ or waiting):
             if not open_:
                 from_ms = max(from_ms, waiting[0].span.from_ms)
-            window = Span(from_ms, min(span.to_ms, from_ms + _WINDOW_MS - 1))
+            window = RecordedSpan(from_ms, min(span.to_ms, from_ms + _WINDOW_MS - 1))
             while waiting and waiting[0].span.from_ms <= window.to_ms:
                 file, waiting = waiting[0], waiting[1:]
                 if (table := self._rows(file.name)) is not None:
@@ -234,11 +234,11 @@ class History:
             self._leave_out(name, error)
             return None
 
-    def files(self, span: Span | None = None, table: str = SAMPLES) -> list[RowFile]:
+    def files(self, span: RecordedSpan | None = None, table: str = SAMPLES) -> list[RowFile]:
         """Return the files that have rows of a span of time, the oldest day first."""
         return self.again(lambda: self._files(span, table))
 
-    def _files(self, span: Span | None, table: str) -> list[RowFile]:
+    def _files(self, span: RecordedSpan | None, table: str) -> list[RowFile]:
         days = None if span is None else (nearest_day_of(span.from_ms), nearest_day_of(span.to_ms))
         found = []
         for sealed in self.listed(table):
@@ -261,7 +261,7 @@ class History:
         replaced = {name for file in joined if file is not None for name in file.replaces}
         return [file for file in found if file.name not in replaced]
 
-    def _spans(self, names: Iterable[str]) -> list[Span]:
+    def _spans(self, names: Iterable[str]) -> list[RecordedSpan]:
         return [file.span for name in names if (file := self._file(name)) is not None]
 
     def _look(self, name: str) -> RowFile | None:
@@ -271,7 +271,7 @@ class History:
                 at = file.schema_arrow.names.index("at_ms")
                 groups = [metadata.row_group(number).column(at).statistics for number in range(metadata.num_row_groups)]
                 day = _day_of(name)
-                span = Span(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
+                span = RecordedSpan(min(int(group.min) for group in groups), max(int(group.max) for group in groups))
                 if span.from_ms < day.from_ms or span.to_ms > day.to_ms:
                     # Rows of other days are ignored.
                     span = _span_within(file.read(["at_ms"]), day)
@@ -318,7 +318,7 @@ class History:
             self.problems.append(problem)
 
 
-def _within(window: Span, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:
+def _within(window: RecordedSpan, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:
     wanted = (pc.field("at_ms") >= window.from_ms) & (pc.field("at_ms") <= window.to_ms)
     found = pa.concat_tables([SCHEMAS[SAMPLES].empty_table(), *(table.filter(wanted) for table in tables)])
     if place is not None:
@@ -333,18 +333,18 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     start = 0
     alone = pc.indices_nonzero(pc.is_null(rows.column("queue"))).to_pylist()
     for end in alone:
-        told: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
-        failure = printable(told["failure"] or "the poll failed", _TEXT_MAX) if told["status"] == DOWN else None
-        place = named(told["profile"], told["server"], told["ns"])
-        interval_ms = told["interval_ms"]
+        row: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
+        failure = printable(row["failure"] or "the poll failed", _TEXT_MAX) if row["status"] == DOWN else None
+        place = named(row["profile"], row["server"], row["ns"])
+        interval_ms = row["interval_ms"]
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
-        queues, thresholds = rows.slice(start, end - start), read_thresholds(told["thresholds"])
-        info = ServerInfo(*(told[name] for name in OF_SERVER))._replace(at_ms=told["at_ms"])
+        queues, thresholds = rows.slice(start, end - start), read_thresholds(row["thresholds"])
+        info = ServerInfo(*(row[name] for name in OF_SERVER))._replace(at_ms=row["at_ms"])
         known = None if None in info or not info.run_id else info
-        soonest_ms, latest_ms = (told[name] for name in OF_MEMORY)
+        soonest_ms, latest_ms = (row[name] for name in OF_MEMORY)
         limit = None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms)
-        yield Poll(told["at_ms"], interval_ms, told["recorder"], place, failure, queues, thresholds, known, limit)
+        yield Poll(row["at_ms"], interval_ms, row["recorder"], place, failure, queues, thresholds, known, limit)
         start = end + 1
 
 
@@ -352,10 +352,10 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
 def read_thresholds(text: str | None) -> Thresholds:
     """Return recorded thresholds; missing and invalid ones are the defaults."""
     try:
-        told = parse_json(text or "{}")
+        parsed = parse_json(text or "{}")
     except JsonError:
-        told = None
-    given, found = told if isinstance(told, dict) else {}, asdict(Thresholds())
+        parsed = None
+    given, found = parsed if isinstance(parsed, dict) else {}, asdict(Thresholds())
     for name, usual in found.items():
         value: Any = given.get(name)
         if type(value) in (int, type(usual)) and 0 <= value <= _SPAN_MAX_MS:
@@ -363,23 +363,23 @@ def read_thresholds(text: str | None) -> Thresholds:
     return Thresholds(**found)
 
 
-def _day_of(name: str) -> Span:
+def _day_of(name: str) -> RecordedSpan:
     """Return the span of the day of a file, with some slack; raises ValueError."""
     day = name.split("/")[1].removeprefix("day=")
     span_ms = day_span_ms(day)
     if span_ms is None:
         raise ValueError(f"{day} is not a valid date")
-    return Span(span_ms[0] - _SLACK_MS, span_ms[1] + _SLACK_MS)
+    return RecordedSpan(span_ms[0] - _SLACK_MS, span_ms[1] + _SLACK_MS)
 
 
-def _span_within(rows: pa.Table, day: Span) -> Span:
+def _span_within(rows: pa.Table, day: RecordedSpan) -> RecordedSpan:
     """Return the span of the rows of a file that are of its day; raises ValueError if there are none."""
     times = rows.column("at_ms").cast(pa.int64())
     known = pc.min_max(times.filter(pc.and_(pc.greater_equal(times, day.from_ms), pc.less_equal(times, day.to_ms))))
     first, last = known["min"].as_py(), known["max"].as_py()
     if first is None:
         raise ValueError("the file contains no rows of its day")
-    return Span(first, last)
+    return RecordedSpan(first, last)
 
 
 def _fit(found: pa.Table, name: str, table: str) -> pa.Table:

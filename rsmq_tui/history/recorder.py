@@ -31,7 +31,7 @@ _Work = Callable[[], None]
 
 
 @dataclass(slots=True)
-class Tally:
+class RecordingTotals:
     """What was recorded so far; ``lost`` is the number of polls that could not be written.
 
     ``open_bytes`` is the size of the open segments; sealed files are about a twentieth of that. ``problem`` is the last
@@ -74,7 +74,7 @@ class Recorder:
         # None for the end.
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         # Changed by the thread.
-        self._tally = Tally()
+        self._tally = RecordingTotals()
         # A daemon, so that a program can end without closing it; only the last poll is lost then.
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
@@ -89,7 +89,7 @@ class Recorder:
         return self._writer.recorder
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RecordingTotals:
         """What was recorded so far."""
         writer, tally = self._writer, self._tally
         return replace(
@@ -102,7 +102,7 @@ class Recorder:
 
     @property
     def has_room(self) -> bool:
-        """Whether ``take_messages`` may be called; ``take`` may always be."""
+        """Whether ``add_messages`` may be called; ``add`` may always be."""
         return self._work.qsize() < _MESSAGES_WAITING_MAX
 
     @property
@@ -115,7 +115,7 @@ class Recorder:
         self._writer.open()
         self._thread.start()
 
-    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
+    def add(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
         """Record a snapshot, or each new one of its parts; ``profile`` is by default its place's name.
 
         ``thresholds`` are those of its verdicts. It returns at once. A snapshot that was recorded before, or that is
@@ -128,7 +128,7 @@ class Recorder:
                 self._taken[place] = part
                 self._give_poll(place, part, round(self._wall_s() * 1000), thresholds)
 
-    def take_messages(
+    def add_messages(
         self, place: Place, queue: str, messages: Sequence[RawMessage], *, at_ms: int, inventory_ms: int
     ) -> None:
         """Record some messages of an inventory."""
@@ -176,7 +176,8 @@ class Recorder:
             try:
                 # Of two polls within a millisecond, only one is recorded.
                 if snapshot.link.failure is not None or snapshot.at_ms != polls.last_ms:
-                    self._tally.rows += self._writer.append(SAMPLES, polls, polls.begin(snapshot, wall_ms))
+                    poll = polls.begin(snapshot, wall_ms)
+                    self._tally.rows += self._writer.append(SAMPLES, poll, poll.at_ms)
                 self._tally.polls += 1
             except BaseException:
                 polls.forget()
@@ -273,7 +274,7 @@ class Inventory:
                 at_ms, scanned = found.at_ms, found.scanned
                 begun_ms = at_ms if begun_ms is None else begun_ms
                 if found.messages:
-                    self._recorder.take_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
+                    self._recorder.add_messages(self._place, queue, found.messages, at_ms=at_ms, inventory_ms=begun_ms)
                 if scanned >= self._messages_max:
                     return
                 # Pause as long as the last read took, to limit the load on the server, and let the disk catch up.
@@ -342,7 +343,7 @@ class Watched:
             begun_s = self._clock()
             snapshot = await self._poller.poll()
             self.snapshot = snapshot
-            recorder.take(snapshot, self.place.profile, self._poller.thresholds)
+            recorder.add(snapshot, self.place.profile, self._poller.thresholds)
             retry_at_s = snapshot.link.retry_at_s
             due_s = begun_s + every_s if retry_at_s is None else retry_at_s
             await asyncio.sleep(max(0.0, due_s - self._clock()))

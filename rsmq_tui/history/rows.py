@@ -239,8 +239,8 @@ def _in_each_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Ar
 
 def _in_last_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
     value = poll.of_poll.get(name)
-    told = array_of([stored_text(value) if isinstance(value, str) else value], type_)
-    return told if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), told])
+    last = array_of([stored_text(value) if isinstance(value, str) else value], type_)
+    return last if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), last])
 
 
 def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:
@@ -272,7 +272,7 @@ class PollTimes:
         # How far the server's clock is ahead of the local clock.
         self._ahead_ms = 0
 
-    def take(self, snapshot: Snapshot, wall_ms: int) -> tuple[int, int | None, ServerInfo | None]:
+    def follow(self, snapshot: Snapshot, wall_ms: int) -> tuple[int, int | None, ServerInfo | None]:
         """Return the time of a poll, the time since the one before, and INFO if it was read since.
 
         ``wall_ms`` is its time by the local clock, from which that of a poll that failed is estimated.
@@ -350,7 +350,7 @@ class SampleRows:
 
         ``queues`` limits the rows to these queues.
         """
-        at_ms, interval_ms, info = self._times.take(snapshot, wall_ms)
+        at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
         if snapshot.link.failure is not None:
             return self.failed(snapshot.link.failure.sentence, at_ms), at_ms
         wanted = snapshot.queues if queues is None else queues

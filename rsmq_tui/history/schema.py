@@ -64,13 +64,15 @@ def columns_in(text: str) -> tuple[Column, ...]:
     The types are those of ``_TYPES``.
     """
     lines = text.replace("\n    ", " ").splitlines()
-    told = (line.split(": ", 2) for line in lines)
-    return tuple(Column(name, _TYPES[kind], words) for name, kind, words in told)
+    fields = (line.split(": ", 2) for line in lines)
+    return tuple(Column(name, _TYPES[kind], words) for name, kind, words in fields)
 
 
 def schemas_of(columns: Mapping[str, tuple[Column, ...]]) -> dict[str, pa.Schema]:
     """Return the Arrow schema of each table."""
-    return {table: pa.schema([(column.name, column.type) for column in told]) for table, told in columns.items()}
+    return {
+        table: pa.schema([(column.name, column.type) for column in described]) for table, described in columns.items()
+    }
 
 
 _PLACE = """\

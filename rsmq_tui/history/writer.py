@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock, read_json
 from rsmq_tui.history.names import HistoryError, Place, explain
-from rsmq_tui.history.poll_log import BEGINNING, PollLog, is_poll_log, read_polls
+from rsmq_tui.history.poll_log import BEGINNING, BegunPoll, is_poll_log, read_polls
 from rsmq_tui.history.schema import (
     PLACES_KEY,
     REPLACES_KEY,
@@ -149,8 +149,8 @@ class PollSegment(OpenFile):
     def __init__(self, path: Path, day: str, opened_s: float = 0.0) -> None:
         super().__init__(path, SAMPLES, day, BEGINNING, opened_s)
 
-    def _encoded(self, polls: PollLog) -> tuple[Any, int, int]:
-        return polls.frame(self)
+    def _encoded(self, poll: BegunPoll) -> tuple[Any, int, int]:
+        return poll.frame(self)
 
 
 def read_segment(path: Path) -> pa.Table | None:
@@ -212,8 +212,8 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place], replaces:
         store_schema=False,
     ) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-        told = {REPLACES_KEY: json.dumps(replaces)} if replaces else {}
-        writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places), **told})
+        replaced = {REPLACES_KEY: json.dumps(replaces)} if replaces else {}
+        writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places), **replaced})
     fd = os.open(path, os.O_RDWR)
     try:
         os.fsync(fd)
@@ -446,7 +446,7 @@ class Writer:
         except Exception as error:
             raise HistoryError(explain(error, self.label)) from error
 
-    def append(self, table: str, rows: pa.RecordBatch | PollLog, at_ms: int) -> int:
+    def append(self, table: str, rows: pa.RecordBatch | BegunPoll, at_ms: int) -> int:
         """Append the rows of one moment, all or none, and return how many; raises ``OSError`` or ``HistoryError``.
 
         The rows of ``SAMPLES`` are a poll that a log has begun.

@@ -167,10 +167,10 @@ class LastSeen:
         return None if record.at_ms > at_ms + _OVERLAP_MAX_MS else record
 
     def _write(self, record: _Record) -> None:
-        told = {"server": self._server, "ns": self._ns, "at_ms": record.at_ms, "queues": record.queues}
+        fields = {"server": self._server, "ns": self._ns, "at_ms": record.at_ms, "queues": record.queues}
         with whole_file(self.path, force=True) as write:
             # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
-            write(json.dumps(told))
+            write(json.dumps(fields))
 
 
 def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
@@ -530,7 +530,7 @@ class _ListCheck(_Idle):
         sampler.begin(index.at_ms)
         async with aclosing(rows.rows(index.at_ms)) as coming:
             async for names, part in coming:
-                sampler.take(names, part)
+                sampler.add_rows(names, part)
                 self.rows.update(zip(names, part, strict=True))
         return sampler.finish()[0]
 
@@ -556,8 +556,8 @@ class _ListCheck(_Idle):
         if not isinstance(head, list):
             return self.checked.at_ms
         counts = (queue.ready, queue.hidden) if head[2] > 1 else ()
-        told = repr((head[0], head[1], counts)).encode()
-        return int.from_bytes(hashlib.sha1(told, usedforsecurity=False).digest()[:_MARK_BYTES])
+        text = repr((head[0], head[1], counts)).encode()
+        return int.from_bytes(hashlib.sha1(text, usedforsecurity=False).digest()[:_MARK_BYTES])
 
     def _note_what_is_unknown(self) -> None:
         checked, limits = self.checked, self.limits

@@ -159,9 +159,9 @@ def step_finding(step: Step) -> Finding:
     """Return the finding for one step of the connection."""
     name = f"connection.{step.name}"
     if step.failure is None:
-        return ok(name, f"{_DONE.get(step.name, '')}{step.told}")
+        return ok(name, f"{_DONE.get(step.name, '')}{step.result}")
     return fail(
-        name, f"{_UNDONE.get(step.name, 'failed')}: {step.failure.sentence} ({step.told})", _hint(step, step.failure)
+        name, f"{_UNDONE.get(step.name, 'failed')}: {step.failure.sentence} ({step.result})", _hint(step, step.failure)
     )
 
 

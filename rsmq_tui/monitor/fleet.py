@@ -28,7 +28,7 @@ class Fleet:
         self._earlier: dict[str, list[TotalsPoint]] = {}
         self._live_from_ms: int | None = None
 
-    def take(self, snapshot: Snapshot) -> Snapshot:
+    def combine(self, snapshot: Snapshot) -> Snapshot:
         """Store the snapshot of one server, and return the combined snapshot."""
         self._last[snapshot.place] = snapshot
         parts = _agreeing([part for part in self._last.values() if part is not None])

@@ -36,7 +36,7 @@ from rsmq_tui.protocol import (
     failure_of,
 )
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, Place, read_item_id
+from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, ItemPlace, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 # Each state in the filter language, and the only place where items can have it.
-_PLACES: dict[str, Place] = {
+_PLACES: dict[str, ItemPlace] = {
     "ready": "queue",
     "hidden": "processing",
     "inflight": "processing",
@@ -55,7 +55,7 @@ _PLACES: dict[str, Place] = {
 }
 
 # The states that every item in a place has.
-_WHOLE: dict[str, Place] = {"ready": "queue", "hidden": "processing"}
+_WHOLE: dict[str, ItemPlace] = {"ready": "queue", "hidden": "processing"}
 
 
 async def search_lists(
@@ -81,7 +81,7 @@ async def search_lists(
                 yield progress
 
 
-def places_of(wanted: Filter) -> tuple[Place, ...]:
+def places_of(wanted: Filter) -> tuple[ItemPlace, ...]:
     """Return the places where items can match a filter."""
     places = set(PLACES)
     for term in wanted.terms:
@@ -164,12 +164,13 @@ class ListPoller(ReaderPolling[ListReader]):
         self._search_now = asyncio.Event()
         self._search_problem: str | None = None
 
-    async def discover(self, told: Callable[[int, int], None] | None = None) -> bool:
+    async def discover(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
         """Search for lists now, without pauses, and return whether the search was complete; raises redis-py's errors.
 
-        ``told`` is called from time to time with the approximate number of keys scanned, and the number of lists known.
+        ``on_progress`` is called from time to time with the approximate number of keys scanned, and the number of lists
+        known.
         """
-        complete = await self.reader.discovery.search(told=told)
+        complete = await self.reader.discovery.search(on_progress=on_progress)
         self._searched.set()
         return complete
 

@@ -74,8 +74,49 @@ class Feed(Protocol):
         """Close the connection."""
 
 
-class Polling(ABC):
-    """Polls while its snapshots are iterated over.
+class Source(Protocol):
+    """A stream of snapshots, and reads of one queue at a time. No method changes anything on the server."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds of the verdicts."""
+
+    def snapshots(self) -> AsyncGenerator[Snapshot, None]:
+        """Yield one snapshot after another; a failed poll yields a snapshot too, and never raises."""
+
+    def wake(self) -> None:
+        """Poll now."""
+
+    def set_paused(self, paused: bool) -> None:
+        """Pause or resume polling; ``wake`` still polls once."""
+
+    def switch(self, ns: str) -> None:
+        """Watch another namespace from the next poll on."""
+
+    async def peek(self, request: PageRequest) -> Page:
+        """Read one page of a queue's messages; raises ``PeekError``."""
+
+    async def read(self, queue: str, id: str) -> MessageView:
+        """Read one message whole; raises ``PeekError``."""
+
+    def search(self, queue: str, wanted: "Filter") -> "AsyncGenerator[Progress, None]":
+        """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
+
+    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
+        """Audit these queues, or all; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
+
+    async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
+        """Count the messages of a queue by when they become visible, as (label, messages); raises ``PeekError``."""
+
+    async def namespaces(self) -> Namespaces:
+        """Return the namespaces on the server; raises ``PeekError``."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+
+class Polling(Source, ABC):
+    """A source that polls a server while its snapshots are iterated over.
 
     The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
     last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 10 seconds. A defect of this
@@ -96,7 +137,7 @@ class Polling(ABC):
         memory: "Memory | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.thresholds = thresholds or Thresholds()
+        self._thresholds = thresholds or Thresholds()
         self._memory = memory
         self._last = first
         self._interval_s = interval_s
@@ -110,6 +151,11 @@ class Polling(ABC):
         self._info: ServerInfo | None = None
         self._info_due_s = 0.0
         self._growth = MemoryGrowth()
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds of the verdicts."""
+        return self._thresholds
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         """Poll, yield and wait, without end; with a feed, until that has ended."""
@@ -157,8 +203,14 @@ class Polling(ABC):
         self.wake()
 
     @abstractmethod
-    async def aclose(self) -> None:
-        """Close the connections."""
+    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[Progress, None]":
+        """Search the whole queue, or for the ``limit`` matches that are received first; raises ``PeekError``."""
+
+    @abstractmethod
+    def audit(
+        self, queues: Sequence[str] | None, *, limit: int | None = None, seconds: float | None = None
+    ) -> "AsyncGenerator[AuditProgress, None]":
+        """Audit these queues, or all: at most ``limit`` of them, and for that long; raises ``PeekError``."""
 
     async def _fed(self, feed: Feed) -> AsyncGenerator[Snapshot, None]:
         """Yield the snapshots of the feed; while paused, only requested ones.
@@ -188,7 +240,7 @@ class Polling(ABC):
         # After the rows were read: what changed them is in the journal by then.
         if self.own_changes is not None:
             sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
-        sampler.take(names, rows)
+        sampler.add_rows(names, rows)
 
     def _finish(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
@@ -210,9 +262,9 @@ class Polling(ABC):
         now_s = self._clock()
         # The notes may quote the server.
         remembered = None if self._memory is None else self._memory.problem
-        told = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
+        shown = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
         link = Link(None, now_s, None)
-        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": told}
+        known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": shown}
         return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
 
     def _is_wanted(self) -> bool:
@@ -317,7 +369,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
             if failure_of(error).kind not in ("noperm", "error"):
                 raise
             self._info, self._info_due_s = None, now_s + INFO_AGAIN_S
-        self._growth.take(self._info)
+        self._growth.add(self._info)
 
     async def _remember(self) -> None:
         if self._memory is not None:
@@ -423,8 +475,8 @@ class LivePoller(ReaderPolling[QueueReader]):
         with in_words():
             counts = await self.reader.pages.due_counts(queue, tuple(at_ms + bound for _, bound in DUE_BOUNDS))
         labels = (*(label for label, _ in DUE_BOUNDS), "later")
-        told = zip(labels, counts, (0, *counts), strict=False)
-        return tuple((label, max(0, count - before)) for label, count, before in told)
+        bounded = zip(labels, counts, (0, *counts), strict=False)
+        return tuple((label, max(0, count - before)) for label, count, before in bounded)
 
     async def namespaces(self) -> Namespaces:
         """Return the namespaces on the server; raises ``PeekError``."""
@@ -451,9 +503,9 @@ class LivePoller(ReaderPolling[QueueReader]):
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
         queues, totals = self._finish(self._sampler, index.at_ms)
-        self._sampler.take_receive_counts(looked, counts)
-        self._sampler.take_flights(looked, flights)
-        self._sampler.take_pages(zip(pages, found, strict=True))
+        self._sampler.store_receive_counts(looked, counts)
+        self._sampler.store_flights(looked, flights)
+        self._sampler.store_pages(zip(pages, found, strict=True))
         namespaces = self._last.namespaces
         if queues:
             namespaces = None
@@ -477,47 +529,6 @@ class LivePoller(ReaderPolling[QueueReader]):
         self._sampler = Sampler(self.thresholds, place)
         self._memory = self._memory_of(ns)
         self._last = Snapshot(0, self.reader.label, self.reader.ns, interval_s=self._interval_s, place=place)
-
-
-class Source(Protocol):
-    """A stream of snapshots, and reads of one queue at a time. No method changes anything on the server."""
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The thresholds of the verdicts."""
-
-    def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Yield one snapshot after another; a failed poll yields a snapshot too, and never raises."""
-
-    def wake(self) -> None:
-        """Poll now."""
-
-    def set_paused(self, paused: bool) -> None:
-        """Pause or resume polling; ``wake`` still polls once."""
-
-    def switch(self, ns: str) -> None:
-        """Watch another namespace from the next poll on."""
-
-    async def peek(self, request: PageRequest) -> Page:
-        """Read one page of a queue's messages; raises ``PeekError``."""
-
-    async def read(self, queue: str, id: str) -> MessageView:
-        """Read one message whole; raises ``PeekError``."""
-
-    def search(self, queue: str, wanted: "Filter") -> "AsyncGenerator[Progress, None]":
-        """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
-
-    def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
-        """Audit these queues, or all; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
-
-    async def due(self, queue: str, at_ms: int) -> tuple[tuple[str, int], ...]:
-        """Count the messages of a queue by when they become visible, as (label, messages); raises ``PeekError``."""
-
-    async def namespaces(self) -> Namespaces:
-        """Return the namespaces on the server; raises ``PeekError``."""
-
-    async def aclose(self) -> None:
-        """Close the connections."""
 
 
 @runtime_checkable

@@ -121,9 +121,9 @@ def server_findings(
 def server_kind(info: Mapping[str, str]) -> str:
     """Return the server's name, version and mode."""
     kind, version = _kind(info)
-    told = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
+    words = f"{kind} {version}".strip() if kind != "unknown" else "a server that does not report its version"
     mode = info.get("redis_mode") or info.get("server_mode") or ""
-    return f"{told}, {mode}" if mode else told
+    return f"{words}, {mode}" if mode else words
 
 
 def _kind(info: Mapping[str, str]) -> tuple[str, str]:

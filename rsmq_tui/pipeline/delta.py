@@ -100,8 +100,8 @@ def _write_checkpoint(out: Folder, manifest: Manifest, table: str, version: int,
     with out.create(f"{log}/{version:020}.checkpoint.parquet") as opened:
         pq.write_table(pa.Table.from_pylist(rows, _CHECKPOINT), opened)
     out.sync(f"{log}/{version:020}.checkpoint.parquet")
-    told = {"version": version, "size": len(rows)}
-    out.store.write(f"{log}/_last_checkpoint", json.dumps(told) + "\n", scratch)
+    checkpoint = {"version": version, "size": len(rows)}
+    out.store.write(f"{log}/_last_checkpoint", json.dumps(checkpoint) + "\n", scratch)
     # Readers that began before this checkpoint still find the commits since the one before it.
     oldest = f"{version - _CHECKPOINT_EVERY:020}"
     out.remove(*(name for name in out.files(log) if name.rpartition("/")[2][:20] < oldest))

@@ -173,10 +173,10 @@ def spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:
     """Return the first and last time of each row group; raises if one has no statistics."""
     place = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == column)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    told = [group.column(place).statistics for group in groups if group.num_rows]
-    if not all(one is not None and one.has_min_max for one in told):
+    bounds = [group.column(place).statistics for group in groups if group.num_rows]
+    if not all(one is not None and one.has_min_max for one in bounds):
         raise ValueError("a row group has no statistics")
-    return [(int(one.min), int(one.max)) for one in told]
+    return [(int(one.min), int(one.max)) for one in bounds]
 
 
 def named_in(error: BaseException, names: Iterable[str]) -> str | None:
@@ -192,8 +192,8 @@ def named_in(error: BaseException, names: Iterable[str]) -> str | None:
 def damage_in(store: Store, names: Collection[str]) -> dict[str, str]:
     """Read files of a history completely, and return what is wrong with them, by name."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = pool.map(lambda name: _damage(store, name), names)
-        return {name: why for name, why in zip(names, told, strict=True) if why is not None}
+        damages = pool.map(lambda name: _damage(store, name), names)
+        return {name: why for name, why in zip(names, damages, strict=True) if why is not None}
 
 
 def _damage(store: Store, name: str) -> str | None:

@@ -60,8 +60,8 @@ def version(home: Path) -> int | None:
         if found := _VERSION.search((home / "release").read_text("utf-8")):
             return int(found[1])
     # It prints its version to stderr.
-    told = _run(str(java), "-version")
-    found = None if told is None else _VERSION.search(told.stderr + told.stdout)
+    output = _run(str(java), "-version")
+    found = None if output is None else _VERSION.search(output.stderr + output.stdout)
     return None if found is None else int(found[1])
 
 
@@ -88,8 +88,8 @@ def _installed() -> Iterator[Path]:
         # The result may be a link to a link.
         yield Path(os.path.realpath(found)).parent.parent
         yield Path(found).parent.parent
-    if (told := _run(str(_MACS_OWN), "-v", f"{LEAST_VERSION}+")) is not None:
-        yield Path(told.stdout.strip())
+    if (output := _run(str(_MACS_OWN), "-v", f"{LEAST_VERSION}+")) is not None:
+        yield Path(output.stdout.strip())
 
 
 def _packaged(state: Path) -> Path:
@@ -313,8 +313,8 @@ class Connected:
         with self._lock:
             self._at_work.pop(operation_id or "", None)
             if stages and not done:
-                told = list(stages)
-                tasks = sum(stage.num_completed_tasks for stage in told), sum(stage.num_tasks for stage in told)
+                running = list(stages)
+                tasks = sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running)
                 self._at_work[operation_id or ""] = tasks
 
     def fitting(self, amount: Amount) -> dict[str, str]:
@@ -325,8 +325,8 @@ class Connected:
     def tasks(self) -> tuple[int, int]:
         """Return the numbers of done and of all tasks that the server last reported."""
         with self._lock:
-            told = list(self._at_work.values())
-        return sum(done for done, _ in told), sum(total for _, total in told)
+            at_work = list(self._at_work.values())
+        return sum(done for done, _ in at_work), sum(total for _, total in at_work)
 
     def cancel(self) -> None:
         """Interrupt all operations of this session."""
@@ -532,8 +532,8 @@ class Started:
             self.spark = SparkSession(context)
         except Exception as error:
             said = failure_in(self.log) if self.log is not None and self._java is None else why(error)
-            told = f"; its log: {self.log}" if self.log is not None else ""
-            raise PipelineError(f"Spark could not start: {said or why(error)}{told}") from error
+            log_words = f"; its log: {self.log}" if self.log is not None else ""
+            raise PipelineError(f"Spark could not start: {said or why(error)}{log_words}") from error
         finally:
             if written is not None:
                 written.close()

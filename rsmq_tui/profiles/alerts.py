@@ -15,7 +15,7 @@ from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import read_span, read_whole
 from rsmq_tui.profiles import values
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
-from rsmq_tui.profiles.values import Mistakes, Place, Read, Value, read_table, zone_of
+from rsmq_tui.profiles.values import KeyPath, Mistakes, Read, Value, read_table, zone_of
 from rsmq_tui.protocol import Password
 
 SERVER_GONE = "server gone"
@@ -152,7 +152,7 @@ def read_alerts(content: Mapping[str, Any], mistakes: Mistakes, *, others_may_re
 
 
 def _read_rule(
-    table: Any, place: Place, mistakes: Mistakes, usual: Sequence[str], known: Mapping[str, Any]
+    table: Any, place: KeyPath, mistakes: Mistakes, usual: Sequence[str], known: Mapping[str, Any]
 ) -> Rule | None:
     before = len(mistakes.found)
     given = read_table(table, place, _RULE, mistakes)

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.text import printable, read_span
 from rsmq_tui.profiles import Profile, values
 from rsmq_tui.profiles.alerts import Alerts, read_alerts
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
-from rsmq_tui.profiles.values import ConfigError, Mistakes, Place, Read, Value, lines_of, read_table
+from rsmq_tui.profiles.values import ConfigError, KeyPath, Mistakes, Read, Value, lines_of, read_table
 from rsmq_tui.protocol import Address, Node, Password, Sentinels, Tls, check_url, slot_of, socket_url_of, url_of
 from rsmq_tui.protocol.address import DEFAULT_PORT, DEFAULT_SENTINEL_PORT
 from rsmq_tui.protocol.lists.naming import ListNames
@@ -77,7 +77,7 @@ def address_keys(folder: Path) -> dict[str, Read]:
     }
 
 
-def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: Place, mistakes: Mistakes) -> Address:
+def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: KeyPath, mistakes: Mistakes) -> Address:
     """Return the address of a profile; conflicting keys are added to ``mistakes``."""
     said = _Said(own, defaults, mistakes)
     before = len(mistakes.found)
@@ -310,9 +310,9 @@ def read_config(path: Path) -> Config:
         content = tomllib.loads(text)
         lines = lines_of(text)
     except tomllib.TOMLDecodeError as error:
-        told = _SYNTAX.fullmatch(str(error))
-        line = told[2] if told and told[2] else max(1, len(text.splitlines()))
-        raise ConfigError(f"{path}:{line}: {printable(told[1] if told else 'this is not TOML')}") from error
+        at_line = _SYNTAX.fullmatch(str(error))
+        line = at_line[2] if at_line and at_line[2] else max(1, len(text.splitlines()))
+        raise ConfigError(f"{path}:{line}: {printable(at_line[1] if at_line else 'this is not TOML')}") from error
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply to be read") from None
     mistakes = Mistakes(path, lines)
@@ -398,8 +398,8 @@ def _watched(profile: Profile, given: Mapping[str, Value], mistakes: Mistakes) -
     }
     profile = replace(profile, **{name: value.value for name, value in changes.items() if value is not None})
     expected = {"queues": given.get("ignore"), "spans": given.get("maintenance")}
-    told = {name: value.value for name, value in expected.items() if value is not None}
-    profile = replace(profile, expected=profile.expected._replace(**told))
+    levels = {name: value.value for name, value in expected.items() if value is not None}
+    profile = replace(profile, expected=profile.expected._replace(**levels))
     profile = replace(profile, list_names=_list_names(profile.list_names, profile.lists, given, mistakes))
     if "thresholds" in given:
         raw = given["thresholds"]
@@ -436,7 +436,7 @@ def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:
     """Note the passwords in a file that other users can read."""
     profiles = content.get("profiles")
     tables = {("profiles", name): table for name, table in profiles.items()} if isinstance(profiles, dict) else {}
-    others: dict[Place, Any] = {(name,): content.get(name) for name in ("defaults", "web")}
+    others: dict[KeyPath, Any] = {(name,): content.get(name) for name in ("defaults", "web")}
     for place, table in (others | tables).items():
         for key in passwords_of(table) if isinstance(table, dict) else ():
             path = mistakes.path

@@ -295,20 +295,20 @@ def _node(value: Any, number: int, default_port: int) -> Node:
 
 
 # The path of a value: keys, and indexes in arrays.
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
-def lines_of(text: str) -> dict[Place, int]:
+def lines_of(text: str) -> dict[KeyPath, int]:
     """Return the line, counted from 1, of every table, key and element of a valid TOML text.
 
     A header is a valid document by itself, and so is a key with its value: the text is parsed statement by statement.
     The line of a key is the first line of its statement; that of an array element is the line where it is complete.
     """
-    lines: dict[Place, int] = {}
+    lines: dict[KeyPath, int] = {}
     # The index of the last element of each array of tables.
-    last: dict[Place, int] = {}
+    last: dict[KeyPath, int] = {}
     rows = text.replace("\r\n", "\n").split("\n")
-    table: Place = ()
+    table: KeyPath = ()
     begin = 0
     for end in range(1, len(rows) + 1):
         content = _content_of(rows[begin:end])
@@ -343,7 +343,7 @@ def _content_of(rows: Sequence[str]) -> Any:
         return None
 
 
-def _places(value: Any, place: Place) -> Iterator[Place]:
+def _places(value: Any, place: KeyPath) -> Iterator[KeyPath]:
     """Yield the places of all values in a table or an array, recursively."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
@@ -360,10 +360,10 @@ class Mistakes:
     """The mistakes in a file."""
 
     path: Path
-    lines: Mapping[Place, int]
+    lines: Mapping[KeyPath, int]
     found: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, place: Place, sentence: str) -> None:
+    def add(self, place: KeyPath, sentence: str) -> None:
         """Add a mistake at a place, or at the nearest enclosing place that has a line."""
         while place and place not in self.lines:
             place = place[:-1]
@@ -385,10 +385,10 @@ class Value:
     """A value and its place; it may be a password, so ``repr`` omits it."""
 
     value: Any = field(repr=False)
-    place: Place
+    place: KeyPath
 
 
-def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mistakes) -> dict[str, Value]:
+def read_table(table: Any, place: KeyPath, keys: Mapping[str, Read], mistakes: Mistakes) -> dict[str, Value]:
     """Read the keys of a table; invalid keys are added to ``mistakes``, and omitted."""
     if not isinstance(table, dict):
         mistakes.add(place, f"{_called(place)} must be a table, [{_called(place)}]")
@@ -398,8 +398,8 @@ def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mis
         here = (*place, key)
         if key not in keys:
             where = f"in [{_called(place)}]" if place else "at the top of the file"
-            told = meant(key, keys) or "; known keys: " + ", ".join(keys)
-            mistakes.add(here, f"unknown key {key} {where}{told}")
+            hint = meant(key, keys) or "; known keys: " + ", ".join(keys)
+            mistakes.add(here, f"unknown key {key} {where}{hint}")
             continue
         try:
             values[key] = Value(keys[key](value), here)
@@ -410,6 +410,6 @@ def read_table(table: Any, place: Place, keys: Mapping[str, Read], mistakes: Mis
     return values
 
 
-def _called(place: Place) -> str:
+def _called(place: KeyPath) -> str:
     # Without the index in an array of tables.
     return ".".join(each for each in place if isinstance(each, str))

@@ -196,7 +196,7 @@ class CommandLog:
         self._has_called = False
         self._begun = b""
 
-    def take(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Process the next data of the server; it may end within a line."""
         *whole, last = data.split(b"\n")
         for part in whole:
@@ -366,7 +366,7 @@ async def _watch(pool: ConnectionPool, log: CommandLog, seconds: float) -> tuple
                         ended = "closed"
                         break
                     left_bytes -= len(data)
-                    log.take(data)
+                    log.feed(data)
                 else:
                     ended = "bytes" if log.commands < COMMANDS_MAX else "commands"
         return ended, round((loop.time() - begun_s) * 1000)

@@ -113,7 +113,7 @@ class Step:
     """
 
     name: str
-    told: str
+    result: str
     failure: Failure | None = None
 
 
@@ -228,10 +228,10 @@ class Diagnosis:
     async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> Step:
         try:
             async with asyncio.timeout(self._timeout_s):
-                told = await attempt()
+                result = await attempt()
         except (OSError, TimeoutError) as error:
             return Step(name, what, failure_of(error))
-        return Step(name, told or what)
+        return Step(name, result or what)
 
     async def _entered(self) -> AsyncIterator[Step]:
         """Connect as every client here does, and yield the steps of that."""
@@ -250,8 +250,8 @@ class Diagnosis:
             failure = failure_of(error)
             unanswered = failure.kind in ("timeout", "closed") and writer_of(connection) is None
             if unanswered and self._address.url.startswith("rediss"):
-                told = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
-                failure = Failure("tls", *told)
+                reason = "the port does not use TLS", "use redis:// without TLS, or check the server's tls-port"
+                failure = Failure("tls", *reason)
             # An ExplainedError comes from the search for the server.
             otherwise = "route" if isinstance(error, ExplainedError) else "redis"
             yield Step(_AT_CONNECTING.get(failure.kind, otherwise), self.label, failure)
@@ -296,8 +296,8 @@ class Diagnosis:
         replies = await self._ask(*(("ACL", "DRYRUN", user, *command.words) for command in commands))
         if any(isinstance(reply, Exception) for reply in replies):
             return None
-        told = [None if reply == b"OK" else Failure("noperm", "permission denied", "grant it") for reply in replies]
-        return list(zip(commands, told, strict=True))
+        failures = [None if reply == b"OK" else Failure("noperm", "permission denied", "grant it") for reply in replies]
+        return list(zip(commands, failures, strict=True))
 
     async def _ask(self, *commands: Sequence[bytes | str | int]) -> list[Any]:
         """Send commands in one round trip; a command's own error is its result, not an exception."""

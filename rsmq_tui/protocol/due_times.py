@@ -31,7 +31,7 @@ class DueTimes:
 
     @classmethod
     def all_taken(cls, count: int) -> "DueTimes":
-        """Return the times of that many positions that are due, as after ``take``."""
+        """Return the times of that many positions that are due, as after ``pop_due``."""
         made = cls()
         made._times_ms = array("d", bytes(8 * count))
         made._waits_in = array("d", [_NOWHERE]) * count
@@ -66,7 +66,7 @@ class DueTimes:
         self._times_ms[position] = due_ms
         self._put(position)
 
-    def take(self, now_ms: int) -> list[int]:
+    def pop_due(self, now_ms: int) -> list[int]:
         """Return the positions that are due, in order; the time of each must be set again."""
         last = now_ms // _SLOT_MS
         if last < self._first:

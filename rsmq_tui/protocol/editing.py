@@ -119,10 +119,10 @@ class EditExecutor(ABC):
     async def clock_and_run_id(self) -> tuple[int, str | None]:
         """Read the clock in microseconds, and the server's run_id, None if INFO does not have it."""
         try:
-            (seconds, microseconds), told = await self._read(("TIME",), ("INFO", "server"))
+            (seconds, microseconds), info = await self._read(("TIME",), ("INFO", "server"))
         except ResponseError:
             return await self.clock_us(), None
-        run_id = re.search(rb"^run_id:(\w+)", told, re.MULTILINE)
+        run_id = re.search(rb"^run_id:(\w+)", info, re.MULTILINE)
         return int(seconds) * 1_000_000 + int(microseconds), None if run_id is None else decode_text(run_id[1])
 
     async def apply(self, batch: Batch, token: str) -> str:
@@ -159,8 +159,8 @@ class EditExecutor(ABC):
         The value of the marker is returned unchecked: anyone may have written it. An empty outcome means that the call
         was certainly not executed: there is no marker, and the witness shows that the server has not lost it. None
         means that it is not known, because the witness is gone as well (the server was restarted or flushed, or is
-        another one), or because the marker is a key of another type, which also prevents the call: ``look`` finds out
-        what the call may have done.
+        another one), or because the marker is a key of another type, which also prevents the call: ``infer_outcome``
+        finds out what the call may have done.
         """
         pool, marker = self._place(token)
         try:
@@ -175,8 +175,9 @@ class EditExecutor(ABC):
         return "" if has_witness and not await self._evicts(pool) else None
 
     @abstractmethod
-    async def look(self, batch: Batch) -> str:
-        """Return what a voided call may have done: an outcome, empty if nothing has changed."""
+    async def infer_outcome(self, batch: Batch) -> str:
+        """Infer from the queue, as it is now, what a voided call may have done: an outcome, empty if nothing has
+        changed."""
 
     async def forget(self, tokens: Sequence[str]) -> None:
         """Delete the markers and witnesses of calls whose outcomes are known."""

@@ -40,6 +40,7 @@ class Kind:
     ``undo``     triage: the ``BatchUndo`` that undoes its batches
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
     ``forms``    tui: ``form_of``, the forms of its actions; without it, those of RSMQ
+    ``place``    cli: the ``KindPlace`` of its queues, with which commands and the dashboard read, check and change them
     """
 
     name: str
@@ -96,6 +97,7 @@ RSMQ = Kind(
         "undo": "rsmq_tui.triage.rsmq.batches:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",
+        "place": "rsmq_tui.cli.places:_RsmqPlace",
     },
 )
 
@@ -124,6 +126,7 @@ LIST = Kind(
         "undo": "rsmq_tui.triage.lists.batches:ListUndo",
         "batches": "rsmq_tui.triage.lists.batches",
         "forms": "rsmq_tui.tui.changes.forms:list_form_of",
+        "place": "rsmq_tui.cli.places:_ListPlace",
     },
 )
 

@@ -62,7 +62,7 @@ class RowCodec(Protocol):
         """Read the rows of these queues by plain commands, as the script does."""
         ...
 
-    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+    def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove extra elements from a row, and return when, in ms, time alone will change it.
 
         0 means that the row must be read in each poll. ``before`` is the last row of that queue, empty for none.
@@ -71,7 +71,7 @@ class RowCodec(Protocol):
         ...
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a settled row has the right form."""
+        """Return whether a normalized row has the right form."""
         ...
 
 
@@ -134,7 +134,7 @@ class RowCache:
             # Each row that is read says when it is due.
             self._due, self._are_all_due = DueTimes.all_taken(len(self.names)), False
             return list(range(len(self.names)))
-        due = self._due.take(now_ms)
+        due = self._due.pop_due(now_ms)
         if len(due) == len(self.names):
             return due
         start = 0 if self.begins_anew else self._next
@@ -149,18 +149,18 @@ class RowCache:
         """Return the keys of each of these queues."""
         return [self._keys[position] for position in positions]
 
-    def take(self, positions: Sequence[int], reply: list[Row], now_ms: int) -> list[bytes]:
+    def store(self, positions: Sequence[int], reply: list[Row], now_ms: int) -> list[bytes]:
         """Store the rows of these queues; a row that is equal to the one before stays the same object.
 
         Returns the keys of the queues whose rows changed although the server did not report it and it was not due.
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
-        rows, due, names, settle = self.rows, self._due, self.names, self._codec.settle
+        rows, due, names, normalize = self.rows, self._due, self.names, self._codec.normalize
         unreported: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
-            due_ms = settle(names[position], row, before, now_ms)
+            due_ms = normalize(names[position], row, before, now_ms)
             if row != before:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
@@ -226,7 +226,7 @@ class TrackedConnection:
             await self._close(connection)
             raise
 
-    def take_changed(self) -> set[bytes]:
+    def pop_changed(self) -> set[bytes]:
         """Return the keys that changed since the last call."""
         changed, self.changed = self.changed, set()
         return changed
@@ -396,7 +396,7 @@ class IncrementalPoll:
     def _learn_what_changed(self) -> set[bytes] | None:
         """Mark the queues that must be read again, and return the keys that changed; None if all may have."""
         connection = self._connection
-        changed = connection.take_changed()
+        changed = connection.pop_changed()
         all_may_have = self._epoch != connection.epoch or not connection.tracks
         self._epoch = connection.epoch
         if all_may_have or self._runner.refused:
@@ -415,7 +415,7 @@ class IncrementalPoll:
         return [row for reply in replies for row in reply]
 
     async def _take(self, asked: list[int], reply: list[Row], now_ms: int) -> None:
-        unreported = self._known.take(asked, reply, now_ms)
+        unreported = self._known.store(asked, reply, now_ms)
         if unreported and self._connection.changed.isdisjoint(unreported):
             self._connection.distrust()
 

@@ -77,8 +77,8 @@ class Change:
     @property
     def doubt(self) -> str:
         """What is uncertain about it, as a clause; empty if nothing is."""
-        told = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
-        return told if self.unsure else ""
+        sentence = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
+        return sentence if self.unsure else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Tally:
         """How many of ``planned`` are finished."""
         return self.done + self.skipped.total() + self.failed.total()
 
-    def take(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
+    def add_outcome(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
         """Count the letters of an outcome; ``left`` replaces the usual reason for skipping.
 
         Missed items are not counted: they are searched for again, and counted then.
@@ -248,5 +248,5 @@ def _reasons(counts: Counter[str]) -> str:
         return ""
     if len(counts) == 1:
         return f" ({next(iter(counts))})"
-    told = (reason if reason.startswith(OF_QUEUE) else f"{n:,} {reason}" for reason, n in counts.most_common(4))
-    return f" ({', '.join(told)})"
+    parts = (reason if reason.startswith(OF_QUEUE) else f"{n:,} {reason}" for reason, n in counts.most_common(4))
+    return f" ({', '.join(parts)})"

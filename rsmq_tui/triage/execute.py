@@ -58,7 +58,7 @@ async def settled(editor: EditExecutor, entry: Entry) -> Entry:
     left = await editor.settle(entry.token)
     if left is not None and _is_outcome(entry, left):
         return replace(entry, outcome=left)
-    seen = await editor.look(entry.batch)
+    seen = await editor.infer_outcome(entry.batch)
     return replace(entry, outcome=seen or NOT_CARRIED_OUT, unsure=seen != NOT_CARRIED_OUT)
 
 
@@ -117,7 +117,7 @@ async def _expire_markers(editor: EditExecutor, journal: Journal) -> None:
 def _tally(journal: Journal, change: Change) -> Tally:
     tally = Tally(planned=change.planned)
     for entry in journal.entries(change.change):
-        tally.take(entry.letters, unsure=entry.unsure)
+        tally.add_outcome(entry.letters, unsure=entry.unsure)
     return tally
 
 
@@ -322,7 +322,7 @@ class ChangeRunner:
 
     async def _carry_out(self, group: "_Group") -> None:
         for step in group.steps:
-            self.tally.take(step.sorted_out, left=step.left)
+            self.tally.add_outcome(step.sorted_out, left=step.left)
             self.tally.failed.update(step.failed)
             self.tally.notes += [step.note] if step.note else []
             self._note_changed(step.changed)
@@ -342,7 +342,7 @@ class ChangeRunner:
                     again.append((step, self._entry(step, renamed)))
                 if step.counted:
                     letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
-                    self.tally.take(letters, left=step.left)
+                    self.tally.add_outcome(letters, left=step.left)
                     self._note_changed(_changed(entry.batch, outcome))
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
@@ -400,7 +400,7 @@ class ChangeRunner:
                 if not is_void(found) and found.outcome is not None:
                     return found.outcome
                 await asyncio.to_thread(self.journal.settle, self.change, [found], [entry.token])
-                self.tally.take(found.letters, unsure=found.unsure)
+                self.tally.add_outcome(found.letters, unsure=found.unsure)
                 break
             raise error
 

@@ -160,7 +160,7 @@ class Journal:
             server,
         )
         at_ms = now_ms()
-        with self.file.told():
+        with self.file.explained():
             return [
                 change
                 for change in found
@@ -170,7 +170,7 @@ class Journal:
 
     def entries(self, change: int, *, newest_first: bool = False) -> Iterator[Entry]:
         """Iterate over the batches of a change, with one of them in memory at a time."""
-        with self.file.told():
+        with self.file.explained():
             numbers = self.file.db.execute(
                 f"SELECT number FROM batches WHERE change = ? ORDER BY number {'DESC' if newest_first else 'ASC'}",
                 (change,),
@@ -180,7 +180,7 @@ class Journal:
 
     def undos_of(self, change: int, number: int) -> list[tuple[int, Entry]]:
         """Return the batches that have undone a part of a batch, each with the number of its change."""
-        with self.file.told():
+        with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND batches.undoes = ? AND instr(coalesce(outcome, ''), ?)",
@@ -193,7 +193,7 @@ class Journal:
 
         A batch of the undo that was itself undone does not count.
         """
-        with self.file.told():
+        with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT change, number FROM batches JOIN changes USING (change)"
                 " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
@@ -207,7 +207,7 @@ class Journal:
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
         """Return, for all messages that were moved to ``target``, the last source queue by id."""
-        with self.file.told():
+        with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT batches.* FROM batches JOIN changes USING (change)"
                 " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
@@ -226,7 +226,7 @@ class Journal:
 
     def set_aside(self, change: int, *states: State) -> None:
         """Mark a change as damaged if it is in one of these states."""
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self.file.db.executemany(
                 "UPDATE changes SET state = ? WHERE change = ? AND state = ?",
                 [(State.DAMAGED, change, state) for state in states],
@@ -255,7 +255,7 @@ class Journal:
             "written": 0,
         }
         with ExitStack() as failed:
-            with self.file.told(), self.file.transaction():
+            with self.file.explained(), self.file.transaction():
                 self._refuse_second_undo(row["undoes"])
                 row["counted_ms"] = self._count_time()
                 change = self._insert("changes", row)
@@ -295,7 +295,7 @@ class Journal:
                 **row_of(entry.batch),
             }
             rows.append(row | {"checksum": sealed("batches", row)})
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self._record(change, outcomes)
             for row in rows:
                 self._insert("batches", row)
@@ -303,14 +303,14 @@ class Journal:
 
     def refuse_if_gone(self, change: int) -> None:
         """Raise ``JournalGoneError`` if a change is not in the journal, or the file was removed or replaced."""
-        with self.file.told():
+        with self.file.explained():
             self.file.refuse_if_removed()
             if self.file.db.execute("SELECT 1 FROM changes WHERE change = ?", (change,)).fetchone() is None:
                 raise self._gone(change)
 
     def record(self, change: int, outcomes: Sequence[tuple[int, str]]) -> None:
         """Write the outcomes of batches, by their numbers."""
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self._record(change, outcomes)
 
     def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
@@ -318,7 +318,7 @@ class Journal:
 
         ``void`` are the tokens of the calls that were voided: their markers must stay for now.
         """
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             tally = Tally()
             new = [
                 entry
@@ -326,7 +326,7 @@ class Journal:
                 if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
             ]
             for entry in new:
-                tally.take(entry.letters, unsure=entry.unsure)
+                tally.add_outcome(entry.letters, unsure=entry.unsure)
             if new:
                 self.file.db.execute(
                     "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"
@@ -338,12 +338,12 @@ class Journal:
 
     def leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         """Record that the markers of these calls are still on the server."""
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self._leave_markers(change, tokens)
 
     def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
         """Return (namespace, token) of markers on a server, a day old, of void calls and of calls that are settled."""
-        with self.file.told():
+        with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
                 (server, now_ms() - _VOID_MS, limit),
@@ -352,13 +352,13 @@ class Journal:
 
     def put_off_markers(self, tokens: Sequence[str]) -> None:
         """Return these markers a day later, after those that the server did not refuse."""
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             now = now_ms()
             self.file.db.executemany("UPDATE markers SET at_ms = ? WHERE token = ?", [(now, token) for token in tokens])
 
     def drop_markers(self, tokens: Sequence[str]) -> None:
         """Record that these markers are no longer on the server, or expire there."""
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self.file.db.executemany("DELETE FROM markers WHERE token = ?", [(token,) for token in tokens])
 
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
@@ -368,7 +368,7 @@ class Journal:
         then it may be tried again. If the undone change was itself an undo, the change that it had undone can be undone
         again.
         """
-        with self.file.told(), self.file.transaction():
+        with self.file.explained(), self.file.transaction():
             self.file.db.execute(
                 "UPDATE changes SET state = ?, done = ?, skipped = ?, failed = ?, unsure = ? WHERE change = ?"
                 " AND (state = 'running' OR ? != 'interrupted')",
@@ -403,7 +403,7 @@ class Journal:
         Changes that are running, not settled or not in the audit log stay, and so does the newest one that can be
         undone. An unsettled change is dropped after twice the time.
         """
-        with self.file.told():
+        with self.file.explained():
             keep_ms = (self.keep_days or KEEP_DAYS) * _DAY_MS
             with self.file.transaction():
                 oldest_ms = self._count_time() - keep_ms
@@ -487,7 +487,7 @@ class Journal:
 
     def _entry(self, change: int, number: int) -> Entry:
         try:
-            with self.file.told():
+            with self.file.explained():
                 row = self.file.db.execute(
                     "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
                 ).fetchone()
@@ -512,7 +512,7 @@ class Journal:
         return DamagedError(change, reason)
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
-        with self.file.told():
+        with self.file.explained():
             rows = self.file.db.execute(
                 f"SELECT *, {TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS there FROM changes {where}", values
             ).fetchall()
@@ -655,5 +655,5 @@ def _is_of(line: str, change: Change, ended: str | None) -> bool:
     if not isinstance(found, dict) or (found.get("change"), found.get("at_ms")) != (change.change, change.at_ms):
         return False
     counts = change.done, change.skipped, change.failed
-    told = tuple(found.get(name) for name in ("done", "skipped", "failed"))
-    return ended is None or (ended, counts) == (found.get("ended"), told)
+    written = tuple(found.get(name) for name in ("done", "skipped", "failed"))
+    return ended is None or (ended, counts) == (found.get("ended"), written)

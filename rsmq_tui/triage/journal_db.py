@@ -218,7 +218,7 @@ class SqliteFile:
         self.path = path
         self._lock = threading.RLock()
         self._seen: object = None
-        with self.told():
+        with self.explained():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # An existing file is not opened here: closing it would release the locks of all SQLite connections of this
             # process to it, and another program could then delete the write-ahead log that they use.
@@ -261,7 +261,7 @@ class SqliteFile:
 
     def has_news(self) -> bool:
         """Return whether this or another program has written since the last call."""
-        with self.told():
+        with self.explained():
             # data_version changes if another connection has written, total_changes if this one has.
             seen = self.db.execute("PRAGMA data_version").fetchone()[0], self.db.total_changes
         is_new, self._seen = seen != self._seen, seen
@@ -288,7 +288,7 @@ class SqliteFile:
             self.db.execute("COMMIT")
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Raise errors as ``error_type``."""
         # A thread continues after its caller was cancelled; closing the file under it would crash the program.
         try:

@@ -363,10 +363,10 @@ class Preview:
 
 
 def _now(states: Mapping[MessageState, int]) -> str:
-    told = " · ".join(f"{count:,} {state}" for state, count in states.items() if count) or "nothing"
+    words = " · ".join(f"{count:,} {state}" for state, count in states.items() if count) or "nothing"
     if states[MessageState.IN_FLIGHT]:
-        told += f" (a consumer may be working on {'it' if states[MessageState.IN_FLIGHT] == 1 else 'them'})"
-    return told
+        words += f" (a consumer may be working on {'it' if states[MessageState.IN_FLIGHT] == 1 else 'them'})"
+    return words
 
 
 _COUNTED_AT_ONCE = 500

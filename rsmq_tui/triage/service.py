@@ -158,12 +158,12 @@ class ChangeService:
             original, is_redo = await asyncio.to_thread(original_of, journal, found)
             effect = effect_of(original, planned, is_redo=is_redo)
             bodies = await bodies_to_remove(editor, journal, found.change) if effect.removes and planned else ()
-            told = () if is_redo else notes_of_undo(original)
+            of_original = () if is_redo else notes_of_undo(original)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
-                told = (*told, *(f"{damage_words(number).capitalize()}." for number in damaged))
+                of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
         summary = undo_summary(original if is_redo else found)
-        notes = [_LEFT_ALONE, *told, *removal_notes(left)]
+        notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -322,10 +322,10 @@ class ChangeService:
 
 def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
     some = f"{plural(left.unsettled, 'message')} of change {change.change}"
-    told = f"{some} may have been consumed instead of {change.past}"
+    doubt = f"{some} may have been consumed instead of {change.past}"
     if unsettled:
-        return f"{told}: they are put back anyway"
-    return f"{told}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
+        return f"{doubt}: they are put back anyway"
+    return f"{doubt}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:

@@ -41,7 +41,7 @@ from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.heap import give_back
 from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
@@ -61,8 +61,8 @@ from rsmq_tui.tui.theme import (
     version_of,
 )
 from rsmq_tui.tui.widgets.charts import window_words
-from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
+from rsmq_tui.tui.widgets.word_filter import FilterInput
 
 if TYPE_CHECKING:
     from rsmq_tui.events.alerts.runner import AlertRunner
@@ -642,21 +642,21 @@ class RsmqApp(App[None]):
         # Before the first frame there are none: they take it when they are mounted.
         screens = list(self._screens)
         for screen in screens:
-            screen.take(snapshot)
+            screen.receive_snapshot(snapshot)
         if screens:
             self._go_to_link()
 
     def _go_to_link(self) -> None:
         if self._link is not None and self.dashboard.snapshot is not None:
-            told = self.dashboard.go_to(self._link)
-            if told is not None:
+            problem = self.dashboard.go_to(self._link)
+            if problem is not None:
                 self._link = None
-            if told:
-                self.notify(told, severity="warning", markup=False)
+            if problem:
+                self.notify(problem, severity="warning", markup=False)
 
-    def _tell_change(self, told: ChangeTold | None) -> None:
+    def _tell_change(self, status: ChangeStatus | None) -> None:
         for screen in self._screens:
-            screen.tell_change(told)
+            screen.tell_change(status)
 
     def _switch(self, site: WatchedServer, ns: str | None) -> None:
         if ns is not None:
@@ -675,9 +675,9 @@ class RsmqApp(App[None]):
         words = "a change was still running: the next start finds out what was done, and `rsmq-tui journal` lists it"
         with suppress(TimeoutError):
             await self.dashboard.changes.stop()
-            told = self.dashboard.changes.told
-            undo = "" if told is None or told.change is None else f": `rsmq-tui undo {told.change}` reverts it"
-            words = f"the running change was stopped{'' if told is None else f', {told.words}'}{undo}"
+            status = self.dashboard.changes.status
+            undo = "" if status is None or status.change is None else f": `rsmq-tui undo {status.change}` reverts it"
+            words = f"the running change was stopped{'' if status is None else f', {status.words}'}{undo}"
         self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
     def _fatal_error(self) -> None:
@@ -694,8 +694,8 @@ class RsmqApp(App[None]):
         is_recovered = False
         async for snapshot in site.source.snapshots():
             if self.dashboard.recording is not None:
-                self.dashboard.recording.take(snapshot, site.name, site.source.thresholds)
-            self.dashboard.show_live(snapshot if is_alone else self._fleet.take(snapshot))
+                self.dashboard.recording.add(snapshot, site.name, site.source.thresholds)
+            self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
             self._has_first.set()
             if not self._is_watching:
                 self._is_watching = True
@@ -750,7 +750,7 @@ class RsmqApp(App[None]):
     def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
         events = self.dashboard.events
         if events is not None:
-            events.take(snapshot, site.source)
+            events.observe(snapshot, site.source)
             self._event_problems = self._tell_problems(events.problems, self._event_problems)
 
     def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
@@ -763,5 +763,5 @@ class RsmqApp(App[None]):
     def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
         alerts = self._alerts
         if alerts is not None:
-            alerts.take(snapshot, site.source.thresholds, site.name)
+            alerts.apply(snapshot, site.source.thresholds, site.name)
             self._alert_problems = self._tell_problems(alerts.problems, self._alert_problems)

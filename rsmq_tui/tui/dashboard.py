@@ -15,7 +15,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
-from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, reason_of
@@ -120,7 +120,7 @@ class Dashboard:
         sites: Sequence[WatchedServer],
         *,
         show: Callable[[Snapshot | None], None],
-        tell_change: Callable[[ChangeTold | None], None],
+        tell_change: Callable[[ChangeStatus | None], None],
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         past: "Past | None",
@@ -152,7 +152,7 @@ class Dashboard:
         self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
         self._behind: _Behind | None = None
         self._live: Snapshot | None = None
-        self._problems_told = 0
+        self._problems_shown = 0
 
     @property
     def window_ms(self) -> int:
@@ -300,7 +300,7 @@ class Dashboard:
         self._behind = _Behind(self.sites, self._by_place, self.navigation.floor)
         self._show_sites(replay)
         self.replay = replay
-        self._problems_told = 0
+        self._problems_shown = 0
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
@@ -354,9 +354,9 @@ class Dashboard:
             self.navigation.open_queue(name, place)
 
     def _tell_problems(self, replay: "ReplaySession") -> None:
-        news = replay.problems[self._problems_told :]
+        news = replay.problems[self._problems_shown :]
         if news:
-            self._problems_told += len(news)
+            self._problems_shown += len(news)
             words = "\n".join(printable(problem, 300) for problem in news[:3])
             self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
 

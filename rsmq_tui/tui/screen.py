@@ -13,16 +13,16 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.filters import FilterInput, WordFilter
 from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
+from rsmq_tui.tui.widgets.word_filter import FilterInput, WordFilter
 
 if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -34,7 +34,7 @@ class DashboardScreen(Screen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
-    widgets between the status line and the key hints. While it ``is_following``, the app calls ``take`` and
+    widgets between the status line and the key hints. While it ``is_following``, the app calls ``receive_snapshot`` and
     ``tell_change`` with updates.
     """
 
@@ -67,8 +67,8 @@ class DashboardScreen(Screen[None]):
             self.mount(self._banner, before=0)
         self.is_following = True
         self.show_tour()
-        self.take(self.dashboard.snapshot)
-        self.tell_change(self.dashboard.changes.told)
+        self.receive_snapshot(self.dashboard.snapshot)
+        self.tell_change(self.dashboard.changes.status)
 
     def show_tour(self) -> None:
         """Show the step of the tour, if there is one."""
@@ -270,7 +270,7 @@ class DashboardScreen(Screen[None]):
         """The server that this screen shows; raises ``LookupError`` if it shows several."""
         return self.dashboard.site(self.place or "")
 
-    def take(self, snapshot: Snapshot | None) -> None:
+    def receive_snapshot(self, snapshot: Snapshot | None) -> None:
         """Take the last snapshot, and show it if this screen is active."""
         if self.dashboard.replay is not self._shown_in:
             # A replay was opened or closed above this screen.
@@ -304,7 +304,7 @@ class DashboardScreen(Screen[None]):
         if pane is not None and pane.place():
             self.refresh_words()
 
-    def tell_change(self, told: ChangeTold | None) -> None:
+    def tell_change(self, status: ChangeStatus | None) -> None:
         """Show the progress or outcome of a change; None removes it."""
         if self._shown_in is not None:
             # Changes are made on live servers only.
@@ -312,7 +312,7 @@ class DashboardScreen(Screen[None]):
         line = self.query_one_optional(ChangeLine)
         if line is None:
             # Most screens never need it.
-            if told is None:
+            if status is None:
                 return
             hints = self.query_one_optional(KeyHints)
             if hints is None or not self.is_attached:
@@ -320,16 +320,16 @@ class DashboardScreen(Screen[None]):
                 return
             line = ChangeLine()
             self.mount(line, before=hints)
-        line.tell(None if told is None else self._named(told))
-        if told is not None and not told.is_running:
-            self._follow_change(told)
+        line.tell(None if status is None else self._named(status))
+        if status is not None and not status.is_running:
+            self._follow_change(status)
 
-    def _named(self, told: ChangeTold) -> ChangeTold:
+    def _named(self, status: ChangeStatus) -> ChangeStatus:
         """Name the queue in an outcome that is shown on the screen of another queue."""
-        own, aims = self.chosen_queue, told.aims
+        own, aims = self.chosen_queue, status.aims
         if own is None or len(aims) != 1 or (aims[0].site is self.site and aims[0].queue == own[2]):
-            return told
-        return replace(told, words=f"{printable(aims[0].queue, 60)}: {told.words}")
+            return status
+        return replace(status, words=f"{printable(aims[0].queue, 60)}: {status.words}")
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         """Refresh what a finished change may have affected."""

@@ -67,7 +67,7 @@ class _Channel:
     async def _poll(self) -> None:
         async with aclosing(self.source.snapshots()) as snapshots:
             async for snapshot in snapshots:
-                message = self._sender.take(snapshot)
+                message = self._sender.encode(snapshot)
                 for session in list(self.sessions):
                     _send(session, message)
 
@@ -167,7 +167,7 @@ class HubFeed:
                 self._ask(place=self._place, ns=self._ns)
                 self._receiver = SnapshotReceiver()
                 while True:
-                    snapshot = self._receiver.take(await _receive(reader, _SNAPSHOT_BYTES_MAX))
+                    snapshot = self._receiver.decode(await _receive(reader, _SNAPSHOT_BYTES_MAX))
                     self._own_ns = snapshot.ns if self._own_ns is None else self._own_ns
                     yield snapshot
             except (OSError, EOFError):
@@ -252,7 +252,8 @@ class _News(NamedTuple):
 
 
 class SnapshotSender:
-    """Makes the messages for all receivers of one place: each gets ``full`` first, then every ``take``."""
+    """Makes the messages for all receivers of one place: each gets ``full`` first, then the result of every
+    ``encode``."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
@@ -265,7 +266,7 @@ class SnapshotSender:
         """Return the last snapshot as a message, None before the first one."""
         return None if self._last is None else pickle.dumps(replace(self._last, changes=None), pickle.HIGHEST_PROTOCOL)
 
-    def take(self, snapshot: Snapshot) -> bytes:
+    def encode(self, snapshot: Snapshot) -> bytes:
         """Take the next snapshot, and return the message for receivers of the previous one."""
         last, self._last = self._last, snapshot
         news = None if last is None or last.trend is not snapshot.trend else self._news(last, snapshot)
@@ -331,7 +332,7 @@ class SnapshotReceiver:
     def __init__(self) -> None:
         self._last: Snapshot | None = None
 
-    def take(self, message: bytes) -> Snapshot:
+    def decode(self, message: bytes) -> Snapshot:
         """Return the snapshot of the next message."""
         news: Snapshot | _News = pickle.loads(message)
         if isinstance(news, Snapshot):

@@ -244,10 +244,10 @@ class WebServer:
         if session.status in (0, None) or not session.errors:
             await page.close(code=CLOSE_ENDED, message=b"the session has ended")
             return
-        told = session.errors.decode("utf-8", "replace")
-        self._failed(told)
+        errors = session.errors.decode("utf-8", "replace")
+        self._failed(errors)
         # A usage error concerns the link or the options; other errors are not shown on the page.
-        why = told.strip().splitlines()[-1] if session.status == _STATUS_USAGE else ""
+        why = errors.strip().splitlines()[-1] if session.status == _STATUS_USAGE else ""
         words = why or "the session has failed: the server's output says why"
         reason = words.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
         await page.close(code=CLOSE_FAILED, message=reason.encode())

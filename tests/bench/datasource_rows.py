@@ -57,10 +57,12 @@ def _scan(spark: "SparkSession", url: str, depth: int) -> float:
     """Read every row of the table, with all of its usual columns, into an aggregate; return the seconds it took."""
     started_s = time.perf_counter()
     rows = spark.read.format("rsmq").options(url=url, ns=NS, table="messages", queue=_QUEUE).load()
-    told = rows.selectExpr("count(id) n", "sum(rc) rc", "max(fr_ms) fr", "max(due_ms) due", "min(sent_ms) sent").first()
+    found = rows.selectExpr(
+        "count(id) n", "sum(rc) rc", "max(fr_ms) fr", "max(due_ms) due", "min(sent_ms) sent"
+    ).first()
     taken_s = time.perf_counter() - started_s
-    if told is None or told.n != depth or told.rc == 0:
-        raise RuntimeError(f"{told} of {depth:,}")
+    if found is None or found.n != depth or found.rc == 0:
+        raise RuntimeError(f"{found} of {depth:,}")
     return taken_s
 
 

@@ -37,8 +37,8 @@ def _events(poller: LivePoller) -> _Take:
     queues, link = QueueDetector(server, NS, poller.thresholds), ServerDetector(server)
 
     def take(snapshot: Snapshot) -> None:
-        link.take("", snapshot.link.failure, snapshot.at_ms)
-        queues.take(snapshot)
+        link.observe("", snapshot.link.failure, snapshot.at_ms)
+        queues.observe(snapshot)
 
     return take
 
@@ -47,7 +47,7 @@ def _alerts(poller: LivePoller) -> _Take:
     rules = AlertRules([Rule(text, read_condition(text)) for text in _RULES])
 
     def take(snapshot: Snapshot) -> None:
-        rules.take(snapshot, poller.thresholds, profile="", now_ms=snapshot.at_ms, wall_s=snapshot.at_ms / 1000)
+        rules.apply(snapshot, poller.thresholds, profile="", now_ms=snapshot.at_ms, wall_s=snapshot.at_ms / 1000)
 
     return take
 

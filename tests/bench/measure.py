@@ -96,8 +96,8 @@ class ProcessorTimes:
         return f"processor time {ours_s * scale:.3g} {unit} against {other_s * scale:.3g} {unit}, ratio {ratio:.3f}"
 
     def _spent_s(self) -> float:
-        told = self._server.info("cpu")
-        return time.process_time() + float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+        found = self._server.info("cpu")
+        return time.process_time() + float(found["used_cpu_user"]) + float(found["used_cpu_sys"])
 
 
 def _sample(side: Side) -> float:

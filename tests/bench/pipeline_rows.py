@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from rsmq_tui.files import cache_folder
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.synthetic import Generator, Wanted
-from rsmq_tui.history.synthetic.plan import Curve, Span, queue_of
+from rsmq_tui.history.synthetic import Generator, HistorySpec
+from rsmq_tui.history.synthetic.plan import Curve, FileSpan, queue_of
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -42,10 +42,10 @@ class _Pipeline:
         """Run it once; return what it took."""
         assert self._process.stdin is not None
         print(json.dumps([str(history), str(out)]), file=self._process.stdin, flush=True)
-        told: dict[str, Any] = self._hear()
-        if told["problems"] or not any(told["days"].values()):
-            raise RuntimeError(f"nothing was worked, or not all: {told}")
-        return told
+        found: dict[str, Any] = self._hear()
+        if found["problems"] or not any(found["days"].values()):
+            raise RuntimeError(f"nothing was worked, or not all: {found}")
+        return found
 
     def _hear(self) -> Any:
         assert self._process.stdout is not None
@@ -70,7 +70,7 @@ def _pipeline() -> Iterator[_Pipeline]:
 
 def _history(run: Run, folder: Path, days: float, until_ms: int, queues: int, every_ms: int) -> int:
     """Make a history, or add to it what is missing, with inventories every six hours; return the rows of samples."""
-    wanted = Wanted(until_ms - round(days * _DAY_MS), until_ms, queues, every_ms, 6 * _HOUR_MS)
+    wanted = HistorySpec(until_ms - round(days * _DAY_MS), until_ms, queues, every_ms, 6 * _HOUR_MS)
     made = Generator(wanted, folder).run(lambda progress: run.say(f"history: {progress.files} of {progress.of} files"))
     return made.rows
 
@@ -94,9 +94,9 @@ def _one_more_hour(run: Run) -> Measured:
             _history(run, folder / side, days_now, _T_MS + hours[side] * _HOUR_MS, queues, every_ms)
 
             def sample() -> float:
-                told = pipeline.run(folder / side, folder / f"{side}-out")
-                spent_s[side].append(told["cpu_s"])
-                return float(told["seconds"])
+                found = pipeline.run(folder / side, folder / f"{side}-out")
+                spent_s[side].append(found["cpu_s"])
+                return float(found["seconds"])
 
             return sample
 
@@ -164,9 +164,9 @@ def _per_row(run: Run) -> Measured:
         for turn, size in enumerate((sizes[1], sizes[0], sizes[1])):
             with _pipeline() as pipeline:
                 run.say(f"{size / 1e6:g} million rows")
-                told = pipeline.run(folder / str(size), folder / f"out-{turn}")
-            seconds.setdefault(size, []).append(told["seconds"] / rows[size] * 1e6)
-            spent.setdefault(size, []).append(told["cpu_s"] / rows[size] * 1e6)
+                found = pipeline.run(folder / str(size), folder / f"out-{turn}")
+            seconds.setdefault(size, []).append(found["seconds"] / rows[size] * 1e6)
+            spent.setdefault(size, []).append(found["cpu_s"] / rows[size] * 1e6)
     ours, other = (median(seconds[size]) for size in sizes)
     note = (
         f"{rows[sizes[0]]:,} rows and {rows[sizes[1]]:,} of {queues} queues, {_MASTER}, a driver of {_MEMORY}, a fresh "
@@ -190,14 +190,14 @@ class _Judged(NamedTuple):
 def _unusual_hours(quick: bool) -> _Judged:
     """Compare the unusual hours of an analysis with the faults and bursts that were generated."""
     days, queues, every_ms = (16, 5, 600_000) if quick else (42, 40, 60_000)
-    wanted = Wanted(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
-    judged = Span(wanted.from_ms + 14 * _DAY_MS, _T_MS)
+    wanted = HistorySpec(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
+    judged = FileSpan(wanted.from_ms + 14 * _DAY_MS, _T_MS)
     with tempfile.TemporaryDirectory() as name, _pipeline() as pipeline:
         folder = Path(name)
         Generator(wanted, folder / "history").run()
         pipeline.run(folder / "history", folder / "out")
-        told = Analysis(folder / "out").anomalies(TimeRange(judged.from_ms, judged.to_ms - 1))
-    hours = {(one.ref.queue, one.bucket_ms // _HOUR_MS) for one in told}
+        found = Analysis(folder / "out").anomalies(TimeRange(judged.from_ms, judged.to_ms - 1))
+    hours = {(one.ref.queue, one.bucket_ms // _HOUR_MS) for one in found}
     faults, right = [], set()
     for number in range(queues):
         queue = queue_of(number, wanted.seed)

@@ -65,7 +65,7 @@ def _recorded(run: Run, count: int) -> tuple[Measured, tuple[float, float]]:
                 started_s = time.perf_counter()
                 snapshot = await poller.poll()
                 if recorded:
-                    recorder.take(snapshot)
+                    recorder.add(snapshot)
                     taken += 1
                 wall_s += time.perf_counter() - started_s
                 if snapshot.link.failure is not None:
@@ -159,7 +159,8 @@ def _day(run: Run, busy: float) -> Measured:
             elapsed_s = (at_ms - _DAY_BEGINS_MS) / 1000
             states |= {queue: queue.step(at_ms) for queue in working}
             snapshot = Snapshot(at_ms, _PLACE.server, _PLACE.ns, tuple(states.values()))
-            writer.append(SAMPLES, polls, polls.begin(snapshot, at_ms))
+            poll = polls.begin(snapshot, at_ms)
+            writer.append(SAMPLES, poll, poll.at_ms)
             writer.tend()
             run.say(f"{elapsed_s / 60:.0f} minutes of 60")
         writer.close()

@@ -96,7 +96,7 @@ def _through_a_link(run: Run) -> Measured:
         local.config_resetstat()
         asyncio.run(_search(proxy.url, wanted, depth, whole=False))
         calls = local.info("latencystats").items()
-        longest_ms = max(told["p100"] for name, told in calls if "info" not in name and "config" not in name) / 1000
+        longest_ms = max(found["p100"] for name, found in calls if "info" not in name and "config" not in name) / 1000
         return replace(measured, note=f"{processor.note(Sense.TIMES_LESS)}; longest call {longest_ms:.2f} ms")
 
 

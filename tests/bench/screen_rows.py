@@ -40,14 +40,14 @@ def _one_cell(run: Run) -> Measured:
             terminal.wait_for(b"jobs-orders-00000")
             terminal.wait_until_quiet(1.0)
 
-        def changing(terminal: Terminal, told: str) -> Side:
+        def changing(terminal: Terminal, found: str) -> Side:
             depth = 38_112
 
             def sample() -> float:
                 nonlocal depth
                 depth += 1
                 before = len(terminal.written)
-                terminal.tell(told.format(f"{depth:,}"))
+                terminal.tell(found.format(f"{depth:,}"))
                 terminal.wait_for(f"{depth:,}".encode(), since=before)
                 terminal.wait_until_quiet(_QUIET_S)
                 return len(terminal.written) - before

@@ -34,10 +34,10 @@ class Terminal:
     def __init__(self, module: str, *arguments: str, channel: bool = False) -> None:
         self.written = bytearray()
         self._settings = tempfile.TemporaryDirectory(prefix="rsmq-tui-bench-")
-        self._told = bytearray()
-        told_read, self._tell = os.pipe() if channel else (-1, -1)
-        self._heard, told_write = os.pipe() if channel else (-1, -1)
-        numbers = (str(told_read), str(told_write)) if channel else ()
+        self._found = bytearray()
+        lines_read, self._tell = os.pipe() if channel else (-1, -1)
+        self._heard, lines_write = os.pipe() if channel else (-1, -1)
+        numbers = (str(lines_read), str(lines_write)) if channel else ()
         command = [sys.executable, "-m", module, *arguments, *numbers]
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -49,8 +49,8 @@ class Terminal:
         self.started_s = time.perf_counter()
         self._pid, self._pty = pty.fork()
         if self._pid == 0:
-            _become(command, environment, (told_read, told_write) if channel else ())
-        for ours in (told_read, told_write) if channel else ():
+            _become(command, environment, (lines_read, lines_write) if channel else ())
+        for ours in (lines_read, lines_write) if channel else ():
             os.close(ours)
 
     def __enter__(self) -> Self:
@@ -92,11 +92,11 @@ class Terminal:
     def hear(self) -> str:
         """Return the next line that the program tells, reading what it writes meanwhile."""
         deadline_s = time.monotonic() + _TIMEOUT_S
-        while b"\n" not in self._told:
+        while b"\n" not in self._found:
             if not self._read(deadline_s):
                 raise RuntimeError(f"the program told nothing; it last wrote {bytes(self.written[-400:])!r}")
-        line, _, rest = bytes(self._told).partition(b"\n")
-        self._told[:] = rest
+        line, _, rest = bytes(self._found).partition(b"\n")
+        self._found[:] = rest
         return line.decode()
 
     def _read(self, deadline_s: float) -> bool:
@@ -113,7 +113,7 @@ class Terminal:
                 return False
             self._answer(data)
         if self._heard in ready:
-            self._told += os.read(self._heard, 1 << 16)
+            self._found += os.read(self._heard, 1 << 16)
         return bool(ready)
 
     def _answer(self, data: bytes) -> None:

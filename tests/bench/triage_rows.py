@@ -180,8 +180,8 @@ def _longest_beside_pings(run: Run) -> Measured:
             found = _longest_ms(scene)
             longest_ms = {name: max(found.get(name, 0), longest_ms.get(name, 0)) for name in {*found, *longest_ms}}
             # What a script calls counts too, but not as a call of its own.
-            told = scene.client.info("commandstats")["cmdstat_evalsha"]
-            calls, worked_s = calls + int(told["calls"]), worked_s + told["usec"] / 1e6
+            text = scene.client.info("commandstats")["cmdstat_evalsha"]
+            calls, worked_s = calls + int(text["calls"]), worked_s + text["usec"] / 1e6
         scene.client.config_resetstat()
         answered_ms, pings, ends_s = 0.0, 0, time.perf_counter() + worked_s
         while pings < calls or time.perf_counter() < ends_s:
@@ -194,8 +194,8 @@ def _longest_beside_pings(run: Run) -> Measured:
 
 def _longest_ms(scene: _Scene) -> dict[str, float]:
     """Return how long the longest call of each command took on the server, but for those of administration."""
-    told = scene.client.info("latencystats").items()
-    found = {name.removeprefix("latency_percentiles_usec_"): values["p100"] / 1000 for name, values in told}
+    text = scene.client.info("latencystats").items()
+    found = {name.removeprefix("latency_percentiles_usec_"): values["p100"] / 1000 for name, values in text}
     return {name: value for name, value in found.items() if not name.startswith(("config", "info", "slowlog"))}
 
 

@@ -24,7 +24,7 @@ _CLEAR_LINE = "\r\x1b[2K"
 # Without --fault, one round in so many has real processes.
 _EACH = 1_000
 _ROUNDS = 1_000
-_TOLD_WIDTH = 90
+_MESSAGE_WIDTH = 90
 # How often progress is told where there is no terminal; on a terminal, after each round.
 _SAY_S = 60.0
 # What was done, and what cannot be undone, is told of whatever happened.
@@ -41,7 +41,7 @@ class Totals:
     changes: int = 0
     by_fault: Counter[str] = field(default_factory=Counter)
     violations_by_fault: Counter[str] = field(default_factory=Counter)
-    told: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    messages: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     violations: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, result: Result, replay: str) -> None:
@@ -54,15 +54,15 @@ class Totals:
             self.violations_by_fault[name] += bool(result.violations)
             if len(result.faults) < 2:
                 # Of several faults it is not known which one was told.
-                self.told[name].update(result.told)
+                self.messages[name].update(result.messages)
         self.violations += [
             {"seed": result.seed, "law": law, "how": how[:_HOW_MAX], "replay": replay} for law, how in result.violations
         ]
 
-    def told_by(self, name: str) -> str:
+    def usual_message(self, name: str) -> str:
         """Return what operators were told most often of a fault alone, except what they are told without faults."""
-        usual = self.told["none"]
-        for text, _ in self.told[name].most_common():
+        usual = self.messages["none"]
+        for text, _ in self.messages[name].most_common():
             if text not in usual and not text.startswith(_ORDINARY):
                 return text
         return "as without faults"
@@ -204,8 +204,8 @@ def _print_table(totals: Totals, took_s: float) -> None:
     width = max(map(len, (*totals.by_fault, "fault")))
     print(f"{'fault':{width}}  {'rounds':>7}  violations  what operators were told most often")
     for name, rounds in sorted(totals.by_fault.items()):
-        told = totals.told_by(name)[:_TOLD_WIDTH]
-        print(f"{name:{width}}  {rounds:7,}  {totals.violations_by_fault[name]:10,}  {told}")
+        message = totals.usual_message(name)[:_MESSAGE_WIDTH]
+        print(f"{name:{width}}  {rounds:7,}  {totals.violations_by_fault[name]:10,}  {message}")
     print(
         f"{totals.rounds:,} rounds, {totals.changes:,} changes, {totals.points:,} points in {took_s:,.0f} s: "
         f"{len(totals.violations)} violations"
@@ -216,7 +216,7 @@ def _print_table(totals: Totals, took_s: float) -> None:
 
 def _as_json(totals: Totals, took_s: float) -> dict[str, Any]:
     found = {
-        name: {"rounds": rounds, "violations": totals.violations_by_fault[name], "told": totals.told_by(name)}
+        name: {"rounds": rounds, "violations": totals.violations_by_fault[name], "told": totals.usual_message(name)}
         for name, rounds in sorted(totals.by_fault.items())
     }
     return {

@@ -73,7 +73,7 @@ class Ask:
     number: int | None = None
     units: int = 0
     previewed: int = 0
-    is_told: bool = False
+    is_reported: bool = False
     seen: dict[Place, set[tuple[float, bytes | None]]] = field(default_factory=dict)
     bodies: dict[Place, bytes | None] = field(default_factory=dict)
     items: Counter[Item] = field(default_factory=Counter)

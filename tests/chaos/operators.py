@@ -178,7 +178,7 @@ class Operator:
         self.is_dead = self.is_put_away = False
         self.refusals = 0
         self.ask: Ask | None = None
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.wires: list[Wire] = []
         self.locks: list[FileLock] = []
         self.cancel: Callable[[], None] = lambda: None

@@ -41,7 +41,7 @@ from tests.history.made import left_over, rows_of
 from tests.hostile.proxy import Proxy
 from tests.hostile.watching import Dashboard, dashboard, dashboard_app, open_message, open_queue, press, text_of, until
 from tests.servers.real import HOST, RealServer, cluster, real_server, wait_until, watched
-from tests.tui.driving import ask_change
+from tests.tui.changing import ask_change
 
 MESSAGES = 1_500
 _SECONDS_MAX = 100.0
@@ -144,7 +144,7 @@ class _Case:
         if any(words in out + err for words in ("Traceback", "Usage:", f"[Errno {errno.ENOSPC}]")):
             self.violate(law, out + err)
         for line in err.splitlines():
-            self.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", line)] += 1
+            self.result.messages[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", line)] += 1
         return process.returncode, out + err
 
     def undo(self, url: str, times: int = 1) -> None:
@@ -206,9 +206,9 @@ def _full_disk(case: _Case) -> None:
         before = lay(client, chance)
         blocks = chance.choice((0, 1, 8, 60, 100, 200, 400))
         case.say(f"{verb} with files of {blocks} blocks of 512 bytes")
-        status, told = case.ended(case.run("-r", server.url, *_VERBS[verb], "--all", "--yes", blocks=blocks))
+        status, message = case.ended(case.run("-r", server.url, *_VERBS[verb], "--all", "--yes", blocks=blocks))
         if status == 0 and found(client) == before:
-            case.violate("told is done", f"nothing was changed, and it said: {told}")
+            case.violate("told is done", f"nothing was changed, and it said: {message}")
         case.undo(server.url)
         case.check(before, client, set())
 
@@ -233,9 +233,9 @@ def _small_disk(case: _Case) -> None:
                 small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
                 small.undo(server.url)
             filler.write_bytes(bytes(max(0, shutil.disk_usage(folder).free - left)))
-            status, told = small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
+            status, message = small.ended(small.run("-r", server.url, *_VERBS[verb], "--all", "--yes"))
             if status == 0 and found(client) == before:
-                case.violate("told is done", f"nothing was changed, and it said: {told}")
+                case.violate("told is done", f"nothing was changed, and it said: {message}")
             if chance.random() < 0.5:
                 small.undo(server.url)
             filler.unlink()
@@ -257,11 +257,11 @@ def _kill_recorder(case: _Case) -> None:
             case.ended(process)
             proxy.forward()
             _check_history(case, out)
-        status, told = case.ended(
+        status, message = case.ended(
             case.run("record", "-r", proxy.url, "--out", str(out), "--every", "0.1s", "--for", "1s")
         )
         if status:
-            case.violate("recovered", told)
+            case.violate("recovered", message)
         _check_history(case, out)
         if not rows_of(out):
             case.violate("nothing lost", "the history is empty")
@@ -280,11 +280,11 @@ def _full_recorder(case: _Case) -> None:
         )
         if out.exists():
             _check_history(case, out)
-        status, told = case.ended(
+        status, message = case.ended(
             case.run("record", "-r", server.url, "--out", str(out), "--every", "0.1s", "--for", "1s")
         )
         if status:
-            case.violate("recovered", told)
+            case.violate("recovered", message)
         _check_history(case, out)
 
 
@@ -358,11 +358,11 @@ async def _change_and_undo(case: _Case, proxy: Proxy, fail: Callable[[], object]
         failing = _At(number, fail, passes=case.chance.random() < 0.5)
         proxy.change(failing)
         number_of_change: int | None = None
-        with _told(case):
+        with _output(case):
             report = await service.run(preview).to_end()
             number_of_change = report.change
             case.say(report.sentence)
-            case.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
+            case.result.messages[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
         if failing.left > 0:
             await asyncio.to_thread(fail)
         await asyncio.to_thread(after)
@@ -397,11 +397,11 @@ async def _change_meanwhile(case: _Case, address: Address, ns: str, fail: Callab
     try:
         preview = await service.preview(_ACTIONS[verb])
         number_of_change: int | None = None
-        with _told(case), patch.object(QueueEditor, "apply", failing):
+        with _output(case), patch.object(QueueEditor, "apply", failing):
             report = await service.run(preview).to_end()
             number_of_change = report.change
             case.say(report.sentence)
-            case.result.told[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
+            case.result.messages[re.sub(r"(redis://|/)\S+|\d[\d,.]*", "…", report.stopped or "done")] += 1
         if left > 0:
             await asyncio.to_thread(fail)
         await _recovers_and_undoes(case, service, number_of_change)
@@ -413,13 +413,13 @@ async def _recovers_and_undoes(case: _Case, service: ChangeService, number_of_ch
     for change in await service.recover():
         case.say(f"recovered: {change.done} done, {change.unsure} unsure, {change.state}")
     for unsettled in (False, True):
-        with _told(case):
+        with _output(case):
             undone = await service.run(await service.preview_undo(number_of_change, unsettled=unsettled)).to_end()
             case.say(undone.sentence)
 
 
 @contextmanager
-def _told(case: _Case) -> Iterator[None]:
+def _output(case: _Case) -> Iterator[None]:
     try:
         yield
     except TriageError as error:
@@ -578,22 +578,22 @@ async def _two(case: _Case, server: EmbeddedServer, client: Redis) -> set[bytes]
 
 async def _says_yes(case: _Case, pilot: Dashboard) -> None:
     changes = dashboard_app(pilot).dashboard.changes
-    before = changes.told
+    before = changes.status
     screen = pilot.app.screen
     if not screen.query("#yes"):
         case.say("the dialog has closed")
         return
     screen.query_one("#yes").focus()
     await press(pilot, "enter")
-    await until(pilot, lambda: changes.told not in (None, before) and not changes.is_running)
-    assert changes.told is not None
-    case.say(changes.told.words)
+    await until(pilot, lambda: changes.status not in (None, before) and not changes.is_running)
+    assert changes.status is not None
+    case.say(changes.status.words)
 
 
 async def _previews(case: _Case, pilot: Dashboard, name: str) -> bool:
     """Ask for a change or an undo; returns whether there is a preview to say yes to."""
     app = dashboard_app(pilot)
-    before = app.dashboard.changes.told
+    before = app.dashboard.changes.status
     if name == "undo":
         await press(pilot, "u")
     else:
@@ -604,8 +604,8 @@ async def _previews(case: _Case, pilot: Dashboard, name: str) -> bool:
         screen = app.screen
         if isinstance(screen, ConfirmScreen) and (yes := screen.query("#yes")) and not yes.first().disabled:
             return True
-        if (told := app.dashboard.changes.told) is not None and told is not before and not told.is_running:
-            case.say(told.words)
+        if (message := app.dashboard.changes.status) is not None and message is not before and not message.is_running:
+            case.say(message.words)
             break
         await pilot.pause(0.05)
     # There is nothing to undo, or nothing that would change.

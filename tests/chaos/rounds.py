@@ -45,7 +45,7 @@ _READS = frozenset(
 _EDITS = (EDIT_MESSAGES, EDIT_FIELDS, EDIT_LOOSE, *EDIT_LISTS.values())
 _OTHER = {"a": "b", "b": "a", A: B, B: A}
 _POINTS_MAX = 4_000
-_TOLD_MAX = 400
+_MESSAGE_MAX = 400
 _DAY_MS = 86_400_000
 
 # Each change sends bodies of its own, of which these are the beginnings.
@@ -90,7 +90,7 @@ class Result:
     seed: int
     faults: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
-    told: Counter[str] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
     points: int = 0
     changes: int = 0
     trace: list[str] = field(default_factory=list)
@@ -355,7 +355,7 @@ class Round:
         self._trace(f"{operator.name} BEGINS {ask.title}, {preview.count}")
         report = await run.to_end()
         operator.cancel = lambda: None
-        ask.is_told = True
+        ask.is_reported = True
         self.result.changes += 1
         self._trace(f"{operator.name} REPORT {report.sentence}")
         self._tell(operator, "stopped" if report.stopped else "done", report.sentence)
@@ -385,10 +385,10 @@ class Round:
         return Everything(), "every"
 
     def _tell(self, operator: Operator, how: str, text: str) -> None:
-        if not text or not text.isprintable() or len(text) > _TOLD_MAX or "Traceback" in text:
+        if not text or not text.isprintable() or len(text) > _MESSAGE_MAX or "Traceback" in text:
             self.violate("only told errors", f"{operator.name} was told {text!r}")
         self._trace(f"{operator.name} TOLD {text}")
-        self.result.told[_kind_of_text(how, text)] += 1
+        self.result.messages[_kind_of_text(how, text)] += 1
 
     def _check_report(self, ask: Ask, report: Report) -> None:
         tally = report.tally

@@ -52,7 +52,7 @@ def test_a_seed_is_the_same_round_each_time(clocked: ClockedServer) -> None:
         [re.sub(r"\w{32}", "<id>", line) for line in each.trace if "->" not in line] for each in (first, second)
     )
     assert first_trace == second_trace
-    assert (first.points, first.faults, first.told) == (second.points, second.faults, second.told)
+    assert (first.points, first.faults, first.messages) == (second.points, second.faults, second.messages)
 
 
 def test_a_change_that_ignores_its_guard_is_found(clocked: ClockedServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from rsmq_tui.charts.series import Run, Series, Span, fold_runs, reduce_run, split_runs
+from rsmq_tui.charts.series import ChartSpan, Run, Series, fold_runs, reduce_run, split_runs
 
-MINUTE = Span(0, 60_000)
+MINUTE = ChartSpan(0, 60_000)
 
 
 Points = Sequence[tuple[int, float | None]]
 
 
-def times(points: Points, resolution_ms: float = 250.0, span: Span = MINUTE) -> list[Sequence[int]]:
+def times(points: Points, resolution_ms: float = 250.0, span: ChartSpan = MINUTE) -> list[Sequence[int]]:
     return [run.times_ms for run in split_runs(Series("s", points), span, resolution_ms)]
 
 
@@ -58,18 +58,18 @@ def test_nothing_known(points: Points) -> None:
 
 def test_columns_keep_their_extremes_in_order() -> None:
     run = Run([0, 1, 2, 3, 50, 51, 52, 99, 100], [5, 9, 1, 5, 2, 8, 3, 4, 4])
-    assert list(reduce_run(run, Span(0, 100), 2)) == [(0, 9), (0, 1), (1, 2), (1, 8)]
+    assert list(reduce_run(run, ChartSpan(0, 100), 2)) == [(0, 9), (0, 1), (1, 2), (1, 8)]
 
 
 def test_a_single_point_and_the_ends() -> None:
-    assert list(reduce_run(Run([0], [5.0]), Span(0, 100), 10)) == [(0, 5)]
-    assert list(reduce_run(Run([0, 100], [5.0, 6.0]), Span(0, 100), 10)) == [(0, 5), (9, 6)]
+    assert list(reduce_run(Run([0], [5.0]), ChartSpan(0, 100), 10)) == [(0, 5)]
+    assert list(reduce_run(Run([0, 100], [5.0, 6.0]), ChartSpan(0, 100), 10)) == [(0, 5), (9, 6)]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 100, 7201])
 @pytest.mark.parametrize("columns", [1, 3, 40, 480])
 def test_reduction_keeps_the_peak_and_bounds_the_cost(count: int, columns: int) -> None:
-    span = Span(1_700_000_000_000, 1_700_000_600_000)
+    span = ChartSpan(1_700_000_000_000, 1_700_000_600_000)
     run = Run(
         [span.start_ms + index * span.length_ms // count for index in range(count)],
         [float(index * 7919 % 1009) for index in range(count)],
@@ -83,4 +83,4 @@ def test_reduction_keeps_the_peak_and_bounds_the_cost(count: int, columns: int) 
 
 def test_folding_holds_values_between_points_but_not_across_gaps() -> None:
     runs = [Run([0, 45], [1.0, 3.0]), Run([95], [2.0])]
-    assert fold_runs(runs, Span(0, 100), 10) == [1, 1, 1, 1, 3, None, None, None, None, 2]
+    assert fold_runs(runs, ChartSpan(0, 100), 10) == [1, 1, 1, 1, 3, None, None, None, None, 2]

@@ -94,10 +94,10 @@ def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.
                 patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
                 patched.setenv("COLUMNS", str(columns))
             status = status_of(main, arguments)
-        told = capsysbinary.readouterr()
-        err = told.err.decode()
+        printed = capsysbinary.readouterr()
+        err = printed.err.decode()
         assert "Traceback" not in err
-        return Done(status, told.out, err)
+        return Done(status, printed.out, err)
 
     return command
 

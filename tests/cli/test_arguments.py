@@ -28,9 +28,9 @@ from tests.cli.running import environment, parsed, run
 )  # fmt: skip
 def test_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "Error: " in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Error: " in printed.err
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,14 @@ def test_help_fits_the_terminal_and_has_no_colours(
     assert len(commands) > 40
     for words in commands:
         assert main([*words, "--help"]) == 0
-        told = capsys.readouterr().out
-        assert "\x1b" not in told
+        printed = capsys.readouterr().out
+        assert "\x1b" not in printed
         # Lines that are to be copied stay whole.
-        lines = re.sub(r"(?m)^(?:Examples|Filters|For every new shell|As files.*):\n(?:  .*\n)+", "", told).splitlines()
+        lines = re.sub(
+            r"(?m)^(?:Examples|Filters|For every new shell|As files.*):\n(?:  .*\n)+", "", printed
+        ).splitlines()
         assert [line for line in lines if len(line) > min(columns, 120)] == []
-        assert told.startswith(" ".join(("Usage: rsmq-tui", *words)))
+        assert printed.startswith(" ".join(("Usage: rsmq-tui", *words)))
 
 
 @pytest.mark.parametrize("arguments", [["-r", "redis://u:hunter2@host", "demo"], ["demo", "-r", "redis://u:hunter2@host"],
@@ -148,19 +150,19 @@ def test_a_defect_is_called_one_and_says_where(
 
     monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.profile_of", fail)
     assert main(["snapshot"]) == 70
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.splitlines()[-1].startswith("rsmq-tui: a defect in rsmq-tui: ValueError in cli")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines()[-1].startswith("rsmq-tui: a defect in rsmq-tui: ValueError in cli")
     # What an error says may be a password, or come from a server.
-    assert "hunter2" not in told.err
+    assert "hunter2" not in printed.err
 
 
 def test_version_and_help() -> None:
     assert run("--version").stdout == f"rsmq-tui {__version__}\n"
-    told = run("--help")
-    assert told.returncode == 0
+    printed = run("--help")
+    assert printed.returncode == 0
     for word in ("demo", "snapshot", "--redis-url", "REDIS_URL", "--ns", "RSMQ_NS", "--interval", "--theme", "--ascii"):
-        assert word in told.stdout
+        assert word in printed.stdout
 
 
 def test_a_usage_error_is_exit_status_2() -> None:

@@ -102,9 +102,9 @@ class TestSeveralFixes:
 
         monkeypatch.setattr(ChangeService, "preview", refusing)
         done = command("audit", "--fix", *yes)
-        told = {line["queue"] for line in done.lines if "planned" in line}
+        printed = {line["queue"] for line in done.lines if "planned" in line}
 
-        assert (done.status, told) == (1, {"spare", "gone"})
+        assert (done.status, printed) == (1, {"spare", "gone"})
         assert done.err.splitlines()[-1].startswith("rsmq-tui: queue orders was not fixed: orders on ")
         assert done.err.splitlines()[-1].endswith(": not now")
         assert client.sismember("rsmq:QUEUES", "spare") == bool(yes)

@@ -89,10 +89,10 @@ def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_lost(
     ]
     left = client.zcard("rsmq:spare")
     assert left < MESSAGES
-    told = command("undo", "1", "--yes")
-    assert told.status == 0
-    assert "change 1 (delete in spare, " in told.err
-    assert f"was interrupted with {MESSAGES - left:,} of {MESSAGES:,} done; rsmq-tui undo 1 reverts it" in told.err
+    printed = command("undo", "1", "--yes")
+    assert printed.status == 0
+    assert "change 1 (delete in spare, " in printed.err
+    assert f"was interrupted with {MESSAGES - left:,} of {MESSAGES:,} done; rsmq-tui undo 1 reverts it" in printed.err
     # A call that was given up leaves a marker for a while, so that it is not carried out late.
     assert {key: value for key, value in keys().items() if not key.startswith(b"rsmq:rsmq-tui:")} == before
 
@@ -112,8 +112,8 @@ def test_ctrl_c_before_a_change_or_while_reading(
     folder.mkdir()
     given = [str(folder / "out.jsonl") if argument == "FILE" else argument for argument in arguments]
     done = _interrupted(state, "scanned", times, "-r", redis_url, *given)
-    told = "rsmq-tui: interrupted before anything was changed\n" if "delete" in arguments else ""
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", told)
+    printed = "rsmq-tui: interrupted before anything was changed\n" if "delete" in arguments else ""
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", printed)
     assert keys() == before
     assert list(folder.iterdir()) == []
 
@@ -202,10 +202,10 @@ def test_the_journal_says_when_the_server_cannot_be_asked(
         # As if it had been written before there were checksums, and the server is down by now.
         db.execute("UPDATE changes SET server = 'redis://127.0.0.1:1/0', checksum = 'none'")
 
-    told = anywhere("-r", "redis://127.0.0.1:1", "journal")
+    printed = anywhere("-r", "redis://127.0.0.1:1", "journal")
 
-    assert (told.status, told.lines[0]["state"]) == (0, "running")
-    (line,) = told.err.splitlines()
+    assert (printed.status, printed.lines[0]["state"]) == (0, "running")
+    (line,) = printed.err.splitlines()
     assert line.startswith("rsmq-tui: change 1 on redis://127.0.0.1:1/0 was interrupted and is not settled yet: ")
     assert "refused" in line
 
@@ -221,7 +221,7 @@ def test_the_last_change_is_found_although_it_was_interrupted_in_a_list(
     assert 0 < len(left) < len(items)
     client.delete("jobs")
 
-    told = command("undo", "--yes")
+    printed = command("undo", "--yes")
 
-    assert told.lines[0]["done"] == len(items) - len(left)
+    assert printed.lines[0]["done"] == len(items) - len(left)
     assert sorted([*client.lrange("jobs", 0, -1), *left]) == sorted(items)

@@ -197,9 +197,9 @@ def test_usage_errors(arguments: list[str], anywhere: Command) -> None:
 def test_help_names_the_exit_statuses(arguments: list[str], anywhere: Command) -> None:
     done = anywhere(*arguments, "--help")
     assert done.status == 0
-    told = " ".join(done.text.split())
+    printed = " ".join(done.text.split())
     for words in ("0 done", "1 some", "2 refused", "3 only a preview", "130 interrupted", "--read-only"):
-        assert words in told
+        assert words in printed
     if len(arguments) == 2:
         assert f"Examples:\n  rsmq-tui {' '.join(arguments)} " in done.text
 

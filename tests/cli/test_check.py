@@ -186,9 +186,9 @@ def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
 
 
 def test_help_explains_severities_and_the_clock(command: Command) -> None:
-    told = " ".join(command("check", "--help").text.split())
+    printed = " ".join(command("check", "--help").text.split())
     for words in ("WARN:CRIT", "only starts the clock", "0 OK 1 WARNING 2 CRITICAL 3 UNKNOWN"):
-        assert words in told
+        assert words in printed
 
 
 def test_several_servers_are_checked_at_once_and_the_worst_counts(

@@ -21,13 +21,15 @@ from rsmq_tui.history.store import open_store
 from rsmq_tui.monitor import PageRequest, PeekError
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.pipeline.sources import damage_in
-from rsmq_tui.tui.history.loading import Loader, Wanted
+from rsmq_tui.tui.history.loading import Loader, LoadRequest
 from tests.cli.conftest import Command
-from tests.history.analysis.made import END_MS, EU, ORDERS, PROD, Made, episode, named, roll_up
+from tests.history.analysis.made import Made, episode, named, roll_up
+from tests.history.analysis.queues import END_MS, EU, ORDERS, PROD
 from tests.history.replayed import NOON_MS, STEP_MS, Tape
 from tests.history.replayed import said as said_of
 from tests.hostile.damaged_files import COLUMNS, INSTEAD, NOT_JSON, TEXT, ending, manifests, other_columns, put_instead
-from tests.tui.driving import app_of, settled, text_of
+from tests.tui.driving import settled
+from tests.tui.reading import app_of, text_of
 from tests.tui.test_history import past_of, press
 from tests.tui.test_replay import replayed, taped
 
@@ -121,7 +123,7 @@ def report(command: Command, folder: Path, suffix: str) -> tuple[int, str, str]:
 def load(folder: Path, *, heat: bool = True) -> Any:
     """Read what the screen of the past shows."""
     loader = Loader(str(folder))
-    wanted = Wanted(is_heat=heat)
+    wanted = LoadRequest(is_heat=heat)
     return loader.load(wanted, lambda whole: whole)
 
 
@@ -176,8 +178,8 @@ def test_no_manifest_makes_more_than_a_sentence(anywhere: Command, analysis: Pat
                 # What the manifest says is written into the other format too.
                 assert report(anywhere, analysis, ".md")[0] == status
             shown = load(analysis)
-        is_told = shown.failure is not None or shown.problems or shown.whole is None
-        if status == 2 and not is_told:
+        is_reported = shown.failure is not None or shown.problems or shown.whole is None
+        if status == 2 and not is_reported:
             wrong[name] = said, shown.problems
     assert wrong == {}
 
@@ -360,10 +362,10 @@ async def test_the_screen_of_the_past(analysis: Path, kind: str) -> None:
 
 
 async def test_the_screen_of_a_past_whose_manifest_is_hostile(analysis: Path) -> None:
-    told = json.loads((analysis / MANIFEST_FILE).read_text())
-    told |= {"history": TEXT, "problems": [TEXT], "made_ms": 253_402_300_799_999}
-    told["tables"]["poison"] = {"": [TEXT, "../../x", "/dev/zero"]}
-    (analysis / MANIFEST_FILE).write_text(json.dumps(told))
+    printed = json.loads((analysis / MANIFEST_FILE).read_text())
+    printed |= {"history": TEXT, "problems": [TEXT], "made_ms": 253_402_300_799_999}
+    printed["tables"]["poison"] = {"": [TEXT, "../../x", "/dev/zero"]}
+    (analysis / MANIFEST_FILE).write_text(json.dumps(printed))
     async with past_of(analysis) as pilot:
         for key in ("l", "l", "l", "question_mark", "escape"):
             await press(pilot, key)

@@ -29,7 +29,8 @@ from rsmq_tui.tui.app import RsmqApp
 from tests.cli.demo.processes import eventually, is_alive, is_gone
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
 from tests.hostile.terminal import Terminal
-from tests.tui.driving import names_in, text_of, until
+from tests.tui.driving import until
+from tests.tui.reading import names_in, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -180,10 +181,10 @@ def test_without_a_server_program_it_runs_on_the_list_server(without_lua: bool) 
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            told = process.stderr.readline()
+            printed = process.stderr.readline()
             url = process.stdout.readline().strip()
             missing = ", without RSMQ queues and leases: pip install 'rsmq-tui[listserver]' adds them"
-            assert told == (
+            assert printed == (
                 f"no Valkey or Redis was found: the demo runs on the list server{missing if without_lua else ''}\n"
             )
             lists = {"queue:webhooks-out", "queue:imports"} if without_lua else {item.queue for item in LIST_SCENARIOS}

@@ -111,19 +111,19 @@ def test_nor_one_from_the_environment_or_the_configuration(
 def test_where_settings_came_from(
     anywhere: Command, redis_url: str, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = findings(anywhere("doctor", "--json", "-r", "redis://127.0.0.1:1", "--ns", "jobs", "--read-only"))
-    assert told["configuration.server"]["text"] == "redis://127.0.0.1:1/0, without a password: option -r/--redis-url"
-    assert told["configuration.namespace"]["text"] == "namespace jobs: option --ns"
-    assert told["configuration.read_only"]["text"] == "read-only: option --read-only"
-    assert told["configuration.interval"]["text"] == "polls every 1 s: the default"
-    assert told["configuration.file"]["text"] == f"no configuration file ({config} would be read)"
+    printed = findings(anywhere("doctor", "--json", "-r", "redis://127.0.0.1:1", "--ns", "jobs", "--read-only"))
+    assert printed["configuration.server"]["text"] == "redis://127.0.0.1:1/0, without a password: option -r/--redis-url"
+    assert printed["configuration.namespace"]["text"] == "namespace jobs: option --ns"
+    assert printed["configuration.read_only"]["text"] == "read-only: option --read-only"
+    assert printed["configuration.interval"]["text"] == "polls every 1 s: the default"
+    assert printed["configuration.file"]["text"] == f"no configuration file ({config} would be read)"
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("RSMQ_NS", "mail")
     monkeypatch.setenv("RSMQ_TUI_READ_ONLY", "1")
-    told = findings(anywhere("doctor", "--json"))
-    assert told["configuration.server"]["text"] == f"{redis_url}, without a password: environment REDIS_URL"
-    assert told["configuration.namespace"]["text"] == "namespace mail: environment RSMQ_NS"
-    assert told["configuration.read_only"]["text"] == "read-only: environment RSMQ_TUI_READ_ONLY"
+    printed = findings(anywhere("doctor", "--json"))
+    assert printed["configuration.server"]["text"] == f"{redis_url}, without a password: environment REDIS_URL"
+    assert printed["configuration.namespace"]["text"] == "namespace mail: environment RSMQ_NS"
+    assert printed["configuration.read_only"]["text"] == "read-only: environment RSMQ_TUI_READ_ONLY"
 
 
 def test_what_a_profile_says(anywhere: Command, redis_url: str, config: Path, orders: Rsmq) -> None:
@@ -132,13 +132,13 @@ def test_what_a_profile_says(anywhere: Command, redis_url: str, config: Path, or
         '[profiles.gone]\nurl = "redis://127.0.0.1:1"\n'
     )
     config.chmod(0o600)
-    told = findings(anywhere("doctor", "--json"))
-    assert told["configuration.file"]["text"] == f"{config}; profiles: prod, gone"
-    assert "profile prod, the configuration file's default" in told["configuration.server"]["text"]
-    assert told["configuration.namespace"]["text"] == "namespace rsmq: the configuration file"
-    assert told["configuration.read_only"]["text"] == "read-only: the configuration file"
-    assert told["configuration.interval"]["text"] == "polls every 5 s: the configuration file"
-    assert told["permissions.change"]["text"] == "nothing will be changed: read-only"
+    printed = findings(anywhere("doctor", "--json"))
+    assert printed["configuration.file"]["text"] == f"{config}; profiles: prod, gone"
+    assert "profile prod, the configuration file's default" in printed["configuration.server"]["text"]
+    assert printed["configuration.namespace"]["text"] == "namespace rsmq: the configuration file"
+    assert printed["configuration.read_only"]["text"] == "read-only: the configuration file"
+    assert printed["configuration.interval"]["text"] == "polls every 5 s: the configuration file"
+    assert printed["permissions.change"]["text"] == "nothing will be changed: read-only"
     both = anywhere("doctor", "--profile", "prod,gone")
     assert both.status == 1
     assert f"prod: {redis_url}, namespace rsmq" in both.text.splitlines()
@@ -149,9 +149,9 @@ def test_a_configuration_that_is_wrong_is_said_with_its_line(anywhere: Command, 
     config.write_text("[profiles.prod]\nurl = 5\n")
     done = anywhere("doctor", "--json")
     assert done.status == 1
-    told = findings(done)
-    assert f"{config}:2" in told["configuration.file"]["text"]
-    assert "connection.tcp" not in told
+    printed = findings(done)
+    assert f"{config}:2" in printed["configuration.file"]["text"]
+    assert "connection.tcp" not in printed
 
 
 def test_a_viewer_is_told_what_to_grant(anywhere: Command, redis_url: str, client: Redis) -> None:

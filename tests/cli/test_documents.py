@@ -38,7 +38,8 @@ from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
 from tests.hostile.terminal import COLUMNS, LINES, Terminal
-from tests.tui.driving import text_of, until
+from tests.tui.driving import until
+from tests.tui.reading import text_of
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "rsmq_tui" / "docs"

@@ -119,7 +119,7 @@ def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "printed"),
     [
         ("--port 65536", "is not a port from 0 to 65,535"),
         ("--port -1", "is not a port"),
@@ -130,10 +130,10 @@ def test_an_address_that_cannot_be_had_is_one_sentence(command: Command, host: s
         ("--print-rules --print-dashboard", "cannot be combined"),
     ],
 )
-def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: str, told: str) -> None:
+def test_wrong_values_are_refused_with_what_is_allowed(anywhere: Command, arguments: str, printed: str) -> None:
     done = anywhere("exporter", *arguments.split())
 
-    assert (done.status, told in done.err) == (2, True)
+    assert (done.status, printed in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ Keys = Callable[[], Mapping[bytes, Any]]
 
 def test_before_the_first_change_there_is_nothing(anywhere: Command, state: Path) -> None:
     assert anywhere("journal").out == b""
-    told = anywhere("journal", "list", terminal=True)
-    assert (told.status, told.out) == (0, b"")
-    assert "the journal is empty" in told.err
+    printed = anywhere("journal", "list", terminal=True)
+    assert (printed.status, printed.out) == (0, b"")
+    assert "the journal is empty" in printed.err
     assert anywhere("journal", "show", "1").status == 2
     assert not list(state.rglob("journal.sqlite"))
 
@@ -70,8 +70,8 @@ def test_every_way_back(way: list[str], command: Command, orders: Rsmq, keys: Ke
     assert keys() == changed
     done = command(*way, "--yes")
     assert (done.status, done.lines[0]["done"], keys()) == (0, 6, before)
-    told = command(*way, "--yes")
-    assert (told.status, len(told.err.splitlines())) == (2, 1)
+    printed = command(*way, "--yes")
+    assert (printed.status, len(printed.err.splitlines())) == (2, 1)
 
 
 def test_what_was_touched_since_is_left_alone_and_told(command: Command, orders: Rsmq, client: Redis) -> None:
@@ -113,9 +113,11 @@ def test_a_change_that_is_not_there_is_no_matter_of_a_server(
 
 def test_undo_says_that_a_queue_that_was_made_is_removed(command: Command, orders: Rsmq) -> None:
     command("messages", "move", "orders", "--all", "--to", "new", "--create", "--yes")
-    told = "which the change created, is removed if it is empty then and nobody else has used it; otherwise it is kept."
-    assert f"Queue new, {told}" in command("undo", terminal=True).text
-    assert f"Queue new, {told}" in command("undo").lines[0]["notes"]
+    printed = (
+        "which the change created, is removed if it is empty then and nobody else has used it; otherwise it is kept."
+    )
+    assert f"Queue new, {printed}" in command("undo", terminal=True).text
+    assert f"Queue new, {printed}" in command("undo").lines[0]["notes"]
     done = command("undo", "--yes", terminal=True)
     assert "; queue new, which the change created, was removed; rsmq-tui undo 2 reverts it" in done.text
     assert command("undo", "2", "--yes").lines[0]["notes"] == []
@@ -161,9 +163,9 @@ def test_a_journal_that_is_none_is_one_sentence(
     spoil(path)
     before = keys()
     for arguments in _READERS:
-        told = command(*arguments)
-        assert (told.status, told.out, len(told.err.splitlines())) == (2, b"", 1)
-        assert f"the journal {path} cannot be used" in told.err
+        printed = command(*arguments)
+        assert (printed.status, printed.out, len(printed.err.splitlines())) == (2, b"", 1)
+        assert f"the journal {path} cannot be used" in printed.err
     assert keys() == before
 
 
@@ -176,9 +178,9 @@ def test_a_damaged_change_is_listed_and_named(command: Command, orders: Rsmq, ke
     before = keys()
     words = "change 1 is damaged in the journal and set aside; it cannot be undone, the others can"
     for arguments in (["undo", "1", "--yes"], ["journal", "show", "1"], ["undo", "1", "--yes"]):
-        told = command(*arguments)
-        assert (told.status, told.out) == (2, b"")
-        assert words in told.err
+        printed = command(*arguments)
+        assert (printed.status, printed.out) == (2, b"")
+        assert words in printed.err
     assert keys() == before
     listed = command("journal")
     assert [line["state"] for line in listed.lines] == ["done", "damaged"]

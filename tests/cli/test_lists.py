@@ -199,11 +199,11 @@ def test_processing(command: Command, client: Redis) -> None:
     hidden = command("messages", "hide", LISTED, "--all", "--seconds", "60", "--yes").lines[0]
     # The name in JSON is that of RSMQ; people read what happens to a list.
     assert (hidden["action"], hidden["done"]) == ("hide", 1)
-    told = command("messages", "hide", LISTED, "--all", "--seconds", "90", "--yes", terminal=True).text
-    assert "queue:orders: extended 1," in told
+    printed = command("messages", "hide", LISTED, "--all", "--seconds", "90", "--yes", terminal=True).text
+    assert "queue:orders: extended 1," in printed
     assert client.zcard(f"{KEY}:leases") == 1
-    told = command("messages", "release", LISTED, "--all", "--yes", terminal=True).text
-    assert "queue:orders: requeued 1," in told
+    printed = command("messages", "release", LISTED, "--all", "--yes", terminal=True).text
+    assert "queue:orders: requeued 1," in printed
     client.lmove(KEY, f"{KEY}:processing", "RIGHT", "LEFT")
     released = command("messages", "release", LISTED, "--all", "--yes").lines[0]
     assert (released["action"], released["done"]) == ("release", 1)

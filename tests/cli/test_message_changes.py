@@ -113,9 +113,9 @@ def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, 
     assert (done.status, report["done"], report["skipped"]) == (0, 2, 1)
     assert report["reasons"] == [{"outcome": "skipped", "reason": "not in the queue", "count": 1}]
     assert client.zcard("rsmq:orders") == 4
-    told = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
-    assert (told.status, told.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
-    assert told.err == "rsmq-tui: 1 id is not in the queue.\n"
+    printed = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
+    assert (printed.status, printed.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
+    assert printed.err == "rsmq-tui: 1 id is not in the queue.\n"
     assert [line["change"] for line in command("journal").lines] == [1]
 
 
@@ -148,10 +148,10 @@ def test_a_limit_takes_those_due_first(command: Command, orders: Rsmq, client: R
 
 
 def test_help_says_what_a_limit_means(command: Command) -> None:
-    told = " ".join(command("messages", "move", "--help").out.decode().split())
+    printed = " ".join(command("messages", "move", "--help").out.decode().split())
     assert (
         "at most N messages: those due first, for release among the hidden ones; of a list queue, those taken next"
-        in told
+        in printed
     )
 
 

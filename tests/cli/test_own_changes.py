@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.cli.places import OwnChanges, Place, place_of
+from rsmq_tui.cli.places import KindPlace, OwnChanges, place_of
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, Rsmq
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def places(redis_url: str, client: Redis, state: Path) -> tuple[Place, Place]:
+def places(redis_url: str, client: Redis, state: Path) -> tuple[KindPlace, KindPlace]:
     """RSMQ queues and lists of one server, with messages in both."""
     queues = Rsmq(client)
     queues.create_queue("orders")
@@ -34,7 +34,7 @@ def places(redis_url: str, client: Redis, state: Path) -> tuple[Place, Place]:
 
 
 @pytest.fixture
-async def watched(places: tuple[Place, Place]) -> AsyncIterator[tuple[Any, Any]]:
+async def watched(places: tuple[KindPlace, KindPlace]) -> AsyncIterator[tuple[Any, Any]]:
     """Their pollers, after polls at two times each."""
     async with AsyncExitStack() as stack:
         pollers = [await stack.enter_async_context(aclosing(place.watcher())) for place in places]
@@ -87,7 +87,7 @@ async def test_a_delete_from_a_list_is_no_take(watched: tuple[Any, Any], redis_u
 
 
 async def test_a_send_and_its_undo_end_no_verdict(
-    places: tuple[Place, Place], redis_url: str, client: Redis, state: Path
+    places: tuple[KindPlace, KindPlace], redis_url: str, client: Redis, state: Path
 ) -> None:
     # The counters of orders say that messages were received, and none of them lately.
     Rsmq(client).receive_message("orders", vt=0)
@@ -115,7 +115,7 @@ async def test_a_move_is_told_to_the_place_of_its_target(watched: tuple[Any, Any
 
 
 async def test_the_journal_is_read_only_if_it_has_changed(
-    redis_url: str, places: tuple[Place, Place], state: Path, monkeypatch: pytest.MonkeyPatch
+    redis_url: str, places: tuple[KindPlace, KindPlace], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[Path] = []
 
@@ -135,7 +135,7 @@ async def test_the_journal_is_read_only_if_it_has_changed(
 
 
 async def test_only_queues_of_that_server_and_namespace(
-    redis_url: str, places: tuple[Place, Place], state: Path
+    redis_url: str, places: tuple[KindPlace, KindPlace], state: Path
 ) -> None:
     path, server = state / "rsmq-tui" / "journal.sqlite", places[0].server
     asked = {name: OwnChanges(path) for name in ("rsmq", "other", LISTS_NS)}

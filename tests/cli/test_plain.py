@@ -37,44 +37,44 @@ def at(lines: list[str]) -> list[str]:
 
 
 def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> None:
-    first = overview.take(polled(state("calm", depth=2, ready=2), stalled(), notes=("no right to read INFO",)))
+    first = overview.observe(polled(state("calm", depth=2, ready=2), stalled(), notes=("no right to read INFO",)))
     assert first[:2] == [f"{SERVER}, namespace rsmq: 2 queues, 1 in trouble", "no right to read INFO"]
     assert first[2].startswith("stalled orders: 3 ready, 1 hidden, oldest 1m 0s; 3 messages ready")
     assert first[3].startswith("ok calm: 2 ready, 0 hidden; nothing is wrong")
-    assert overview.take(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
+    assert overview.observe(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
 
 
 def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
-    overview.take(polled(state("orders")))
-    (line,) = at(overview.take(polled(stalled(), s=1)))
+    overview.observe(polled(state("orders")))
+    (line,) = at(overview.observe(polled(stalled(), s=1)))
     assert line.startswith("orders: stalled: 3 messages ready")
-    assert overview.take(polled(stalled(), s=2)) == []
+    assert overview.observe(polled(stalled(), s=2)) == []
     # That it is over is told when it has lasted.
-    assert overview.take(polled(state("orders"), s=3)) == []
-    (line,) = at(overview.take(polled(state("orders"), s=40)))
+    assert overview.observe(polled(state("orders"), s=3)) == []
+    (line,) = at(overview.observe(polled(state("orders"), s=40)))
     assert line.startswith("orders: ok, was stalled for ")
 
 
 def test_queues_that_come_and_go_are_told(overview: PlainOverview) -> None:
-    overview.take(polled(state("orders", depth=2)))
-    assert at(overview.take(polled(state("mails"), s=1))) == [
+    overview.observe(polled(state("orders", depth=2)))
+    assert at(overview.observe(polled(state("mails"), s=1))) == [
         "orders: deleted, with 2 messages at the previous poll",
         "mails: created",
     ]
 
 
 def test_a_server_that_is_gone_and_back_is_told_once(overview: PlainOverview) -> None:
-    overview.take(polled(state("orders")))
-    assert at(overview.take(polled(state("orders"), failure=_FAILURE))) == [
+    overview.observe(polled(state("orders")))
+    assert at(overview.observe(polled(state("orders"), failure=_FAILURE))) == [
         f"{SERVER}: does not answer: connection refused"
     ]
-    assert overview.take(polled(state("orders"), failure=_FAILURE)) == []
-    assert at(overview.take(polled(state("orders"), s=2))) == [f"{SERVER}: answers again after 2 s"]
+    assert overview.observe(polled(state("orders"), failure=_FAILURE)) == []
+    assert at(overview.observe(polled(state("orders"), s=2))) == [f"{SERVER}: answers again after 2 s"]
 
 
 def test_a_server_that_is_gone_from_the_start_shows_its_queues_later(overview: PlainOverview) -> None:
-    assert at(overview.take(Snapshot(0, SERVER, "rsmq", link=polled(failure=_FAILURE).link))) != []
-    lines = overview.take(polled(state("orders"), s=5))
+    assert at(overview.observe(Snapshot(0, SERVER, "rsmq", link=polled(failure=_FAILURE).link))) != []
+    lines = overview.observe(polled(state("orders"), s=5))
     assert lines[-2:] == [
         f"{SERVER}, namespace rsmq: 1 queue, none in trouble",
         "ok orders: 0 ready, 0 hidden; empty",
@@ -84,12 +84,12 @@ def test_a_server_that_is_gone_from_the_start_shows_its_queues_later(overview: P
 def test_counts_are_told_once_a_minute_if_they_changed_by_a_tenth(overview: PlainOverview) -> None:
     def counted(s: float, **depths: int) -> list[str]:
         states = (state(name, depth=depth, ready=depth) for name, depth in depths.items())
-        return overview.take(polled(*states, s=s))
+        return overview.observe(polled(*states, s=s))
 
     counted(0, many=1000, few=10, none=0)
     assert counted(30, many=2000, few=20, none=5) == []
-    told = at(counted(60, many=1100, few=12, none=1))
-    assert [line.split(";")[0] for line in told] == ["ok few: 12 ready, 0 hidden", "ok none: 1 ready, 0 hidden"]
+    printed = at(counted(60, many=1100, few=12, none=1))
+    assert [line.split(";")[0] for line in printed] == ["ok few: 12 ready, 0 hidden", "ok none: 1 ready, 0 hidden"]
     # What was told last counts, and not each minute.
     assert [line.split(":")[0] for line in at(counted(120, many=1101, few=13, none=1))] == ["ok many"]
     assert counted(179, many=9, few=9, none=9) == []
@@ -97,10 +97,10 @@ def test_counts_are_told_once_a_minute_if_they_changed_by_a_tenth(overview: Plai
 
 def test_several_places_are_named() -> None:
     overview = PlainOverview("prod-eu", "namespace rsmq", Thresholds(), ServerDetector(SERVER))
-    first = overview.take(polled(state("orders")))
+    first = overview.observe(polled(state("orders")))
     assert first == ["prod-eu: 1 queue, none in trouble", "ok orders on prod-eu: 0 ready, 0 hidden; empty"]
-    assert at(overview.take(polled(state("orders"), state("mails"), s=1))) == ["mails on prod-eu: created"]
-    assert at(overview.take(polled(failure=_FAILURE))) == ["prod-eu: does not answer: connection refused"]
+    assert at(overview.observe(polled(state("orders"), state("mails"), s=1))) == ["mails on prod-eu: created"]
+    assert at(overview.observe(polled(failure=_FAILURE))) == ["prod-eu: does not answer: connection refused"]
 
 
 def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None:
@@ -108,17 +108,19 @@ def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None
     queues, lists = (
         PlainOverview(name, name, Thresholds(), server, clock=lambda: 1.0) for name in ("shop", "shop lists")
     )
-    queues.take(polled(state("orders")))
-    lists.take(polled(state("mails")))
+    queues.observe(polled(state("orders")))
+    lists.observe(polled(state("mails")))
     denied = Failure("noperm", "no permission to run KEYS", "")
-    assert [at(lists.take(polled(failure=denied))) for _ in range(4)] == [
+    assert [at(lists.observe(polled(failure=denied))) for _ in range(4)] == [
         [], [], ["shop lists: cannot be read: no permission to run KEYS"], []
     ]  # fmt: skip
-    assert at(lists.take(polled(state("mails"), s=9))) == ["shop lists: can be read again"]
+    assert at(lists.observe(polled(state("mails"), s=9))) == ["shop lists: can be read again"]
     # If the whole server is gone, that is told, once.
-    told = [line for _ in range(4) for each in (lists, queues) for line in at(each.take(polled(failure=_FAILURE)))]
-    assert told == ["shop: does not answer: connection refused"]
-    assert len([*lists.take(polled(state("mails"), s=20)), *queues.take(polled(state("orders"), s=20))]) == 1
+    printed = [
+        line for _ in range(4) for each in (lists, queues) for line in at(each.observe(polled(failure=_FAILURE)))
+    ]
+    assert printed == ["shop: does not answer: connection refused"]
+    assert len([*lists.observe(polled(state("mails"), s=20)), *queues.observe(polled(state("orders"), s=20))]) == 1
 
 
 def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: Redis) -> None:

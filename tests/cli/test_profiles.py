@@ -262,10 +262,10 @@ def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> Non
 
 
 def test_the_help_says_what_wins(anywhere: Command) -> None:
-    told = " ".join(anywhere("--help").text.split())
+    printed = " ".join(anywhere("--help").text.split())
 
-    assert "env REDIS_URL; default: the configuration's default profile" in told
-    assert "instead of -r and REDIS_URL" in told
+    assert "env REDIS_URL; default: the configuration's default profile" in printed
+    assert "instead of -r and REDIS_URL" in printed
 
 
 def test_nobody_waits_for_a_reader_of_files_that_are_not_there(tmp_path: Path) -> None:

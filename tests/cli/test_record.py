@@ -159,7 +159,7 @@ def test_without_the_extra_it_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "printed"),
     [
         ((), "Missing option '--out'"),
         (("--out", ""), "must not be empty: name a folder"),
@@ -173,11 +173,11 @@ def test_without_the_extra_it_says_what_to_install(
         (("--out", "x", "--bodies"), "--bodies needs --messages"),
     ],
 )
-def test_refused(command: Command, arguments: tuple[str, ...], told: str) -> None:
+def test_refused(command: Command, arguments: tuple[str, ...], printed: str) -> None:
     done = command("record", *arguments)
 
     assert (done.status, done.out) == (2, b"")
-    assert told in done.err
+    assert printed in done.err
 
 
 def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:

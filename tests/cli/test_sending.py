@@ -58,8 +58,8 @@ def test_export_and_import_keep_every_byte_and_field(
     client.hset("rsmq:orders:Q", client.zrange("rsmq:orders", 0, 0)[0] + b":rc", "odd \xff")
     before = everything(client)
     path = tmp_path / "out.jsonl"
-    told = command("messages", "export", "orders", "-o", str(path))
-    assert (told.status, told.out, told.err) == (0, b"", f"rsmq-tui: 9 messages of orders in {path}\n")
+    printed = command("messages", "export", "orders", "-o", str(path))
+    assert (printed.status, printed.out, printed.err) == (0, b"", f"rsmq-tui: 9 messages of orders in {path}\n")
     assert path.stat().st_mode & 0o077 == 0
     piped = command("messages", "export", "orders")
     assert sorted(piped.text.splitlines()) == sorted(path.read_text().splitlines())
@@ -176,13 +176,13 @@ def test_a_list_whose_bodies_were_too_long_is_no_export(command: Command, orders
     done = command("messages", "import", "orders", str(path), "--yes")
     assert done.status == 2
     assert "its body was too long to be listed: export it" in done.err
-    told = command("messages", "delete", "spare", "--filter", "x", "--yes")
-    assert (told.status, told.lines[0]["planned"]) == (0, 0)
-    assert told.err == "rsmq-tui: 1 message could not be searched: the body is too long.\n"
+    printed = command("messages", "delete", "spare", "--filter", "x", "--yes")
+    assert (printed.status, printed.lines[0]["planned"]) == (0, 0)
+    assert printed.err == "rsmq-tui: 1 message could not be searched: the body is too long.\n"
 
 
 def test_a_preview_shows_what_would_be_sent(command: Command, orders: Rsmq) -> None:
-    told = command("messages", "send", "spare", "one \x1b[2J", "two", "three", "four", terminal=True).text
-    assert "one ␛[2J" in told
-    assert "two" in told
-    assert "and 1 more message" in told
+    printed = command("messages", "send", "spare", "one \x1b[2J", "two", "three", "four", terminal=True).text
+    assert "one ␛[2J" in printed
+    assert "two" in printed
+    assert "and 1 more message" in printed

@@ -73,8 +73,8 @@ def test_they_are_counted_grouped_and_got(command: Command, client: Redis, queue
     assert command("messages", "list", "mail", "--filter", "nothing", "--count").lines == [
         {"queue": "mail", "matched": 0, "depth": 3, "not_searched": 0}
     ]
-    told = command("messages", "list", "orders-*", "--count", terminal=True)
-    assert [line.split() for line in told.text.splitlines()] == [
+    printed = command("messages", "list", "orders-*", "--count", terminal=True)
+    assert [line.split() for line in printed.text.splitlines()] == [
         ["MATCHES", "DEPTH", "QUEUE"],
         ["6", "6", "orders-eu"],
         ["4", "4", "orders-us"],
@@ -122,10 +122,10 @@ def test_a_change_is_previewed_made_and_undone_queue_by_queue(
         "list:queue:push": 2,
         f"list:{HOSTILE}": 2,
     }
-    told = command(*arguments, terminal=True)
-    assert told.text.startswith("Delete 10 messages in 5 queues\n")
-    assert "orders-eu: 3, now 3 ready" in told.text
-    assert "Messages changed since this preview are skipped and counted." in told.text
+    printed = command(*arguments, terminal=True)
+    assert printed.text.startswith("Delete 10 messages in 5 queues\n")
+    assert "orders-eu: 3, now 3 ready" in printed.text
+    assert "Messages changed since this preview are skipped and counted." in printed.text
     assert client.zcard("rsmq:orders-eu") == 6
 
     honest, received = ChangeService.run, list[str]()

@@ -37,16 +37,16 @@ def test_it_prints_how_each_objective_was_kept_and_its_status_says_if_one_is_mis
 ) -> None:
     done = anywhere("slo", "--analysis", str(analysis_folder), "--config", str(config), "--json")
     levels = [json.loads(line) for line in done.out.decode().splitlines()]
-    told = {(one["server"], one["queue"], one["target"]): one for one in levels}
-    assert list(told) == [
+    printed = {(one["server"], one["queue"], one["target"]): one for one in levels}
+    assert list(printed) == [
         ("redis://db1:6379/0", "emails", "stalled < 1m"),
         ("redis://db1:6379/0", None, "answering"),
         ("redis://eu:6379/0", None, "answering"),
     ]
-    emails = told["redis://db1:6379/0", "emails", "stalled < 1m"]
+    emails = printed["redis://db1:6379/0", "emails", "stalled < 1m"]
     assert (emails["objective"], emails["bad_ms"], emails["is_met"]) == (99, 3_600_000, False)
     assert [(one["verdict"], one["bad_ms"]) for one in emails["incidents"]] == [("stalled", 3_600_000)]
-    server = told["redis://db1:6379/0", None, "answering"]
+    server = printed["redis://db1:6379/0", None, "answering"]
     assert (server["bad_ms"], server["is_met"], server["week_before"]) == (1_200_000, True, None)
     assert done.status == 1
 

@@ -11,7 +11,8 @@ import pytest
 from rsmq_tui.cli.commands import recorded
 from rsmq_tui.history.analysis.sql import Database
 from tests.cli.conftest import Command
-from tests.history.analysis.made import END_MS, ORDERS, bucket, scripted
+from tests.history.analysis.made import bucket, scripted
+from tests.history.analysis.queues import END_MS, ORDERS
 
 HOUR_MS = 3_600_000
 

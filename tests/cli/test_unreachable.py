@@ -58,8 +58,8 @@ def test_unreachable(url: str, words: str) -> None:
 )
 def test_a_url_that_cannot_be_one(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["-r", url, "snapshot"])
-    told = capsys.readouterr()
-    assert "not a Redis URL" in _sentence(status, told.out, told.err)
+    printed = capsys.readouterr()
+    assert "not a Redis URL" in _sentence(status, printed.out, printed.err)
 
 
 def test_the_dashboard_refuses_a_bad_url_before_it_opens() -> None:

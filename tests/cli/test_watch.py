@@ -23,11 +23,11 @@ def test_once_tells_what_is_wrong_now_and_sends_it(anywhere: Command, config: Pa
     write(config, f'{_RULE}for = "1h"\n[channels.pager]\ncommand = ["sh", "-c", "cat >> {got}"]\n')
 
     done = anywhere("--config", str(config), "watch", "--once")
-    (told,) = done.lines
+    (printed,) = done.lines
     assert (done.status, done.err) == (0, "")
-    assert (told["alert"], told["state"], told["profile"], told["ns"]) == ("pile", "firing", "shop", "rsmq")
-    assert told["queues"] == [{"queue": "orders", "verdict": "ok", "depth": 2, "reason": "depth 2 (depth > 1)"}]
-    assert json.loads(got.read_text()) == told
+    assert (printed["alert"], printed["state"], printed["profile"], printed["ns"]) == ("pile", "firing", "shop", "rsmq")
+    assert printed["queues"] == [{"queue": "orders", "verdict": "ok", "depth": 2, "reason": "depth 2 (depth > 1)"}]
+    assert json.loads(got.read_text()) == printed
     shown = anywhere("--config", str(config), "watch", "--once", terminal=True).text
     assert shown[19:] == "  rsmq-tui: pile: shop rsmq: orders: depth 2 (depth > 1)\n"
 
@@ -35,9 +35,9 @@ def test_once_tells_what_is_wrong_now_and_sends_it(anywhere: Command, config: Pa
 def test_once_tells_servers_that_are_gone(anywhere: Command, config: Path) -> None:
     write(config, '[[alerts]]\nwhen = "server gone"\nchannels = ["pager"]\n[channels.pager]\ncommand = ["true"]\n')
 
-    (told,) = anywhere("--config", str(config), "--profile", "shop,dead", "watch", "--once").lines
-    assert (told["profile"], told["ns"], told["queues"]) == ("dead", None, [])
-    assert "does not answer" in told["text"]
+    (printed,) = anywhere("--config", str(config), "--profile", "shop,dead", "watch", "--once").lines
+    assert (printed["profile"], printed["ns"], printed["queues"]) == ("dead", None, [])
+    assert "does not answer" in printed["text"]
 
 
 def test_once_says_what_could_not_be_sent(anywhere: Command, config: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_restart_repeats_nothing_and_other_programs_send_nothing_twice(
             assert second.wait(SECONDS_MAX) == 0
         first.terminate()
         assert first.wait(SECONDS_MAX) == 0
-    told = [json.loads(line) for line in got.read_text().splitlines()]
-    assert told[0]["queues"][0]["queue"] == "orders"
-    assert sum(one["count"] for one in told) == 2
+    printed = [json.loads(line) for line in got.read_text().splitlines()]
+    assert printed[0]["queues"][0]["queue"] == "orders"
+    assert sum(one["count"] for one in printed) == 2
 
 
 def test_without_a_terminal_its_channels_are_no_use(anywhere: Command, config: Path) -> None:
@@ -154,8 +154,8 @@ def test_it_watches_until_a_signal_ends_it(state: Path, config: Path, number: si
 
     with started(*PROGRAM, "--config", str(config), "--interval", "0.2", "watch", env=env) as process:
         assert line_of(process.stderr) == "rsmq-tui: watching 1 place by 1 rule; Ctrl+C stops it\n"
-        told = json.loads(line_of(process.stdout))
-        assert (told["alert"], told["count"], told["queues"][0]["queue"]) == ("pile", 1, "orders")
+        printed = json.loads(line_of(process.stdout))
+        assert (printed["alert"], printed["count"], printed["queues"][0]["queue"]) == ("pile", 1, "orders")
         process.send_signal(number)
         assert process.wait(SECONDS_MAX) == status
         assert process.stderr is not None

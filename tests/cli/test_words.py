@@ -101,5 +101,5 @@ def test_a_check_tells_it_on_its_first_line(anywhere: Command) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_help_that_lists_exit_statuses_says_what_a_defect_is(anywhere: Command, words: tuple[str, ...]) -> None:
-    told = " ".join(anywhere(*words, "--help").text.split())
-    assert "70 a defect in rsmq-tui itself" in told[told.index("Exit status:") :]
+    printed = " ".join(anywhere(*words, "--help").text.split())
+    assert "70 a defect in rsmq-tui itself" in printed[printed.index("Exit status:") :]

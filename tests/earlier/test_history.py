@@ -10,7 +10,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.replay import Replay
 from tests.earlier import BEGIN_MS, END_MS, FOLDER
 from tests.history.made import rows_of
-from tests.tui.driving import app_of, names_in, text_of
+from tests.tui.reading import app_of, names_in, text_of
 from tests.tui.test_replay import replayed
 
 SHOWN: dict[str, Any] = json.loads((FOLDER / "shown.json").read_text())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.events.model import Event, ToldVerdict
+from rsmq_tui.events.model import Event, ReportedVerdict
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
@@ -21,28 +21,28 @@ def stalled(name: str = "orders", s: float = 0) -> QueueState:
     return state(name, Verdict.STALLED, since_ms=since_ms, idle_since_ms=since_ms, **STALLED)
 
 
-def detector(**told: Verdict) -> QueueDetector:
-    logged = {name: ToldVerdict(verdict, NOON_MS - 600_000) for name, verdict in told.items()}
+def detector(**sent: Verdict) -> QueueDetector:
+    logged = {name: ReportedVerdict(verdict, NOON_MS - 600_000) for name, verdict in sent.items()}
     return QueueDetector(SERVER, "rsmq", Thresholds(), logged)
 
 
-def told(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
+def sent(found: Sequence[Event]) -> list[tuple[str, str | None, str]]:
     return [(event.kind.value, event.queue, event.text) for event in found]
 
 
 def test_nothing_happens_while_nothing_changes() -> None:
     watching = detector()
 
-    assert watching.take(polled(state("a"), state("b", depth=4))) == []
-    assert watching.take(polled(state("a"), state("b", depth=4), s=1)) == []
-    assert watching.take(polled(state("a"), state("b", depth=5), s=2)) == []
+    assert watching.observe(polled(state("a"), state("b", depth=4))) == []
+    assert watching.observe(polled(state("a"), state("b", depth=4), s=1)) == []
+    assert watching.observe(polled(state("a"), state("b", depth=5), s=2)) == []
 
 
 def test_a_trouble_is_told_at_once_with_its_reason_and_beginning() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
+    watching.observe(polled(state("orders")))
 
-    (found,) = watching.take(polled(stalled(s=5), s=5))
+    (found,) = watching.observe(polled(stalled(s=5), s=5))
 
     assert (found.at_ms, found.server, found.ns, found.queue) == (NOON_MS + 5_000, SERVER, "rsmq", "orders")
     assert (found.kind, found.severity, found.begin_ms) == ("verdict", "error", NOON_MS - 55_000)
@@ -53,40 +53,40 @@ def test_a_trouble_is_told_at_once_with_its_reason_and_beginning() -> None:
 
 def test_what_gets_better_is_told_when_it_lasts_and_with_the_time_when_it_began() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
-    watching.take(polled(stalled(s=5), s=5))
+    watching.observe(polled(state("orders")))
+    watching.observe(polled(stalled(s=5), s=5))
 
-    assert watching.take(polled(state("orders", depth=1), s=65)) == []
-    assert watching.take(polled(state("orders", depth=1), s=94)) == []
-    (found,) = watching.take(polled(state("orders", depth=1), s=95))
+    assert watching.observe(polled(state("orders", depth=1), s=65)) == []
+    assert watching.observe(polled(state("orders", depth=1), s=94)) == []
+    (found,) = watching.observe(polled(state("orders", depth=1), s=95))
 
     assert (found.at_ms, found.text, found.severity) == (
         NOON_MS + 65_000,
         "ok, was stalled for 1m 0s: nothing is wrong",
         "info",
     )
-    assert watching.take(polled(state("orders", depth=1), s=200)) == []
+    assert watching.observe(polled(state("orders", depth=1), s=200)) == []
 
 
 def test_what_gets_worse_is_told_at_once() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
-    watching.take(polled(stalled(), s=1))
+    watching.observe(polled(state("orders")))
+    watching.observe(polled(stalled(), s=1))
 
-    (found,) = watching.take(polled(state("orders", Verdict.BROKEN, broken="its keys disagree"), s=2))
+    (found,) = watching.observe(polled(state("orders", Verdict.BROKEN, broken="its keys disagree"), s=2))
 
     assert found.text == "broken: its keys disagree"
 
 
 def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
+    watching.observe(polled(state("orders")))
     found = []
     for flip in range(40):
         for s in range(15):
             now = 15 * flip + s
             queue = state("orders") if flip % 2 else stalled(s=now)
-            found += watching.take(polled(queue, s=now))
+            found += watching.observe(polled(queue, s=now))
 
     assert [event.kind for event in found] == ["verdict", "flapping"]
     assert found[1].at_ms == NOON_MS + 45_000
@@ -96,68 +96,68 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     )
 
     # The last flip, to ok, was at 585 s.
-    assert watching.take(polled(state("orders"), s=1_184)) == []
-    (last,) = watching.take(polled(state("orders"), s=1_185))
+    assert watching.observe(polled(state("orders"), s=1_184)) == []
+    (last,) = watching.observe(polled(state("orders"), s=1_185))
     assert last.at_ms == NOON_MS + 585_000
     assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was reported)"
 
 
 def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
+    watching.observe(polled(state("orders")))
     for flip in range(5):
-        watching.take(polled(state("orders") if flip % 2 else stalled(s=flip), s=flip))
+        watching.observe(polled(state("orders") if flip % 2 else stalled(s=flip), s=flip))
 
-    (found,) = watching.take(polled(stalled(s=64), s=64))
+    (found,) = watching.observe(polled(stalled(s=64), s=64))
     assert found.text.startswith("stalled: 3 messages ready")
     assert found.text.endswith("(4 changes since it was reported)")
 
 
 def test_a_small_queue_that_grows_every_few_minutes_is_told_as_flapping() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
+    watching.observe(polled(state("orders")))
     growing = state("orders", Verdict.GROWING, depth=9, since_ms=NOON_MS)
     found = []
     for minute in range(60):
-        found += watching.take(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute))
-        found += watching.take(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute + 31))
+        found += watching.observe(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute))
+        found += watching.observe(polled(growing if minute % 4 < 2 else state("orders", depth=4), s=60 * minute + 31))
 
     assert [event.kind for event in found] == ["verdict", "verdict", "verdict", "flapping"]
 
     # What is worse than all that it changed between is told at once.
-    (worse,) = watching.take(polled(stalled(s=3_600), s=3_600))
+    (worse,) = watching.observe(polled(stalled(s=3_600), s=3_600))
     assert worse.text.startswith("stalled: ")
 
 
 def test_an_error_that_lasts_is_told_of_a_verdict_that_flaps() -> None:
     watching = detector()
-    watching.take(polled(state("orders")))
+    watching.observe(polled(state("orders")))
     for flip in range(4):
-        watching.take(polled(state("orders") if flip % 2 else stalled(s=60 * flip), s=60 * flip))
+        watching.observe(polled(state("orders") if flip % 2 else stalled(s=60 * flip), s=60 * flip))
 
-    assert watching.take(polled(stalled(s=240), s=240)) == []
-    assert watching.take(polled(stalled(s=240), s=299)) == []
-    (found,) = watching.take(polled(stalled(s=240), s=300))
+    assert watching.observe(polled(stalled(s=240), s=240)) == []
+    assert watching.observe(polled(stalled(s=240), s=299)) == []
+    (found,) = watching.observe(polled(stalled(s=240), s=300))
     assert found.text.startswith("stalled: ")
 
 
 def test_watching_is_no_verdict() -> None:
     watching = detector(orders=Verdict.STALLED)
 
-    assert watching.take(polled(state("orders", Verdict.WATCHING))) == []
-    assert watching.take(polled(stalled(), s=60)) == []
+    assert watching.observe(polled(state("orders", Verdict.WATCHING))) == []
+    assert watching.observe(polled(stalled(), s=60)) == []
 
 
 def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
     watching = detector(orders=Verdict.STALLED, mail=Verdict.GROWING)
 
-    assert watching.take(polled(stalled(), state("mail"), stalled("new"))) != []
-    found = watching.take(polled(stalled(), state("mail"), stalled("new"), s=30))
-    assert told(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
+    assert watching.observe(polled(stalled(), state("mail"), stalled("new"))) != []
+    found = watching.observe(polled(stalled(), state("mail"), stalled("new"), s=30))
+    assert sent(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
 
 
 def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
-    (found,) = detector().take(polled(stalled(), state("mail")))
+    (found,) = detector().observe(polled(stalled(), state("mail")))
 
     assert (found.queue, found.details["verdict"], found.details["first_seen"]) == ("orders", "stalled", True)
     assert "before" not in found.details
@@ -167,46 +167,46 @@ def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
 def test_a_run_that_has_just_begun_does_not_contradict_the_log(first: Verdict) -> None:
     watching = detector(orders=Verdict.LEAKING)
     since = {"since_ms": NOON_MS + 1_000, "idle_since_ms": NOON_MS + 1_000, **STALLED}
-    watching.take(polled(state("orders", first, **since)))
+    watching.observe(polled(state("orders", first, **since)))
 
-    assert watching.take(polled(state("orders", Verdict.STALLED, **since), s=60)) == []
-    assert watching.take(polled(state("orders", Verdict.STALLED, **since), s=120)) == []
+    assert watching.observe(polled(state("orders", Verdict.STALLED, **since), s=60)) == []
+    assert watching.observe(polled(state("orders", Verdict.STALLED, **since), s=120)) == []
     # From now on it has seen the change.
-    (found,) = watching.take(polled(state("orders", Verdict.BROKEN, broken="it is odd", depth=3), s=121))
+    (found,) = watching.observe(polled(state("orders", Verdict.BROKEN, broken="it is odd", depth=3), s=121))
     assert (found.text, found.details["before"]) == ("broken: it is odd", "leaking")
 
 
 def test_what_began_while_nothing_ran_is_told() -> None:
     # It began after the event of the log, and before this run.
-    (found,) = detector(orders=Verdict.GROWING).take(polled(stalled()))
+    (found,) = detector(orders=Verdict.GROWING).observe(polled(stalled()))
     assert (found.details["verdict"], found.details["before"]) == ("stalled", "growing")
 
-    assert detector(orders=Verdict.GROWING).take(polled(stalled(s=-600))) == []
+    assert detector(orders=Verdict.GROWING).observe(polled(stalled(s=-600))) == []
 
 
 def test_a_queue_that_is_watched_first_and_then_ok_is_no_news() -> None:
     watching = detector()
-    watching.take(polled(state("orders", Verdict.WATCHING)))
-    assert [watching.take(polled(state("orders"), s=s)) for s in (1, 40)] == [[], []]
+    watching.observe(polled(state("orders", Verdict.WATCHING)))
+    assert [watching.observe(polled(state("orders"), s=s)) for s in (1, 40)] == [[], []]
 
-    (found,) = watching.take(polled(stalled(), s=60))
+    (found,) = watching.observe(polled(stalled(), s=60))
     assert found.details["before"] == "ok"
 
 
 def test_queues_that_come_and_go() -> None:
     watching = detector()
-    watching.take(polled(state("a"), state("b", depth=7)))
+    watching.observe(polled(state("a"), state("b", depth=7)))
 
-    assert told(watching.take(polled(state("a"), state("c"), s=1))) == [
+    assert sent(watching.observe(polled(state("a"), state("c"), s=1))) == [
         ("deleted", "b", "deleted, with 7 messages at the previous poll"), ("created", "c", "created"),
     ]  # fmt: skip
-    assert told(watching.take(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
+    assert sent(watching.observe(polled(state("a"), state("c"), state("d", created_ms=None), s=2))) == [
         ("created", "d", "appeared")
     ]
-    assert told(watching.take(polled(state("a"), state("c"), s=3))) == [
+    assert sent(watching.observe(polled(state("a"), state("c"), s=3))) == [
         ("deleted", "d", "gone, with 0 messages at the previous poll")
     ]
-    assert told(watching.take(polled(state("a"), state("c", created_ms=2), s=4))) == [
+    assert sent(watching.observe(polled(state("a"), state("c", created_ms=2), s=4))) == [
         ("created", "c", "deleted, and created again")
     ]
 
@@ -214,68 +214,68 @@ def test_queues_that_come_and_go() -> None:
 def test_queues_of_a_server_that_lost_its_data_are_one_event() -> None:
     watching = detector()
     queues = [state(name) for name in ("a", "b", "c", "d", "e")]
-    watching.take(polled(*queues))
-    watching.take(polled(*queues, failure=LOST, s=1))
+    watching.observe(polled(*queues))
+    watching.observe(polled(*queues, failure=LOST, s=1))
 
-    (found,) = watching.take(polled(*(state(name, created_ms=2) for name in "abcd"), state("e"), s=31))
+    (found,) = watching.observe(polled(*(state(name, created_ms=2) for name in "abcd"), state("e"), s=31))
     assert (found.kind, found.severity, found.queue) == ("created", "warning", None)
     assert found.text == "4 queues deleted, and created again, as if the server had lost its data: a, b, c, …"
     assert found.details == {"queues": 4, "names": ["a", "b", "c", "d"]}
     # Where the server was there, somebody did it to each of them.
-    assert len(watching.take(polled(*(state(name, created_ms=3) for name in "ab"), *queues[2:], s=32))) == 4
+    assert len(watching.observe(polled(*(state(name, created_ms=3) for name in "ab"), *queues[2:], s=32))) == 4
 
 
 def test_many_queues_at_once_are_one_event() -> None:
     watching = detector()
-    watching.take(polled(state("a")))
+    watching.observe(polled(state("a")))
     many = [state(f"q{number:03}") for number in range(200)]
 
-    (found,) = watching.take(polled(state("a"), *many, s=1))
+    (found,) = watching.observe(polled(state("a"), *many, s=1))
     assert (found.queue, found.text) == (None, "200 queues created: q000, q001, q002, …")
     assert (found.details["queues"], len(found.details["names"])) == (200, 100)
-    (found,) = watching.take(polled(state("a"), s=2))
+    (found,) = watching.observe(polled(state("a"), s=2))
     assert found.text == "200 queues deleted: q000, q001, q002, …"
 
 
 def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> None:
     watching = detector()
-    watching.take(polled(state("a")))
+    watching.observe(polled(state("a")))
 
-    assert [event.kind for event in watching.take(polled(state("a"), stalled("b"), s=1))] == ["verdict", "created"]
-    assert [event.kind for event in watching.take(polled(state("a"), s=2))] == ["deleted"]
-    assert [event.kind for event in watching.take(polled(state("a"), state("b"), s=3))] == ["created"]
+    assert [event.kind for event in watching.observe(polled(state("a"), stalled("b"), s=1))] == ["verdict", "created"]
+    assert [event.kind for event in watching.observe(polled(state("a"), s=2))] == ["deleted"]
+    assert [event.kind for event in watching.observe(polled(state("a"), state("b"), s=3))] == ["created"]
 
 
 def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
     watching = detector()
-    watching.take(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
-    assert told(watching.take(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
+    watching.observe(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
+    assert sent(watching.observe(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
         ("emptied", "c", "it held 2 messages at the previous poll")
     ]
 
-    assert watching.take(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
-    assert told(watching.take(polled(state("a"), state("b"), state("c"), s=60))) == [
+    assert watching.observe(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
+    assert sent(watching.observe(polled(state("a"), state("b"), state("c"), s=60))) == [
         ("emptied", "b", "it held 8 messages at the previous poll")
     ]
 
 
 def test_attributes() -> None:
     watching = detector()
-    watching.take(polled(state("a", vt_s=30, maxsize=1024)))
+    watching.observe(polled(state("a", vt_s=30, maxsize=1024)))
 
-    (found,) = watching.take(polled(state("a", vt_s=60, maxsize=-1), s=1))
+    (found,) = watching.observe(polled(state("a", vt_s=60, maxsize=-1), s=1))
     assert (found.kind, found.text) == ("attributes", "vt 30 s to 60 s, maxsize 1,024 bytes to unlimited")
     assert found.details["vt_s"] == {"before": 30, "after": 60}
     # Those of a queue that cannot be read are unknown, and not changed.
-    assert watching.take(polled(state("a", vt_s=None, maxsize=None), s=2)) == []
+    assert watching.observe(polled(state("a", vt_s=None, maxsize=None), s=2)) == []
 
 
 def test_a_failed_poll_says_nothing_about_queues() -> None:
     watching = detector()
-    watching.take(polled(state("a"), stalled("b")))
+    watching.observe(polled(state("a"), stalled("b")))
 
-    assert watching.take(polled(failure=Failure("refused", "no connection", "start it"), s=1)) == []
-    assert watching.take(polled(state("a"), stalled("b"), s=2)) == []
+    assert watching.observe(polled(failure=Failure("refused", "no connection", "start it"), s=1)) == []
+    assert watching.observe(polled(state("a"), stalled("b"), s=2)) == []
 
 
 class Looked(QueueState):
@@ -293,12 +293,12 @@ def test_of_10_000_queues_only_those_that_changed_are_looked_at() -> None:
     same, changed = (replace(polled(), at_ms=NOON_MS + s, queues=tuple(queues)) for s in (1, 2))
     changed = replace(changed, queues=(*queues[:-1], Looked(*state("q09999", depth=4))))
     watching = detector()
-    watching.take(replace(polled(), queues=tuple(queues)))
+    watching.observe(replace(polled(), queues=tuple(queues)))
 
     Looked.looks = 0
-    watching.take(same)
+    watching.observe(same)
     assert Looked.looks == 0
-    watching.take(changed)
+    watching.observe(changed)
     assert 0 < Looked.looks < 20
 
 
@@ -307,21 +307,21 @@ LOST = Failure("refused", "connection refused", "start it")
 
 def test_a_server_that_is_lost_and_comes_back() -> None:
     server = ServerDetector(SERVER)
-    assert server.take("", None, 0) == []
+    assert server.observe("", None, 0) == []
 
-    assert told(server.take("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
-    assert server.take("", LOST, 2_000) == []
-    assert told(server.take("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
-    assert server.take("", None, 62_000) == []
+    assert sent(server.observe("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
+    assert server.observe("", LOST, 2_000) == []
+    assert sent(server.observe("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
+    assert server.observe("", None, 62_000) == []
 
 
 def test_an_outage_lasted_at_least_until_the_last_attempt_in_vain() -> None:
     def back(*failed_ms: int) -> str:
         server = ServerDetector(SERVER)
-        server.take("", None, 0)
+        server.observe("", None, 0)
         for at_ms in failed_ms:
-            server.take("", LOST, at_ms)
-        (found,) = server.take("", None, 62_000)
+            server.observe("", LOST, at_ms)
+        (found,) = server.observe("", None, 62_000)
         return found.text
 
     assert back(1_000, 32_000) == "answers again after 31 s to 1m 1s"
@@ -332,27 +332,27 @@ def test_an_outage_lasted_at_least_until_the_last_attempt_in_vain() -> None:
 def test_a_server_is_lost_when_all_its_places_are() -> None:
     server = ServerDetector(SERVER)
     for place in ("rsmq", "lists"):
-        server.take(place, None, 0)
+        server.observe(place, None, 0)
 
-    assert server.take("rsmq", LOST, 1_000) == []
-    assert [event.kind for event in server.take("lists", LOST, 1_000)] == ["lost"]
-    assert [event.kind for event in server.take("rsmq", None, 2_000)] == ["back"]
+    assert server.observe("rsmq", LOST, 1_000) == []
+    assert [event.kind for event in server.observe("lists", LOST, 1_000)] == ["lost"]
+    assert [event.kind for event in server.observe("rsmq", None, 2_000)] == ["back"]
 
 
 def test_a_server_that_an_earlier_run_lost_is_back() -> None:
-    assert [event.kind for event in ServerDetector(SERVER, was_lost=True).take("", None, 0)] == ["back"]
-    assert ServerDetector(SERVER, was_lost=True).take("", LOST, 0) == []
+    assert [event.kind for event in ServerDetector(SERVER, was_lost=True).observe("", None, 0)] == ["back"]
+    assert ServerDetector(SERVER, was_lost=True).observe("", LOST, 0) == []
 
 
 def test_a_connection_that_comes_and_goes_is_told_as_flapping() -> None:
     server = ServerDetector(SERVER)
-    server.take("", None, 0)
-    found = [event for s in range(1, 60) for event in server.take("", LOST if s % 2 else None, 1_000 * s)]
+    server.observe("", None, 0)
+    found = [event for s in range(1, 60) for event in server.observe("", LOST if s % 2 else None, 1_000 * s)]
     assert [event.kind for event in found] == ["lost", "back", "lost", "flapping"]
 
     # It was lost at 59 s, and stays so.
-    assert server.take("", LOST, 118_000) == []
-    (last,) = server.take("", LOST, 119_000)
+    assert server.observe("", LOST, 118_000) == []
+    (last,) = server.observe("", LOST, 119_000)
     assert (last.at_ms, last.text) == (
         59_000, "does not answer: connection refused (56 changes since it was reported)",
     )  # fmt: skip
@@ -363,43 +363,43 @@ INFO = ServerInfo("a" * 40, 1_000, "master", 0, at_ms=NOON_MS)
 
 def test_a_restart_and_a_failover_are_told_apart() -> None:
     server = ServerDetector(SERVER)
-    assert server.take_info(INFO) == []
+    assert server.observe_info(INFO) == []
     assert server.run_id == "a" * 40
 
-    (found,) = server.take_info(ServerInfo("b" * 40, 7, "master", 0, at_ms=NOON_MS + 10_000))
+    (found,) = server.observe_info(ServerInfo("b" * 40, 7, "master", 0, at_ms=NOON_MS + 10_000))
     assert (found.kind, found.text, found.run_id) == ("restarted", "restarted, up for 7 s", "b" * 40)
-    (found,) = server.take_info(ServerInfo("c" * 40, 5_000, "master", 0, at_ms=NOON_MS + 20_000))
+    (found,) = server.observe_info(ServerInfo("c" * 40, 5_000, "master", 0, at_ms=NOON_MS + 20_000))
     assert (found.kind, found.text) == ("failover", "another server answers, up for 1h 23m: failed over")
-    (found,) = server.take_info(ServerInfo("c" * 40, 5_010, "slave", 0, at_ms=NOON_MS + 30_000))
+    (found,) = server.observe_info(ServerInfo("c" * 40, 5_010, "slave", 0, at_ms=NOON_MS + 30_000))
     assert (found.kind, found.text) == ("role", "its role is slave now, was master: failed over")
 
 
 def test_evictions_are_summed_for_a_minute() -> None:
     server = ServerDetector(SERVER)
-    server.take_info(INFO._replace(evicted_keys=5, at_ms=0))
+    server.observe_info(INFO._replace(evicted_keys=5, at_ms=0))
 
-    (found,) = server.take_info(INFO._replace(evicted_keys=8, at_ms=10_000))
+    (found,) = server.observe_info(INFO._replace(evicted_keys=8, at_ms=10_000))
     assert (found.kind, found.severity) == ("evicted", "error")
     assert found.text == "evicted 3 keys because its memory was full: messages may be lost"
-    assert server.take_info(INFO._replace(evicted_keys=9, at_ms=20_000)) == []
-    assert server.take_info(INFO._replace(evicted_keys=12, at_ms=30_000)) == []
-    (found,) = server.take_info(INFO._replace(evicted_keys=12, at_ms=70_000))
+    assert server.observe_info(INFO._replace(evicted_keys=9, at_ms=20_000)) == []
+    assert server.observe_info(INFO._replace(evicted_keys=12, at_ms=30_000)) == []
+    (found,) = server.observe_info(INFO._replace(evicted_keys=12, at_ms=70_000))
     assert found.details == {"keys": 4, "evicted_keys": 12}
     # CONFIG RESETSTAT sets it back.
-    assert server.take_info(INFO._replace(evicted_keys=0, at_ms=200_000)) == []
+    assert server.observe_info(INFO._replace(evicted_keys=0, at_ms=200_000)) == []
 
 
 @pytest.mark.parametrize("name", ["[red]x[/]", "\x1b[31m\x07", "a\nb", "\udcff\udc80", "\u202eabc"])
 def test_names_are_kept_as_they_are(name: str) -> None:
     watching = detector()
-    watching.take(polled(state("a")))
+    watching.observe(polled(state("a")))
 
-    found = [*watching.take(polled(state("a"), stalled(name), s=1)), *watching.take(polled(state("a"), s=2))]
+    found = [*watching.observe(polled(state("a"), stalled(name), s=1)), *watching.observe(polled(state("a"), s=2))]
     assert [event.queue for event in found] == [name] * 3
 
 
 def test_snapshots_of_one_poll_are_compared_by_identity() -> None:
     watching = detector()
     first = polled(stalled())
-    watching.take(first)
-    assert watching.take(first) == []
+    watching.observe(first)
+    assert watching.observe(first) == []

@@ -112,7 +112,7 @@ class Watched:
 
     def poll(self, *queues: QueueState) -> list[str]:
         snapshot = polled(*queues, s=self.now_s - NOON_MS / 1000)
-        self.recorder.take(snapshot, _Source())  # type: ignore[arg-type]
+        self.recorder.observe(snapshot, _Source())  # type: ignore[arg-type]
         return self.turn()
 
 
@@ -127,9 +127,9 @@ def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(tmp_path: Path) -> N
         assert one.recorder.muted(polled()) == {"orders"}
     assert watched.poll(state("orders", Verdict.WATCHING))[1:] == []
 
-    told = watched.poll(good)
-    assert told[1:] == ["its trouble is no longer acknowledged: it is ok"]
-    assert other.poll(good) == told
+    sent = watched.poll(good)
+    assert sent[1:] == ["its trouble is no longer acknowledged: it is ok"]
+    assert other.poll(good) == sent
     for one in (watched, other):
         assert one.recorder.muted(polled()) == set()
         assert one.recorder.known(polled())["orders"].note == "deploying"

@@ -74,16 +74,16 @@ def written(folder: Path) -> list[Event]:
 
 def test_events_are_written_and_shown(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), STILL)
-        recorder.take(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=1), STILL)
+        recorder.observe(polled(state("a")), STILL)
+        recorder.observe(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=1), STILL)
         until(lambda: recorder.recent)
     assert [event.text for event in written(tmp_path)] == ["broken: it is odd"]
 
     # The next run knows it.
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=2), STILL)
-        recorder.take(polled(state("a", depth=1), s=3), STILL)
-        recorder.take(polled(state("a", depth=1), s=40), STILL)
+        recorder.observe(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=2), STILL)
+        recorder.observe(polled(state("a", depth=1), s=3), STILL)
+        recorder.observe(polled(state("a", depth=1), s=40), STILL)
         until(lambda: len(recorder.recent) == 2)
     assert [event.text for event in written(tmp_path)] == [
         "broken: it is odd",
@@ -93,19 +93,19 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), STILL)
-        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        recorder.observe(polled(state("a")), STILL)
+        recorder.observe(polled(state("a"), state("b"), s=1), STILL)
         until(lambda: recorder.recent)
         with closing(sqlite3.connect(recorder.path)) as db:
             before = db.execute("PRAGMA data_version").fetchone()
             revision = recorder.revision
             last = polled(state("a"), state("b"), state("c"), s=100)
             for s in range(2, 100):
-                recorder.take(polled(state("a"), state("b"), s=s), STILL)
+                recorder.observe(polled(state("a"), state("b"), s=s), STILL)
                 until(lambda: not recorder._work)
             assert db.execute("PRAGMA data_version").fetchone() == before
             assert recorder.revision == revision
-            recorder.take(last, STILL)
+            recorder.observe(last, STILL)
             until(lambda: len(recorder.recent) == 2)
 
 
@@ -118,9 +118,9 @@ def test_what_another_dashboard_records_is_shown(tmp_path: Path) -> None:
 
 def test_a_namespace_that_is_switched_is_no_news(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), STILL)
-        recorder.take(replace(polled(state("b"), s=1), ns="other"), STILL)
-        recorder.take(replace(polled(state("b"), state("c"), s=2), ns="other"), STILL)
+        recorder.observe(polled(state("a")), STILL)
+        recorder.observe(replace(polled(state("b"), s=1), ns="other"), STILL)
+        recorder.observe(replace(polled(state("b"), state("c"), s=2), ns="other"), STILL)
         until(lambda: recorder.recent)
     assert [(event.ns, event.queue) for event in written(tmp_path)] == [("other", "c")]
 
@@ -157,13 +157,13 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
     desk = ChangeService(redis_url, "rsmq", tmp_path)
     await done(desk, Move(queue="orders", target="parked", create=True))
     with recording(tmp_path) as recorder:
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         await undone(desk)
         queues.create_queue("mail")
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         await until_async(lambda: "deleted" in kinds(recorder))
         queues.delete_queue("mail")
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         await until_async(lambda: kinds(recorder).count("deleted") == 2)
         await recorder.aclose()
     await desk.aclose()
@@ -178,11 +178,11 @@ def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as recorder:
         until(recorder.path.exists)
-        recorder.take(polled(state("a")), STILL)
+        recorder.observe(polled(state("a")), STILL)
         until(lambda: not recorder._work)
         with closing(sqlite3.connect(recorder.path, isolation_level=None)) as db:
             db.execute("BEGIN EXCLUSIVE")
-            recorder.take(polled(state("a"), state("b"), s=1), STILL)
+            recorder.observe(polled(state("a"), state("b"), s=1), STILL)
             until(lambda: recorder.problem)
             assert recorder.problem.endswith("another program has locked it")
             # It is shown all the same, and written later.
@@ -197,27 +197,27 @@ def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_damaged_file_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "events.sqlite").write_bytes(b"nothing" * 1_000)
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), STILL)
-        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        recorder.observe(polled(state("a")), STILL)
+        recorder.observe(polled(state("a"), state("b"), s=1), STILL)
         until(lambda: recorder.recent)
         assert "or it is damaged; move it away to start a new one" in str(recorder.problem)
 
 
 def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), STILL)
-        recorder.take(polled(state("a"), state("b"), s=1), STILL)
+        recorder.observe(polled(state("a")), STILL)
+        recorder.observe(polled(state("a"), state("b"), s=1), STILL)
         until(lambda: recorder.recent)
         for path in tmp_path.iterdir():
             path.unlink()
-        recorder.take(polled(state("a"), s=2), STILL)
+        recorder.observe(polled(state("a"), s=2), STILL)
         until(lambda: kinds(recorder) == ["deleted"])
     assert [event.queue for event in written(tmp_path)] == ["b"]
 
 
 def test_a_defect_is_told_and_ends_nothing(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        recorder.take(polled(state("a")), object())  # type: ignore[arg-type]
+        recorder.observe(polled(state("a")), object())  # type: ignore[arg-type]
         until(lambda: recorder.problem)
         assert str(recorder.problem).startswith("an event was not recorded: AttributeError")
         assert recorder._thread.is_alive()
@@ -234,13 +234,13 @@ async def test_queues_on_a_real_server(live: LivePoller, client: Redis, tmp_path
     queues = Rsmq(client)
     queues.create_queue("orders")
     with recording(tmp_path) as recorder:
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         queues.set_queue_attributes("orders", vt=77)
         queues.create_queue("mail")
         client.sadd("rsmq:QUEUES", hostile)
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         queues.delete_queue("mail")
-        recorder.take(await live.poll(), live)
+        recorder.observe(await live.poll(), live)
         await until_async(lambda: len(recorder.recent) >= 5)
         await recorder.aclose()
     found = written(tmp_path)
@@ -260,13 +260,13 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
             async with aclosing(poller):
                 await poller.poll()
                 before = await poller.poll()
-                recorder.take(before, poller)
+                recorder.observe(before, poller)
                 await until_async(lambda: recorder.run_id(before.server))
                 was = recorder.run_id(before.server)
                 first.kill()
-                recorder.take(await poller.poll(), poller)
+                recorder.observe(await poller.poll(), poller)
                 with real_server(port=first.port):
-                    recorder.take(await poller.poll(), poller)
+                    recorder.observe(await poller.poll(), poller)
                     await until_async(lambda: len(recorder.recent) == 3)
         await recorder.aclose()
     lost, back, restarted = written(tmp_path)
@@ -281,7 +281,7 @@ async def test_evictions(tmp_path: Path) -> None:
         async with aclosing(LivePoller(QueueReader(server.url), clock=clock)) as poller:
             await poller.poll()
             first = await poller.poll()
-            recorder.take(first, poller)
+            recorder.observe(first, poller)
             await until_async(lambda: recorder.run_id(first.server))
             used = int(client.info("memory")["used_memory"])
             client.config_set("maxmemory-policy", "allkeys-random")
@@ -289,7 +289,7 @@ async def test_evictions(tmp_path: Path) -> None:
             for number in range(50):
                 client.set(f"filler{number}", "x" * 100_000)
             clock.now_s += INFO_EVERY_S
-            recorder.take(await poller.poll(), poller)
+            recorder.observe(await poller.poll(), poller)
             await until_async(lambda: recorder.recent)
             await recorder.aclose()
     (found,) = written(tmp_path)
@@ -303,9 +303,9 @@ async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: 
     url = redis_url.replace("redis://", "redis://watcher:x@")
     with recording(tmp_path) as recorder:
         async with aclosing(LivePoller(QueueReader(url))) as poller:
-            recorder.take(await poller.poll(), poller)
+            recorder.observe(await poller.poll(), poller)
             Rsmq(client).create_queue("orders")
-            recorder.take(await poller.poll(), poller)
+            recorder.observe(await poller.poll(), poller)
             await until_async(lambda: recorder.recent)
             await recorder.aclose()
         assert recorder.problem is None

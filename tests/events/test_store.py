@@ -127,7 +127,7 @@ def test_what_was_told_last(store: EventStore) -> None:
     store.write([event(1), event(2, "mail"), event(3, "gone"), event(4, "other", ns="b")])
     store.write([event(5, "mail", same="ok"), event(6, "gone", kind=EventKind.DELETED, same="1"),
                  event(7, kind=EventKind.FLAPPING)])  # fmt: skip
-    assert store.told_verdicts(SERVER, "rsmq") == {"orders": (Verdict.STALLED, event(1).at_ms)}
+    assert store.reported_verdicts(SERVER, "rsmq") == {"orders": (Verdict.STALLED, event(1).at_ms)}
     assert not store.was_lost(SERVER)
 
     store.write([event(8, None, kind=EventKind.LOST)])
@@ -160,9 +160,9 @@ def test_a_damaged_file_is_told(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 1_000)
 
-    with pytest.raises(EventStoreError) as told:
+    with pytest.raises(EventStoreError) as sent:
         EventStore(path)
-    assert str(told.value) == (
+    assert str(sent.value) == (
         f"the log of events {path} cannot be used: it is not one of rsmq-tui, or it is damaged; "
         "move it away to start a new one"
     )
@@ -202,7 +202,7 @@ def test_rows_that_are_no_events_are_left_out(store: EventStore, path: Path) -> 
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE events SET same = 'no verdict'")
         db.commit()
-    assert store.told_verdicts(SERVER, "rsmq") == {}
+    assert store.reported_verdicts(SERVER, "rsmq") == {}
 
 
 def test_a_file_that_was_removed_is_told(store: EventStore, path: Path) -> None:
@@ -240,7 +240,7 @@ print(json.dumps([written, told, again, len(store.last(100_000))]))
         cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    written, told, again, there = json.loads(done.stdout)
+    written, sent, again, there = json.loads(done.stdout)
     assert written > 10
-    assert told.startswith(f"the log of events {path} cannot be used: ")
+    assert sent.startswith(f"the log of events {path} cannot be used: ")
     assert (again, there) == (1, written + 1)

@@ -31,7 +31,7 @@ class Watching:
         """Poll, and wait until that is written."""
         states = self.watched.poll({"q": flow.row()}, after_s=after_s)
         snapshot = Snapshot(self.watched.at_ms, SERVER, "rsmq", tuple(states.values()), link=Link(None, 1.0))
-        self.recorder.take(snapshot, self)  # type: ignore[arg-type]
+        self.recorder.observe(snapshot, self)  # type: ignore[arg-type]
         until(lambda: not self.recorder._work)
 
 
@@ -97,11 +97,11 @@ def test_one_that_was_paused_for_long_tells_what_it_missed_once(
         queues += [state("b", created_ms=2)] if s >= 600 else []
         queues += [state("gone", created_ms=3)] if s < 1_200 else []
         for recorder in recorders if s < 300 else (one,):
-            recorder.take(polled(*queues, s=s), STILL)
+            recorder.observe(polled(*queues, s=s), STILL)
     # It goes on.
     for recorder in (one, paused):
-        recorder.take(polled(state("a", created_ms=1), state("b", created_ms=2), s=7_200), STILL)
-        recorder.take(polled(state("a", created_ms=1), state("b", created_ms=2), s=7_260), STILL)
+        recorder.observe(polled(state("a", created_ms=1), state("b", created_ms=2), s=7_200), STILL)
+        recorder.observe(polled(state("a", created_ms=1), state("b", created_ms=2), s=7_260), STILL)
         recorder.close()
 
     found = [(event.kind.value, event.queue) for event in written(tmp_path)]
@@ -117,7 +117,7 @@ def test_two_whose_clocks_disagree_tell_of_a_server_that_never_answered(tmp_path
             recorder = stack.enter_context(recording(tmp_path, wall_s=lambda wall_s=wall_s: wall_s))
             never = Snapshot(0, SERVER, "rsmq", link=Link(lost.link.failure, None))
             for _ in range(3):
-                recorder.take(never, STILL)
+                recorder.observe(never, STILL)
             until(lambda recorder=recorder: not recorder._work and recorder.recent)  # type: ignore[misc]
 
     # The local time is all that there is; the log says already that it is lost.
@@ -131,13 +131,13 @@ def test_neither_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with recording(tmp_path, clock=clock) as one, recording(tmp_path, clock=clock) as other:
         until(one.path.exists)
         for recorder in (one, other):
-            recorder.take(polled(state("a")), STILL)
+            recorder.observe(polled(state("a")), STILL)
             until(lambda recorder=recorder: not recorder._work)  # type: ignore[misc]
         with closing(sqlite3.connect(one.path, isolation_level=None)) as db:
             # A third one hangs in the middle of a write.
             db.execute("BEGIN IMMEDIATE")
             for recorder in (one, other):
-                recorder.take(polled(state("a"), state("b"), s=1), STILL)
+                recorder.observe(polled(state("a"), state("b"), s=1), STILL)
                 until(lambda recorder=recorder: recorder.problem)  # type: ignore[misc]
                 assert str(recorder.problem).endswith("another program has locked it")
                 # It is shown all the same, and written later.

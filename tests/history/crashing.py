@@ -44,7 +44,7 @@ class Crasher:
 
 def _work(job: dict[str, Any]) -> None:
     folder = Path(job["folder"])
-    write, told = os.write, os.open(folder / "told", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    write, known = os.write, os.open(folder / "told", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     _arm(job["kill_at"])
     if job["what"] == "compact":
         store = FolderStore(folder / "history")
@@ -55,7 +55,7 @@ def _work(job: dict[str, Any]) -> None:
     if job["what"] == "record":
         for number in range(POLLS):
             hand.poll(at_ms(number))
-            write(told, b".")
+            write(known, b".")
             hand.now_s += 1
             hand.writer.tend()
     hand.writer.close()

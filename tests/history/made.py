@@ -58,7 +58,8 @@ class Hand:
     def poll(self, at_ms: int, queues: int = 2) -> None:
         """Write a poll of some queues, which reaches the disk."""
         states = tuple(state(f"q{number}", depth=number) for number in range(queues))
-        self.writer.append(SAMPLES, self.polls, self.polls.begin(polled(*states, at_ms=at_ms), at_ms))
+        poll = self.polls.begin(polled(*states, at_ms=at_ms), at_ms)
+        self.writer.append(SAMPLES, poll, poll.at_ms)
         self.writer.sync()
 
 
@@ -67,14 +68,14 @@ def sealed_one_by_one(out: Path, polls: int = 6, *, at_ms: int = NOON_MS) -> Non
     hand = Hand(out, out.parent / "state")
     for number in range(polls):
         hand.poll(at_ms + number * 5_000)
-        told = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
+        known = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
         messages = [RawMessage(b"m%d" % (number + k), b"%d" % at_ms, None, None, 7, None) for k in range(3)]
         recorder = hand.writer.recorder
         for rows in (
-            message_rows(recorder, PLACE, "q0", messages, **told),
-            inventory_end(recorder, PLACE, "q0", **told),
+            message_rows(recorder, PLACE, "q0", messages, **known),
+            inventory_end(recorder, PLACE, "q0", **known),
         ):
-            hand.writer.append(MESSAGES, rows, told["at_ms"])
+            hand.writer.append(MESSAGES, rows, known["at_ms"])
         for table, day in list(hand.writer._open):
             hand.writer._end(table, day)
         hand.writer._seal_waiting()

@@ -66,10 +66,10 @@ class Tape:
 
     def inventory(self, at_ms: int, queue: str, messages: list[RawMessage], *, is_whole: bool = True) -> None:
         """Write an inventory, to a file of its own."""
-        told: dict[str, Any] = {"at_ms": at_ms, "inventory_ms": at_ms}
-        rows = [message_rows(self.recorder, self.place, queue, messages, **told)]
+        known: dict[str, Any] = {"at_ms": at_ms, "inventory_ms": at_ms}
+        rows = [message_rows(self.recorder, self.place, queue, messages, **known)]
         if is_whole:
-            rows.append(inventory_end(self.recorder, self.place, queue, **told))
+            rows.append(inventory_end(self.recorder, self.place, queue, **known))
         self._write(MESSAGES, day_of(at_ms), rows)
 
     def seal(self) -> None:
@@ -106,12 +106,12 @@ class Live:
     def poll(self, at_ms: int, rows: dict[str, Row], info: ServerInfo | None = None) -> None:
         """Poll once; ``info`` is what INFO says if it is read."""
         if info is not None:
-            self.growth.take(info)
+            self.growth.add(info)
         if self.is_down:
             self.sampler.resume(at_ms)
             self.is_down = False
         self.sampler.begin(at_ms, self.growth.limit)
-        self.sampler.take(list(rows), rows.values())
+        self.sampler.add_rows(list(rows), rows.values())
         queues, _ = self.sampler.finish()
         self.states[at_ms] = queues
         self.tape.poll(at_ms, *queues, info=info, memory_limit=self.growth.limit)

@@ -14,7 +14,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.history.synthetic import Generator, Wanted
+from rsmq_tui.history.synthetic import Generator, HistorySpec
 from rsmq_tui.history.writer import Settings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, read_by, sealed_one_by_one
 
@@ -93,7 +93,7 @@ async def test_a_replay_that_is_open_goes_on(tmp_path: Path) -> None:
 
 def test_a_generated_history_is_continued_after_it_was_compacted(tmp_path: Path) -> None:
     history = tmp_path / "history"
-    wanted = Wanted(NOON_MS - 3_600_000, NOON_MS, 2, 10_000, 600_000)
+    wanted = HistorySpec(NOON_MS - 3_600_000, NOON_MS, 2, 10_000, 600_000)
     Generator(wanted, str(history)).run(lambda _: None, 1)
     compacted(history)
     wanted = replace(wanted, to_ms=NOON_MS + 3_600_000)

@@ -47,9 +47,9 @@ def seen(crasher: Crasher) -> set[int]:
 
 
 def check_all_is_there(crasher: Crasher) -> None:
-    found, told = seen(crasher), crasher.polls_on_disk
+    found, known = seen(crasher), crasher.polls_on_disk
     recent = {number for number in found if number >= OLD_POLLS}
-    assert recent in (set(range(OLD_POLLS, told)), set(range(OLD_POLLS, told + 1)))
+    assert recent in (set(range(OLD_POLLS, known)), set(range(OLD_POLLS, known + 1)))
     assert left_over(crasher.folder / "history") == []
 
 

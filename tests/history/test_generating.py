@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.history.reading import History, Span
+from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
-from rsmq_tui.history.synthetic import Generator, Progress, Wanted
+from rsmq_tui.history.synthetic import Generator, HistorySpec, Progress
 from rsmq_tui.history.writer import Settings, Writer
 from tests.cli.running import SECONDS_MAX
 from tests.history.made import DAY_MS, rows_of
@@ -32,9 +32,9 @@ QUEUES = 9
 EVERY_MS = 60_000
 
 
-def wanted(days: float = 1, until_ms: int = UNTIL_MS, **options: Any) -> Wanted:
+def wanted(days: float = 1, until_ms: int = UNTIL_MS, **options: Any) -> HistorySpec:
     usual: dict[str, Any] = {"queues": QUEUES, "every_ms": EVERY_MS, "messages_ms": HOUR_MS}
-    return Wanted(until_ms - round(days * DAY_MS), until_ms, **(usual | options))
+    return HistorySpec(until_ms - round(days * DAY_MS), until_ms, **(usual | options))
 
 
 def generate(out: Path, *given: Any, **options: Any) -> Progress:
@@ -75,7 +75,7 @@ def test_the_reader_of_histories_reads_it(day: Path) -> None:
     assert UNTIL_MS - DAY_MS <= span.from_ms < UNTIL_MS - DAY_MS + 2 * EVERY_MS
     assert UNTIL_MS - 2 * EVERY_MS <= span.to_ms < UNTIL_MS
     (place,) = history.places()
-    polls = list(history.polls(Span(span.from_ms, span.from_ms + 6 * HOUR_MS), place))
+    polls = list(history.polls(RecordedSpan(span.from_ms, span.from_ms + 6 * HOUR_MS), place))
 
     assert history.problems == []
     assert {poll.rows.num_rows for poll in polls if poll.failure is None} == {QUEUES}
@@ -268,8 +268,8 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
             assert time.monotonic() < until_s
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=SECONDS_MAX)
-    assert (process.returncode, told) == (130, "rsmq-tui: stopped; the same command continues from here\n")
+        _, known = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, known) == (130, "rsmq-tui: stopped; the same command continues from here\n")
 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert (done.returncode, done.stdout) == (0, "")
@@ -280,7 +280,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "known"),
     [
         ("--days 0", "'0' is not a number of days from 0.01 to 10,000"),
         ("--queues 0", "'0' is not a number of queues from 1 to 100,000"),
@@ -290,12 +290,12 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_made_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, told: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, known: str
 ) -> None:
     from rsmq_tui.cli.main import main
 
     assert main(["pipeline", "generate", "--out", str(tmp_path), *arguments.split()]) == 2
-    assert told in capsys.readouterr().err
+    assert known in capsys.readouterr().err
 
 
 def test_lists_are_a_place_of_their_own(tmp_path: Path) -> None:

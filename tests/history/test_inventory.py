@@ -77,10 +77,10 @@ async def test_an_inventory_of_which_messages_were_lost_has_no_end(tmp_path: Pat
     try:
         for number, lost in enumerate((True, False)):
             begun_ms = NOON_MS + number
-            recorder.take_messages(place, "deep", [message], at_ms=begun_ms, inventory_ms=begun_ms)
+            recorder.add_messages(place, "deep", [message], at_ms=begun_ms, inventory_ms=begun_ms)
             # No segment can be made for such a day.
             at_ms = 1 << 60 if lost else begun_ms
-            recorder.take_messages(place, "deep", [message], at_ms=at_ms, inventory_ms=begun_ms)
+            recorder.add_messages(place, "deep", [message], at_ms=at_ms, inventory_ms=begun_ms)
             recorder.end_inventory(place, "deep", at_ms=begun_ms, inventory_ms=begun_ms)
     finally:
         recorder.close()

@@ -42,10 +42,10 @@ def test_a_moment_is_read(text: str, ago_ms: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_none_is_refused_in_a_sentence(text: str, why: str) -> None:
-    with pytest.raises(MomentError, match=why) as told:
+    with pytest.raises(MomentError, match=why) as known:
         read_moment(text, NOW_MS)
-    assert "\n" not in str(told.value)
-    assert str(told.value).isprintable()
+    assert "\n" not in str(known.value)
+    assert str(known.value).isprintable()
 
 
 def test_a_moment_is_read_in_a_time_zone() -> None:

@@ -62,8 +62,7 @@ def log_of(snapshots: list[tuple[Place, Snapshot]], lost: int | None = None) -> 
     """The frames of these polls; one of them, if it is named, cannot be written."""
     logs, segment, frames = {place: PollLog("me", place, Thresholds()) for place in (PLACE, OTHER)}, object(), []
     for number, (place, snapshot) in enumerate(snapshots):
-        logs[place].begin(snapshot, NOON_MS)
-        frame, *_ = logs[place].frame(segment)
+        frame, *_ = logs[place].begin(snapshot, NOON_MS).frame(segment)
         if number == lost:
             logs[place].forget()
         else:

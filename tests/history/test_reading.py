@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.history.names import HistoryError, Place
-from rsmq_tui.history.reading import History, Span
+from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.store import FolderStore
@@ -51,7 +51,7 @@ def test_all_polls_in_the_order_of_their_times(recorded: Path) -> None:
     assert {(poll.place, poll.failure, tuple(poll.rows["queue"].to_pylist())) for poll in polls} == {
         (PLACE, None, ("q0", "q1"))
     }
-    assert found.span() == Span(polls[0].at_ms, polls[-1].at_ms)
+    assert found.span() == RecordedSpan(polls[0].at_ms, polls[-1].at_ms)
     assert found.places() == [PLACE]
     assert found.problems == []
 
@@ -61,7 +61,7 @@ def test_a_span_of_time(recorded: Path) -> None:
     for from_ms, to_ms in (
         (-1, 1), (-1_000_000, 0), (0, 1_000_000), (0, 1), (5, 5), (-10 * DAY_MS, 10 * DAY_MS), (DAY_MS, 2 * DAY_MS),
     ):  # fmt: skip
-        wanted = Span(MIDNIGHT_MS + from_ms, MIDNIGHT_MS + to_ms)
+        wanted = RecordedSpan(MIDNIGHT_MS + from_ms, MIDNIGHT_MS + to_ms)
         found = [poll.at_ms for poll in History(recorded).polls(wanted)]
         assert found == [at_ms for at_ms in times if wanted.from_ms <= at_ms <= wanted.to_ms], (from_ms, to_ms)
 
@@ -97,8 +97,8 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
         "b", depth=None, ready=None, hidden=None, oldest_ready_ms=None, broken="no keys", verdict=Verdict.BROKEN,
         place="prod",
     )  # fmt: skip
-    recorder.take(polled(odd, broken))
-    recorder.take(failed("no route to host", place="else"))
+    recorder.add(polled(odd, broken))
+    recorder.add(failed("no route to host", place="else"))
     recorder.close()
     assert recorder.wait(100)
     history = History(tmp_path / "h")

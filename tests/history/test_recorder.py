@@ -84,8 +84,8 @@ async def test_what_a_server_holds_is_written_down(redis_url: str, client: Redis
     for before, row in pairwise(rows):
         assert row["interval_ms"] == row["at_ms"] - before["at_ms"]
         assert row["oldest_ready_age_ms"] - before["oldest_ready_age_ms"] == row["interval_ms"]
-    told = {row["thresholds"] for row in rows_of(tmp_path) if row["queue"] is None}
-    assert [json.loads(text) for text in told] == [asdict(Thresholds())]
+    known = {row["thresholds"] for row in rows_of(tmp_path) if row["queue"] is None}
+    assert [json.loads(text) for text in known] == [asdict(Thresholds())]
     broken = [row for row in rows_of(tmp_path) if row["queue"] == "\\xff\x1b[2J"]
     assert {(row["verdict"], row["ready"]) for row in broken} == {("broken", None)}
     assert len(broken) == len(rows) == recorder.tally.polls
@@ -124,11 +124,11 @@ async def test_an_outage_is_recorded_as_one_and_delays_no_other(redis_url: str, 
 
 def test_the_time_of_an_outage_is_the_servers(tmp_path: Path) -> None:
     recorder = started(tmp_path, wall_s=1_000.0)
-    recorder.take(failed())
-    recorder.take(polled(state()))
-    recorder.take(failed())
-    recorder.take(polled(state(), at_ms=NOON_MS + 9_000))
-    recorder.take(polled(state(), at_ms=NOON_MS + 10_000))
+    recorder.add(failed())
+    recorder.add(polled(state()))
+    recorder.add(failed())
+    recorder.add(polled(state(), at_ms=NOON_MS + 9_000))
+    recorder.add(polled(state(), at_ms=NOON_MS + 10_000))
     ended(recorder)
 
     rows = [row for row in rows_of(tmp_path) if row["queue"] is None]
@@ -142,10 +142,10 @@ def test_the_time_of_an_outage_is_the_servers(tmp_path: Path) -> None:
 def test_snapshots_of_several_servers_are_taken_apart_and_each_poll_once(tmp_path: Path) -> None:
     together, recorder = Fleet(("a", "b")), started(tmp_path)
     for snapshot in (polled(state(), at_ms=1, place="a"), polled(at_ms=2, place="b"), failed(place="b")):
-        combined = together.take(snapshot)
-        recorder.take(combined)
-        recorder.take(combined)
-    recorder.take(Snapshot(0, "nothing was polled", "rsmq"))
+        combined = together.combine(snapshot)
+        recorder.add(combined)
+        recorder.add(combined)
+    recorder.add(Snapshot(0, "nothing was polled", "rsmq"))
     ended(recorder)
 
     polls = sorted((r["profile"], r["status"]) for r in rows_of(tmp_path) if r["queue"] is None)
@@ -162,10 +162,10 @@ def test_a_disk_that_fails_never_reaches_whoever_polls(tmp_path: Path, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", fail)
         for number in range(5):
-            recorder.take(polled(state(), at_ms=NOON_MS + number))
+            recorder.add(polled(state(), at_ms=NOON_MS + number))
         asyncio.run(until(lambda: recorder.tally.lost == 5))
         assert recorder.tally.problem == f"{tmp_path} cannot be written: Input/output error"
-    recorder.take(polled(state(), at_ms=NOON_MS + 9))
+    recorder.add(polled(state(), at_ms=NOON_MS + 9))
     asyncio.run(until(lambda: recorder.tally.polls == 1 and not recorder.tally.is_failing))
     ended(recorder)
 
@@ -177,7 +177,7 @@ def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monke
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: hanging.wait(SECONDS_MAX) and write(fd, data))
     for number in range(300):
-        recorder.take(polled(state(), at_ms=NOON_MS + number))
+        recorder.add(polled(state(), at_ms=NOON_MS + number))
     assert recorder.tally.lost > 100
     assert recorder.tally.problem == "the disk is too slow: some polls were not recorded"
     hanging.set()
@@ -195,7 +195,7 @@ def test_a_reader_meanwhile_never_fails_and_sees_each_row_once(tmp_path: Path) -
     while recorder.tally.sealed_files < 20:
         if recorder.has_room:
             number += 1
-            recorder.take(polled(state("a"), state("b"), at_ms=NOON_MS + number))
+            recorder.add(polled(state("a"), state("b"), at_ms=NOON_MS + number))
         table = ds.dataset(tmp_path / "samples", partitioning="hive", format="parquet").to_table()
         keys = set()
         if table.num_rows:

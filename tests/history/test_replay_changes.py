@@ -91,11 +91,11 @@ def test_a_search_says_where_it_is_and_can_be_ended(tmp_path: Path) -> None:
     replay = replay_of(tmp_path, from_ms=NOON_MS)
     looked: list[int] = []
 
-    def told(at_ms: int) -> bool:
+    def known(at_ms: int) -> bool:
         looked.append(at_ms)
         return len(looked) < 3
 
-    assert replay.go_to_change(1, (PLACE, "orders"), told) == []
+    assert replay.go_to_change(1, (PLACE, "orders"), known) == []
     assert looked == [NOON_MS, NOON_MS + HOUR_MS, NOON_MS + 2 * HOUR_MS]
     assert replay.position_ms == NOON_MS
 

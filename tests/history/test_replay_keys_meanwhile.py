@@ -122,10 +122,10 @@ async def test_an_outage_that_was_not_shown_is_not_told(desk: Desk) -> None:
     await player.move()
     before_ms = player.position_ms
     await desk.frame(lambda: player.set_playing(False))
-    assert (player.position_ms, player.told) == (before_ms, SeekOutcome())
+    assert (player.position_ms, player.outcome) == (before_ms, SeekOutcome())
     player.set_playing(True)
     await desk.frame()
-    assert player.told.skipped is not None
+    assert player.outcome.skipped is not None
 
 
 @pytest.mark.parametrize("stop", ["pause", "step"])

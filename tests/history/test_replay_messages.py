@@ -174,12 +174,12 @@ async def test_an_empty_queue_is_empty(out: Path) -> None:
 
 async def test_places_of_one_recorder_are_told_apart(tmp_path: Path) -> None:
     Tape(tmp_path)
-    told: dict[str, Any] = {"at_ms": NOON_MS, "inventory_ms": NOON_MS}
+    known: dict[str, Any] = {"at_ms": NOON_MS, "inventory_ms": NOON_MS}
     other, rows = PLACE._replace(ns="other"), []
     for number, place in enumerate((PLACE, other)):
         messages = [message(n, NOON_MS) for n in range(number + 1)]
-        rows += [message_rows("a" * 12, place, "orders", messages, **told)]
-        rows += [inventory_end("a" * 12, place, "orders", **told)]
+        rows += [message_rows("a" * 12, place, "orders", messages, **known)]
+        rows += [inventory_end("a" * 12, place, "orders", **known)]
     path = tmp_path / "messages" / f"day={day_of(NOON_MS)}" / f"{'a' * 12}-000001.parquet"
     path.parent.mkdir(parents=True)
     write_sealed(pa.Table.from_batches(rows), path)

@@ -102,37 +102,37 @@ async def test_a_change_is_told_until_something_else_is_done(replay: Replay) -> 
     player = Player(replay, clock=FakeClock())
     player.go_to_change(1, (PLACE, "orders"))
     await player.move()
-    (change,) = player.told.changes
+    (change,) = player.outcome.changes
     assert (player.position_ms, change.before, change.after) == (NOON_MS + 150 * STEP_MS, "ok", "aged")
     player.go_to_change(1, (PLACE, "orders"))
     await player.move()
-    assert (player.told.changes, player.told.sought, player.told.is_queue) == ((), 1, True)
+    assert (player.outcome.changes, player.outcome.sought, player.outcome.is_queue) == ((), 1, True)
     player.step(-1)
     await player.move()
-    assert (player.told.changes, player.told.sought) == ((), 0)
+    assert (player.outcome.changes, player.outcome.sought) == ((), 0)
     player.go_to_change(-1)
     await player.move()
-    assert (player.told.turns, player.told.sought, player.told.is_queue) == ((), -1, False)
+    assert (player.outcome.turns, player.outcome.sought, player.outcome.is_queue) == ((), -1, False)
     player.go_to_change(1)
     await player.move()
-    (turn,) = player.told.turns
+    (turn,) = player.outcome.turns
     assert (turn.incident.queue, turn.incident.worst, turn.is_end) == ("orders", "aged", False)
 
 
 async def test_asking_again_ends_a_search(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
     player = Player(replay, clock=FakeClock())
 
-    def looks_long(direction: int, told: Callable[[int], bool]) -> list[object]:
-        assert told(NOON_MS)
-        assert player.told.looking_ms == NOON_MS
+    def looks_long(direction: int, known: Callable[[int], bool]) -> list[object]:
+        assert known(NOON_MS)
+        assert player.outcome.looking_ms == NOON_MS
         player.go_to_change(1)
-        assert not told(NOON_MS)
+        assert not known(NOON_MS)
         return []
 
     monkeypatch.setattr(replay, "go_to_incident", looks_long)
     player.go_to_change(1)
     await player.move()
-    assert (player.told.looking_ms, player.told.sought, player.is_busy) == (None, 0, False)
+    assert (player.outcome.looking_ms, player.outcome.sought, player.is_busy) == (None, 0, False)
 
 
 async def test_snapshots_come_as_something_changes_and_end_when_it_is_closed(replay: Replay) -> None:

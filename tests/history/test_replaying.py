@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.history.names import HistoryError, Place
-from rsmq_tui.history.reading import History, Span, read_thresholds
+from rsmq_tui.history.reading import History, RecordedSpan, read_thresholds
 from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
@@ -180,7 +180,7 @@ def test_it_begins_an_hour_before_the_end(tmp_path: Path) -> None:
     tape.seal()
     replay = replay_of(tmp_path)
 
-    assert replay.span == Span(NOON_MS, NOON_MS + 179 * MINUTE_MS)
+    assert replay.span == RecordedSpan(NOON_MS, NOON_MS + 179 * MINUTE_MS)
     assert replay.position_ms == NOON_MS + 119 * MINUTE_MS
 
 
@@ -307,7 +307,7 @@ def test_a_gap_is_said_and_played_over(tmp_path: Path) -> None:
     assert failure.sentence == "nothing was recorded since 12:02:25"
     assert [queue.depth for queue in shown(replay)] == [7]
     replay.play(1_000)
-    assert (replay.position_ms, replay.skipped) == (later_ms, Span(last_ms, later_ms))
+    assert (replay.position_ms, replay.skipped) == (later_ms, RecordedSpan(last_ms, later_ms))
     assert replay.snapshot.link.failure is None
     assert replay.step(-1)
     assert (replay.position_ms, replay.skipped) == (last_ms, None)

@@ -78,10 +78,10 @@ def test_which_server_answers_is_in_the_row_of_the_poll() -> None:
     snapshots[2] = replace(snapshots[2], info=info._replace(at_ms=NOON_MS + 2))
     rows = [kept.taken(snapshot, NOON_MS)[0].to_pylist() for snapshot in snapshots]
 
-    told = [[[row[name] for name in OF_SERVER] for row in of_poll] for of_poll in rows]
+    fields = [[[row[name] for name in OF_SERVER] for row in of_poll] for of_poll in rows]
     known, nothing = ["run\\udcff", 77, "master", None], [None] * 4
     # What was read before is not repeated.
-    assert told == [[nothing, known], [nothing, nothing], [nothing, known]]
+    assert fields == [[nothing, known], [nothing, nothing], [nothing, known]]
 
 
 def test_an_empty_namespace_leaves_a_row_too() -> None:
@@ -102,8 +102,8 @@ def test_unknown_is_null() -> None:
 def test_a_poll_that_failed_is_one_row_without_numbers() -> None:
     (row,) = SampleRows("me", PLACE).failed("refused \udcff", NOON_MS).to_pylist()
 
-    told = {"at_ms": NOON_MS, "recorder": "me", **PLACE._asdict(), "status": "down", "failure": "refused \\udcff"}
-    assert row == dict.fromkeys(row) | told
+    known = {"at_ms": NOON_MS, "recorder": "me", **PLACE._asdict(), "status": "down", "failure": "refused \\udcff"}
+    assert row == dict.fromkeys(row) | known
 
 
 def test_a_message_from_the_future_is_not_younger_than_nothing() -> None:
@@ -175,5 +175,5 @@ def test_messages() -> None:
 def test_the_end_of_an_inventory() -> None:
     (row,) = inventory_end("me", PLACE, "q", at_ms=NOON_MS, inventory_ms=NOON_MS - 1).to_pylist()
 
-    told = {"at_ms": NOON_MS, "inventory_ms": NOON_MS - 1, "recorder": "me", **PLACE._asdict(), "queue": "q"}
-    assert row == dict.fromkeys(row) | told
+    known = {"at_ms": NOON_MS, "inventory_ms": NOON_MS - 1, "recorder": "me", **PLACE._asdict(), "queue": "q"}
+    assert row == dict.fromkeys(row) | known

@@ -98,11 +98,11 @@ def test_files_are_sorted_small_and_say_what_they_are(out: Path, tmp_path: Path)
 
 def test_the_folder_says_what_its_columns_mean(out: Path, tmp_path: Path) -> None:
     Hand(out, tmp_path).writer.close()
-    told = json.loads((out / "_schema.json").read_text())
+    known = json.loads((out / "_schema.json").read_text())
 
-    assert told["schema"] == 1
+    assert known["schema"] == 1
     for table, columns in COLUMNS.items():
-        assert [column["name"] for column in told["tables"][table]] == SCHEMAS[table].names
+        assert [column["name"] for column in known["tables"][table]] == SCHEMAS[table].names
         assert all(column.words for column in columns)
 
 

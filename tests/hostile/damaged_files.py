@@ -110,8 +110,8 @@ def _floats(value: float) -> Callable[[str, pa.Array], pa.Array]:
 
 
 def _outage(name: str, column: pa.Array) -> pa.Array:
-    told = {"status": "down", "failure": TEXT}
-    return pa.array([told[name]] * len(column)) if name in told else column
+    printed = {"status": "down", "failure": TEXT}
+    return pa.array([printed[name]] * len(column)) if name in printed else column
 
 
 def _texts(value: str) -> Callable[[str, pa.Array], pa.Array]:

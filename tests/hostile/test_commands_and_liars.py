@@ -48,7 +48,7 @@ def _folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(connect, "TIMEOUT_S", 1.0)
 
 
-def _told(capfd: pytest.CaptureFixture[str], status: int, what: str) -> None:
+def _printed(capfd: pytest.CaptureFixture[str], status: int, what: str) -> None:
     out, err = capfd.readouterr()
     assert status in _STATUSES, (what, status, err)
     assert "Traceback" not in out + err, (what, err)
@@ -60,13 +60,13 @@ def _told(capfd: pytest.CaptureFixture[str], status: int, what: str) -> None:
 def test_every_command_ends_in_a_sentence(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     for lie in sorted(set(LIES) - set(_SLOW)):
         with Liar(lie) as liar:
-            _told(capfd, main(["-r", liar.url, *_COMMANDS[name]]), f"{name}: {lie}")
+            _printed(capfd, main(["-r", liar.url, *_COMMANDS[name]]), f"{name}: {lie}")
 
 
 @pytest.mark.parametrize("lie", _SLOW)
 def test_lies_without_an_end_have_one(lie: str, capfd: pytest.CaptureFixture[str]) -> None:
     with Liar(lie) as liar:
-        _told(capfd, main(["-r", liar.url, "check", "--timeout", "1"]), lie)
+        _printed(capfd, main(["-r", liar.url, "check", "--timeout", "1"]), lie)
 
 
 def test_rsmqctl_ends_in_a_sentence(capfd: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_rsmqctl_ends_in_a_sentence(capfd: pytest.CaptureFixture[str]) -> None:
         with Liar(lie) as liar:
             host = liar.url.removeprefix("redis://").partition("/")[0]
             for action in (("queue", "list"), ("queue", "describe", "-n", "q"), ("message", "receive", "-n", "q")):
-                _told(capfd, rsmqctl(["-r", f"redis://{host}", *action]), f"{action}: {lie}")
+                _printed(capfd, rsmqctl(["-r", f"redis://{host}", *action]), f"{action}: {lie}")
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -87,6 +87,6 @@ def test_a_server_that_begins_to_lie_between_two_commands(
     Rsmq(orders).send_message("orders", "one more")
     proxy.change(CHANGES[change]())
     for name in ("snapshot", "check", "doctor", "messages", "search", "audit"):
-        _told(capfd, main(["-r", proxy.url, *_COMMANDS[name]]), f"{name}: {change}")
-    _told(capfd, main(["-r", proxy.url, "undo", str(number), "--yes"]), f"undo: {change}")
-    _told(capfd, main(["-r", proxy.url, *_COMMANDS["delete"]]), f"delete: {change}")
+        _printed(capfd, main(["-r", proxy.url, *_COMMANDS[name]]), f"{name}: {change}")
+    _printed(capfd, main(["-r", proxy.url, "undo", str(number), "--yes"]), f"undo: {change}")
+    _printed(capfd, main(["-r", proxy.url, *_COMMANDS["delete"]]), f"delete: {change}")

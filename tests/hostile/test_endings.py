@@ -110,6 +110,15 @@ sys.exit(main())
 """
 
 
+def end_of(terminal: Terminal, ending: str | signal.Signals) -> int:
+    """Type or send this, wait until the program has left the terminal as it was, and return its exit status."""
+    terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
+    status = terminal.wait_for_end()
+    assert terminal.screen.is_restored
+    assert terminal.is_as_before
+    return status
+
+
 @pytest.mark.parametrize("ending", ENDINGS, ids=repr)
 def test_the_terminal_is_left_as_it_was(
     orders: Redis, redis_url: str, tmp_path: Path, ending: str | signal.Signals
@@ -118,11 +127,8 @@ def test_the_terminal_is_left_as_it_was(
         terminal.wait_for("● live", "orders", "? help")
         assert not terminal.is_as_before
         assert not terminal.screen.is_restored
-        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert terminal.wait_for_end() in ENDINGS[ending]
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal, ending) in ENDINGS[ending]
         assert b"Traceback" not in terminal.output
 
 
@@ -134,11 +140,8 @@ def test_it_ends_while_the_server_hangs(proxy: Proxy, tmp_path: Path, ending: st
         terminal.wait_for("waiting for the server")
         terminal.type("\r")
         terminal.wait_for("◀ orders")
-        terminal.type(ending) if isinstance(ending, str) else terminal.send(ending)
 
-        assert terminal.wait_for_end() in ENDINGS[ending]
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal, ending) in ENDINGS[ending]
 
 
 @pytest.mark.parametrize(
@@ -180,11 +183,8 @@ def test_it_ends_when_the_end_of_its_input_is_interrupted(orders: Redis, redis_u
 def test_it_ends_when_it_is_stopped_and_continued_while_it_ends(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _STOPPED_LATE)) as terminal:
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal, "q") == 0
 
 
 def test_it_does_not_stop_when_its_terminal_is_closed(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -224,11 +224,8 @@ def test_it_gives_the_terminal_back_while_it_is_stopped(orders: Redis, redis_url
             terminal.screen.write("\x1b[2J")
             terminal.send(signal.SIGCONT)
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal, "q") == 0
 
 
 def test_it_can_be_stopped_while_it_writes(orders: Redis, redis_url: str, tmp_path: Path) -> None:
@@ -257,25 +254,19 @@ def test_it_paints_again_and_takes_all_keys_after_it_was_stopped(orders: Redis, 
             terminal.wait_for("Show only queues")
             terminal.type("\x1b")
             terminal.wait_until_gone("Show only queues")
-        terminal.type("q")
 
-        assert terminal.wait_for_end() == 0
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
+        assert end_of(terminal, "q") == 0
 
 
 def test_a_crash_gives_the_terminal_back_and_tells_no_values(orders: Redis, redis_url: str, tmp_path: Path) -> None:
     url = redis_url.replace("://", "://default:battery-staple@")
     with Terminal("-r", url, settings=tmp_path, command=("-c", _CRASH)) as terminal:
         terminal.wait_for("● live", "orders", "? help")
-        terminal.type("?")
 
-        assert terminal.wait_for_end() == 1
-        assert terminal.screen.is_restored
-        assert terminal.is_as_before
-        told = "".join(terminal.screen.written)
-        assert "RuntimeError: ␛]0;PWNED␇[/foo]" in told
-        assert "in action_help" in told
-        assert "correct-horse" not in told
-        assert "battery-staple" not in told
+        assert end_of(terminal, "?") == 1
+        printed = "".join(terminal.screen.written)
+        assert "RuntimeError: ␛]0;PWNED␇[/foo]" in printed
+        assert "in action_help" in printed
+        assert "correct-horse" not in printed
+        assert "battery-staple" not in printed
         assert "OSC 0" not in terminal.screen.commands

@@ -1,15 +1,27 @@
 """Queues and messages that go, come back or turn into something else while somebody looks at them."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.hostile.payloads import plant_message, plant_queue
-from tests.hostile.watching import dashboard, open_message, open_queue, polls, press, text_of, until
+from tests.hostile.watching import Dashboard, dashboard, open_message, open_queue, polls, press, text_of, until
 
 pytestmark = pytest.mark.slow
 
 GONE = "this queue is gone"
+
+
+@asynccontextmanager
+async def in_orders(redis_url: str) -> AsyncIterator[Dashboard]:
+    """Open the dashboard on the screen of the queue."""
+    async with dashboard(redis_url) as pilot:
+        await until(pilot, "● live")
+        await open_queue(pilot, "orders")
+        yield pilot
 
 
 async def test_a_queue_goes_and_comes_back_on_the_overview(orders: Redis, redis_url: str) -> None:
@@ -22,9 +34,7 @@ async def test_a_queue_goes_and_comes_back_on_the_overview(orders: Redis, redis_
 
 
 async def test_a_queue_goes_and_comes_back_on_its_own_screen(orders: Redis, redis_url: str) -> None:
-    async with dashboard(redis_url) as pilot:
-        await until(pilot, "● live")
-        await open_queue(pilot, "orders")
+    async with in_orders(redis_url) as pilot:
         Rsmq(orders).delete_queue("orders")
         await until(pilot, GONE, "There are no messages in this queue")
         await press(pilot, "y", "I", "l", "enter", "]", "[", "G", "j")
@@ -37,9 +47,7 @@ async def test_a_queue_goes_and_comes_back_on_its_own_screen(orders: Redis, redi
 
 
 async def test_a_queue_goes_while_one_of_its_messages_is_shown(orders: Redis, redis_url: str) -> None:
-    async with dashboard(redis_url) as pilot:
-        await until(pilot, "● live")
-        await open_queue(pilot, "orders")
+    async with in_orders(redis_url) as pilot:
         await open_message(pilot)
         Rsmq(orders).delete_queue("orders")
         # What was read stays readable.
@@ -55,9 +63,7 @@ async def test_a_queue_goes_while_one_of_its_messages_is_shown(orders: Redis, re
 @pytest.mark.parametrize("key", ["enter", "y"])
 async def test_a_message_goes_before_it_is_read(orders: Redis, redis_url: str, key: str) -> None:
     words = {"enter": "this message is no longer in the queue orders", "y": "that message no longer has a body"}
-    async with dashboard(redis_url) as pilot:
-        await until(pilot, "● live")
-        await open_queue(pilot, "orders")
+    async with in_orders(redis_url) as pilot:
         await press(pilot, "p")
         await until(pilot, "paused")
         orders.delete("rsmq:orders", "rsmq:orders:Q")
@@ -66,9 +72,7 @@ async def test_a_message_goes_before_it_is_read(orders: Redis, redis_url: str, k
 
 
 async def test_keys_turn_into_other_types_while_they_are_shown(orders: Redis, redis_url: str) -> None:
-    async with dashboard(redis_url) as pilot:
-        await until(pilot, "● live")
-        await open_queue(pilot, "orders")
+    async with in_orders(redis_url) as pilot:
         orders.delete("rsmq:orders")
         orders.set("rsmq:orders", "no set")
         await until(pilot, "✗ broken: its messages key is not a sorted set")
@@ -97,9 +101,7 @@ async def test_keys_turn_into_other_types_while_they_are_shown(orders: Redis, re
 
 
 async def test_the_whole_database_is_flushed(orders: Redis, redis_url: str) -> None:
-    async with dashboard(redis_url) as pilot:
-        await until(pilot, "● live")
-        await open_queue(pilot, "orders")
+    async with in_orders(redis_url) as pilot:
         orders.flushall()
         orders.script_flush()
         await until(pilot, GONE, "● live")

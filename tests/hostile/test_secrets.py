@@ -97,8 +97,8 @@ def test_no_command_repeats_what_a_server_says_of_it(
     for words in ("cannot log in as ann with {}", "WRONGTYPE {}", "NOPERM no '{}'", "unknown command EVAL {}"):
         proxy.answer(f"-{words.format(SECRET)}\r\n".encode())
         assert main(["-r", with_secret(proxy.url), *command]) in {0, 1, 2, 3}
-        told = capfd.readouterr()
-        assert_hidden(told.out + told.err)
+        printed = capfd.readouterr()
+        assert_hidden(printed.out + printed.err)
 
 
 async def test_the_exporter_repeats_nothing_of_it(proxy: Proxy) -> None:
@@ -127,11 +127,11 @@ def test_a_url_that_cannot_be_read_is_refused_without_repeating_it(
     )
     assert main([*command, "-r", f"redis://ann:{password}@127.0.0.1:1/0"]) in ({0, 2} if not command else {2})
 
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     for part in (password, password[:4], password[-3:]):
-        assert part not in told.out + told.err
-    assert "Traceback" not in told.err
-    assert told.out + told.err
+        assert part not in printed.out + printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out + printed.err
 
 
 def test_the_list_of_processes_does_not_tell_it(orders: Redis, redis_url: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
-from rsmq_tui.tui.widgets.filter_line import FilterProblem
+from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until
 

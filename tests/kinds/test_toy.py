@@ -56,7 +56,7 @@ async def test_it_is_polled_alone_and_beside_others(poller: ToyPoller) -> None:
     (queue,) = snapshot.queues
 
     assert (queue.name, queue.kind, queue.depth, queue.ready, queue.hidden) == (QUEUE, "toy", 3, 2, 1)
-    assert Fleet(["toys"]).take(snapshot).ns == "(toys)"
+    assert Fleet(["toys"]).combine(snapshot).ns == "(toys)"
 
 
 async def test_it_is_read(poller: ToyPoller) -> None:

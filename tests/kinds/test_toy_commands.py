@@ -24,7 +24,7 @@ QUEUE, NAMED = "toys:wood", "toy:toys:wood"
 Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 
-class ToyPlace(places.Place):
+class ToyPlace(places.KindPlace):
     kind = TOY
     url = ""
 
@@ -68,7 +68,6 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     monkeypatch.setitem(KINDS, TOY.name, TOY)
-    monkeypatch.setitem(places._PLACES, TOY.name, ToyPlace)
     monkeypatch.setattr(ToyPlace, "url", redis_url)
     for name in ("HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -111,6 +110,10 @@ def test_what_its_kind_cannot_do_is_refused(run: Run) -> None:
     status, _, err = run("messages", "delete", NAMED, "--all", "--even-if-received")
     assert (status, err) == (2, "rsmq-tui: --even-if-received is for queues of RSMQ: a list counts no receives\n")
     assert run("queues", "purge", NAMED)[2].endswith("toys can only be deleted\n")
+
+
+def test_who_works_on_it_is_not_known(run: Run) -> None:
+    assert run("who", NAMED)[::2] == (2, "rsmq-tui: it is not known who works on toys\n")
 
 
 def test_a_named_queue_of_it_is_audited(run: Run) -> None:

@@ -17,7 +17,6 @@ from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.messages.peek import MessageRow
 from rsmq_tui.monitor.model import Totals, Verdict
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Address, Namespaces, RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.kinds import Kind, Tab
@@ -45,6 +44,7 @@ TOY = Kind(
         "editor": "tests.kinds.toy:ToyEditor",
         "undo": "tests.kinds.toy:ToyUndo",
         "batches": "tests.kinds.toy",
+        "place": "tests.kinds.test_toy_commands:ToyPlace",
     },
 )
 
@@ -131,7 +131,7 @@ class ToyEditor(EditExecutor):
         flat = [part for pair in found for part in (pair if isinstance(pair, list | tuple) else (pair,))]
         return [_raw(body, score) for body, score in zip(flat[::2], flat[1::2], strict=True)]
 
-    async def look(self, batch: Batch) -> str:
+    async def infer_outcome(self, batch: Batch) -> str:
         assert isinstance(batch, ToyBatch)
         there = {message.id for message in await self.members(batch.queue)}
         letters = ["g" if (message.id in there) is batch.takes_away else "d" for message in batch.messages]
@@ -204,7 +204,6 @@ class ToyPoller(Polling):
 
     def __init__(self, url: str, queues: Iterable[str], *, interval_s: float = 0.05, place: str = "") -> None:
         super().__init__(Snapshot(0, url, TOY.ns, place=place), interval_s=interval_s)
-        self.thresholds = Thresholds()
         self._client = redis.asyncio.Redis.from_url(url)
         self._queues, self._place = sorted(queues), place
 

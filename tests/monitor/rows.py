@@ -75,7 +75,7 @@ class Scripted:
         self.at_ms += round(after_s * 1000)
         self.sampler.begin(self.at_ms, self.memory_limit)
         names = sorted(rows)
-        self.sampler.take(names, [rows[name] for name in names])
+        self.sampler.add_rows(names, [rows[name] for name in names])
         states, self.totals = self.sampler.finish()
         return {state.name: state for state in states}
 

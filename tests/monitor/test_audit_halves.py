@@ -74,9 +74,9 @@ class TestHalves:
 
         monkeypatch.setattr(rsmq_audit, "_settle", meanwhile)
         steps = [step async for step in audit(either, settling_s=7)]
-        told = {finding.kind: finding.ids for step in steps for finding in step.findings}
-        assert set(told.pop(FindingKind.FOREIGN_ID)) <= set(whole)
-        assert told == {K.DANGLING: (half[0],), K.LEAKED: (half[1],), K.STRAY: (half[2] + ":rc",)}
+        words = {finding.kind: finding.ids for step in steps for finding in step.findings}
+        assert set(words.pop(FindingKind.FOREIGN_ID)) <= set(whole)
+        assert words == {K.DANGLING: (half[0],), K.LEAKED: (half[1],), K.STRAY: (half[2] + ":rc",)}
         assert waits == [7, 7]
 
     async def test_many_wait_in_parts(

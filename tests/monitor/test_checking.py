@@ -37,7 +37,7 @@ def checked(reader: QueueReader, tmp_path: Path) -> Check:
     return run
 
 
-def told(found: Checked) -> list[tuple[str, str, str | None]]:
+def words(found: Checked) -> list[tuple[str, str, str | None]]:
     return [(problem.status.value, problem.kind, problem.queue) for problem in found.problems]
 
 
@@ -88,7 +88,7 @@ def test_bounds(limit: Limit, above: list[int | None], reached: list[int | None]
 async def test_nothing_is_wrong(checked: Check, rsmq: Rsmq) -> None:
     rsmq.send_messages("orders", ["one", "two"])
     found = await checked(depth=Limit(2, 2), age_ms=Limit(None, HOUR_MS), rc=Limit(None, 1), stalled_ms=Limit(HOUR_MS))
-    assert (found.status, told(found)) == (Status.OK, [])
+    assert (found.status, words(found)) == (Status.OK, [])
     assert [queue.name for queue in found.queues] == ["orders"]
 
 
@@ -96,18 +96,18 @@ async def test_depth_is_a_warning_or_critical(checked: Check, rsmq: Rsmq) -> Non
     rsmq.send_messages("orders", ["one", "two", "three"])
     for limit, status in ((Limit(2, 3), "warning"), (Limit(1, 2), "critical"), (Limit(None, 2), "critical")):
         found = await checked(depth=limit)
-        assert told(found) == [(status, "depth", "orders")]
+        assert words(found) == [(status, "depth", "orders")]
     assert found.problems[0].text == "3 messages stored, more than 2"
     assert (found.problems[0].value, found.problems[0].limit) == (3, 2)
 
 
 async def test_age_counts_against_its_limit_or_else_the_threshold(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     send_old(client, "orders", age_ms=2 * HOUR_MS)
-    assert told(await checked()) == [("warning", "aged", "orders")]
-    assert told(await checked(thresholds=Thresholds(aged_ms=3 * HOUR_MS))) == []
-    assert told(await checked(age_ms=Limit(None, 3 * HOUR_MS))) == []
+    assert words(await checked()) == [("warning", "aged", "orders")]
+    assert words(await checked(thresholds=Thresholds(aged_ms=3 * HOUR_MS))) == []
+    assert words(await checked(age_ms=Limit(None, 3 * HOUR_MS))) == []
     found = await checked(age_ms=Limit(HOUR_MS, 3 * HOUR_MS))
-    assert told(found) == [("warning", "age_ms", "orders")]
+    assert words(found) == [("warning", "age_ms", "orders")]
     assert found.problems[0].text == "the first ready message has waited 2h 0m, longer than 1h 0m"
 
 
@@ -117,13 +117,13 @@ async def test_a_broken_queue_is_critical_whatever_the_limits(checked: Check, rs
     client.hset("rsmq:wrong:Q", mapping={"vt": 30, "delay": 0, "maxsize": 65536, "created": 1, "modified": 1})
     for limits in ({}, {"rc": Limit(None, 5), "stalled_ms": Limit(None, 0), "depth": Limit(None, 9)}):
         found = await checked(**limits)
-        assert told(found) == [("critical", "broken", "gone"), ("critical", "broken", "wrong")]
+        assert words(found) == [("critical", "broken", "gone"), ("critical", "broken", "wrong")]
 
 
 async def test_names_that_are_no_set_are_critical(checked: Check, client: Redis) -> None:
     client.set("rsmq:QUEUES", "x")
     found = await checked()
-    assert told(found) == [("critical", "index", None)]
+    assert words(found) == [("critical", "index", None)]
     assert "rsmq:QUEUES" in found.problems[0].text
 
 
@@ -133,7 +133,7 @@ async def test_a_quick_look_finds_poison_in_every_queue(checked: Check, rsmq: Rs
         rsmq.create_queue(f"q{number:02}", vt=3600)
         receive(client, f"q{number:02}", rsmq.send_message(f"q{number:02}", "x"), 4 + number % 2)
     found = await checked()
-    assert told(found) == [("warning", "poisoned", f"q{number:02}") for number in range(1, 90, 2)]
+    assert words(found) == [("warning", "poisoned", f"q{number:02}") for number in range(1, 90, 2)]
     assert found.problems[0].text == "1 message received 5 times or more (up to 5)"
 
 
@@ -143,12 +143,12 @@ async def test_the_rc_limit_looks_at_every_message(checked: Check, rsmq: Rsmq, c
     receive(client, "orders", ids[-1], 9)
     receive(client, "orders", ids[1200], 3)
     found = await checked(rc=Limit(3, 8))
-    assert told(found) == [("critical", "rc", "orders")]
+    assert words(found) == [("critical", "rc", "orders")]
     assert found.problems[0].text == "1 message received 8 times or more (up to 9)"
     assert found.poison == {"orders": 3}
-    assert told(await checked(rc=Limit(3, 10))) == [("warning", "rc", "orders")]
+    assert words(await checked(rc=Limit(3, 10))) == [("warning", "rc", "orders")]
     # It takes the place of the quick look.
-    assert told(await checked(rc=Limit(None, 10))) == []
+    assert words(await checked(rc=Limit(None, 10))) == []
     assert found.notes == []
 
 
@@ -173,17 +173,17 @@ async def test_stalled_takes_two_checks(
     rsmq.receive_message("orders")
     limit = Limit(60_000, HOUR_MS)
     first = await checked(stalled_ms=limit)
-    assert told(first) == []
+    assert words(first) == []
     assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
     # As if the first check had been ten minutes ago.
     state = await _state_ago(reader, tmp_path, ms=600_000)
     second = await checked(stalled_ms=limit)
-    assert told(second) == [("warning", "stalled_ms", "orders")]
+    assert words(second) == [("warning", "stalled_ms", "orders")]
     assert second.problems[0].text == "5 messages ready and none received for 10m"
     assert second.idle_ms["orders"] >= 600_000
     assert second.notes == []
     rsmq.receive_message("orders")
-    assert told(await checked(stalled_ms=limit)) == []
+    assert words(await checked(stalled_ms=limit)) == []
     assert state.path.exists()
 
 
@@ -204,14 +204,14 @@ async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
         rsmq.receive_message(name)
     await checked(stalled_ms=Limit(60_000))
     await _state_ago(reader, tmp_path, ms=600_000)
-    assert told(await checked("mail", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "mail")]
-    assert told(await checked("orders", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "orders")]
+    assert words(await checked("mail", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "mail")]
+    assert words(await checked("orders", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "orders")]
 
 
 async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
     found = await checked(stalled_ms=Limit(None, 60_000))
-    assert ("critical", "stalled_ms", "orders") in told(found)
+    assert ("critical", "stalled_ms", "orders") in words(found)
     assert "none received for 1h 0m" in next(p.text for p in found.problems if p.kind == "stalled_ms")
 
 
@@ -223,13 +223,13 @@ async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
     await _state_ago(reader, tmp_path, ms=5_000)
     # Longer than the lower limit by its own clock, and than the higher one by what the queue itself proves.
     found = await checked(stalled_ms=Limit(3_000, 600_000))
-    assert ("critical", "stalled_ms", "orders") in told(found)
+    assert ("critical", "stalled_ms", "orders") in words(found)
 
 
 async def test_a_delay_is_no_stall(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     # Sent an hour ago, but nobody could have received it until a second ago.
     send_old(client, "orders", age_ms=HOUR_MS, due_ms=1_000)
-    assert told(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+    assert words(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
 
 
 async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
@@ -237,14 +237,14 @@ async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
 ) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
     client.hset("rsmq:orders:Q", "totalrecv", 1)
-    assert told(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+    assert words(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
 
 
 async def test_a_state_that_cannot_be_kept_is_unknown(reader: QueueReader, rsmq: Rsmq, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     last_seen = LastSeen(tmp_path / "file" / "check", reader.label, reader.ns)
     found = await check(reader, Limits(stalled_ms=Limit(None, 1000)), Thresholds(), last_seen)
-    assert told(found) == [("unknown", "state", None)]
+    assert words(found) == [("unknown", "state", None)]
 
 
 async def test_queues_are_chosen_by_name_and_pattern(checked: Check, rsmq: Rsmq, client: Redis) -> None:
@@ -260,18 +260,18 @@ async def test_queues_are_chosen_by_name_and_pattern(checked: Check, rsmq: Rsmq,
 
 async def test_a_queue_that_is_not_there_is_unknown(checked: Check, rsmq: Rsmq) -> None:
     found = await checked("nope", "x*", "orders")
-    assert told(found) == [("unknown", "missing", "nope"), ("unknown", "missing", "x*")]
+    assert words(found) == [("unknown", "missing", "nope"), ("unknown", "missing", "x*")]
     assert [queue.name for queue in found.queues] == ["orders"]
 
 
 async def test_a_namespace_without_queues_is_unknown(checked: Check) -> None:
-    assert told(await checked()) == [("unknown", "missing", None)]
+    assert words(await checked()) == [("unknown", "missing", None)]
 
 
 async def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     async with aclosing(QueueReader("redis://:hunter2@127.0.0.1:1")) as reader:
         found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
-    assert told(found) == [("unknown", "unreachable", None)]
+    assert words(found) == [("unknown", "unreachable", None)]
     assert found.problems[0].text.startswith("connection refused; ")
     assert found.at_ms == 0
 
@@ -281,7 +281,7 @@ async def test_a_server_that_does_not_answer_ends_with_the_time_for_it(list_serv
         async with aclosing(QueueReader(list_server.url, timeout_s=30)) as reader:
             last_seen = LastSeen(tmp_path, reader.label, "rsmq")
             found = await check(reader, Limits(timeout_s=0.2), Thresholds(), last_seen)
-    assert told(found) == [("unknown", "timeout", None)]
+    assert words(found) == [("unknown", "timeout", None)]
 
 
 async def test_what_was_found_before_the_time_is_over_stays(
@@ -294,14 +294,14 @@ async def test_what_was_found_before_the_time_is_over_stays(
 
     monkeypatch.setattr("rsmq_tui.monitor.checks._Check._scan", never)
     found = await checked(depth=Limit(None, 2), rc=Limit(None, 5), timeout_s=0.3)
-    assert told(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
+    assert words(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
 
 
 async def test_what_speaks_no_redis_is_unknown(tmp_path: Path) -> None:
     with Responder(b"HTTP/1.1 400 Bad Request") as responder:
         async with aclosing(QueueReader(responder.url)) as reader:
             found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
-    assert told(found) == [("unknown", "unreachable", None)]
+    assert words(found) == [("unknown", "unreachable", None)]
 
 
 async def test_a_user_who_may_not_read_bodies_fields_is_told(rsmq: Rsmq, client: Redis, tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ async def test_a_user_who_may_not_read_bodies_fields_is_told(rsmq: Rsmq, client:
     async with aclosing(QueueReader(url)) as reader:
         last_seen = LastSeen(tmp_path, reader.label, reader.ns)
         # That scripts are refused is no problem.
-        assert told(await check(reader, Limits(), Thresholds(), last_seen)) == []
+        assert words(await check(reader, Limits(), Thresholds(), last_seen)) == []
         found = await check(reader, Limits(rc=Limit(None, 5)), Thresholds(), last_seen)
-    assert told(found) == [("unknown", "unread", "orders")]
+    assert words(found) == [("unknown", "unread", "orders")]
 
 
 async def test_checking_changes_nothing(checked: Check, rsmq: Rsmq, client: Redis) -> None:
@@ -342,4 +342,4 @@ async def test_a_server_that_goes_away_in_between_is_unknown(tmp_path: Path) -> 
             last_seen = Stopping(tmp_path, reader.label, reader.ns)
             limits = Limits(depth=Limit(None, 2), stalled_ms=Limit(None, HOUR_MS))
             found = await check(reader, limits, Thresholds(), last_seen)
-    assert told(found) == [("critical", "depth", "orders"), ("unknown", "unreachable", None)]
+    assert words(found) == [("critical", "depth", "orders"), ("unknown", "unreachable", None)]

@@ -52,7 +52,7 @@ def of_info(**changes: str) -> dict[str, Finding]:
 
 
 @pytest.mark.parametrize(
-    ("info", "told"),
+    ("info", "words"),
     [
         (
             {"redis_version": "7.2.4", "valkey_version": "9.1.2", "server_mode": "standalone"},
@@ -64,8 +64,8 @@ def of_info(**changes: str) -> dict[str, Finding]:
         ({}, "a server that does not report its version"),
     ],
 )
-def test_which_server_it_is(info: dict[str, str], told: str) -> None:
-    assert server_kind(info) == told
+def test_which_server_it_is(info: dict[str, str], words: str) -> None:
+    assert server_kind(info) == words
 
 
 def test_a_server_as_it_should_be() -> None:
@@ -129,8 +129,8 @@ def test_a_step_that_failed_says_what_to_do(step: Step, words: str, hint: str) -
     assert hint in found.hint
 
 
-def permissions(*refused: str, kind: str = "noperm", untold: tuple[Need, ...] = ()) -> Permissions:
-    commands = [command for command in commands_for("rsmq", None) if command.need not in untold]
+def permissions(*refused: str, kind: str = "noperm", unreported: tuple[Need, ...] = ()) -> Permissions:
+    commands = [command for command in commands_for("rsmq", None) if command.need not in unreported]
     failure = Failure(kind, "the server is a read-only replica", "send changes to the primary")
     return Permissions(
         "ann",
@@ -158,7 +158,7 @@ def test_a_refused_command_is_named_with_the_grant_it_takes(refused: str, name: 
 
 
 def test_who_only_looks_needs_no_permission_to_change() -> None:
-    for found in (permissions("hset"), permissions(untold=(Need.CHANGE,))):
+    for found in (permissions("hset"), permissions(unreported=(Need.CHANGE,))):
         assert levels(permission_findings(found, "rsmq", read_only=True))["permissions.change"] is Level.OK
         assert levels(permission_findings(found, "rsmq", read_only=False))["permissions.change"] is Level.WARN
 

@@ -215,12 +215,12 @@ def info(at_s: int, used: int, run_id: str = "a", maxmemory: int = MAX_BYTES) ->
 def test_the_memory_of_a_server_is_full_when_it_is() -> None:
     growth = MemoryGrowth()
     for at_s in range(10, 1_000, 10):
-        growth.take(info(at_s, 10_000 * at_s))
+        growth.add(info(at_s, 10_000 * at_s))
         if at_s < 190:
             assert growth.limit is None
         else:
             assert growth.limit == Limit("memory", START_MS + 1_000_000, START_MS + 1_000_000)
-    growth.take(info(1_000, MAX_BYTES))
+    growth.add(info(1_000, MAX_BYTES))
     assert growth.limit == Limit("memory", START_MS + 1_000_000, START_MS + 1_000_000)
     assert limit_words(growth.limit, START_MS + 1_000_000) == "memory reached"
 
@@ -243,18 +243,18 @@ def test_the_memory_of_a_server_is_full_when_it_is() -> None:
 def test_memory_that_does_not_grow_towards_a_limit_has_no_forecast(grown: Callable[[int], ServerInfo | None]) -> None:
     growth = MemoryGrowth()
     for at_s in range(0, 900, 10):
-        growth.take(grown(at_s))
+        growth.add(grown(at_s))
         assert growth.limit is None
 
 
 def test_memory_is_not_forecast_across_an_outage() -> None:
     growth = MemoryGrowth()
     for at_s in range(0, 300, 10):
-        growth.take(info(at_s, 10_000 * at_s))
+        growth.add(info(at_s, 10_000 * at_s))
     assert growth.limit is not None
     growth.forget()
     for at_s in range(300, 470, 10):
-        growth.take(info(at_s, 10_000 * at_s))
+        growth.add(info(at_s, 10_000 * at_s))
         assert growth.limit is None
 
 

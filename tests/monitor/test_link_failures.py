@@ -156,12 +156,12 @@ async def test_a_sentence_of_the_servers_can_be_shown() -> None:
     with Responder(b"-ERR \x1b[31m\x07 hostile \xff") as responder:
         async with polling(responder.url) as poller:
             failure = (await poller.poll()).link.failure
-            with pytest.raises(PeekError) as told:
+            with pytest.raises(PeekError) as words:
                 await poller.peek(PageRequest("q"))
 
     assert failure is not None
     assert failure.sentence.isprintable()
-    assert str(told.value).isprintable()
+    assert str(words.value).isprintable()
 
 
 async def test_a_long_sentence_of_the_servers_is_cut() -> None:

@@ -46,7 +46,7 @@ def checked(redis_url: str, tmp_path: Path) -> Check:
     return run
 
 
-def told(found: Checked) -> list[tuple[str, str, str | None]]:
+def words(found: Checked) -> list[tuple[str, str, str | None]]:
     return [(problem.status.value, problem.kind, problem.queue) for problem in found.problems]
 
 
@@ -60,7 +60,7 @@ async def test_nothing_is_wrong(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "one", "two")
     found = await checked(depth=Limit(2, 2), stalled_ms=Limit(HOUR_MS), expired=Limit(0, 0))
 
-    assert (found.status, told(found), found.ns) == (Status.OK, [], LISTS_NS)
+    assert (found.status, words(found), found.ns) == (Status.OK, [], LISTS_NS)
     assert [(queue.name, queue.kind) for queue in found.queues] == [("queue:a", "list")]
     assert found.notes == ["--stalled: this is the first check of lists, with nothing to compare to yet"]
 
@@ -70,7 +70,7 @@ async def test_depth_counts_what_is_in_processing(client: Redis, checked: Check)
     client.lpush("queue:a:processing", "three")
     found = await checked(depth=Limit(2, 5))
 
-    assert told(found) == [("warning", "depth", "queue:a")]
+    assert words(found) == [("warning", "depth", "queue:a")]
     assert found.problems[0].text == "3 items stored, more than 2"
 
 
@@ -78,17 +78,17 @@ async def test_leases_that_nobody_brings_back_are_a_warning(client: Redis, check
     lease(client, "queue:a", overdue_ms=5 * 60_000)
     found = await checked()
 
-    assert told(found) == [("warning", "expired", "queue:a")]
+    assert words(found) == [("warning", "expired", "queue:a")]
     assert found.problems[0].text == "1 lease past the deadline for 5m 0s: no reaper is returning them"
-    assert told(await checked(thresholds=Thresholds(leaking_ms=HOUR_MS))) == []
+    assert words(await checked(thresholds=Thresholds(leaking_ms=HOUR_MS))) == []
 
 
 async def test_leases_count_against_their_limit(client: Redis, checked: Check) -> None:
     lease(client, "queue:a", overdue_ms=1_000)
-    assert told(await checked()) == []
+    assert words(await checked()) == []
     found = await checked(expired=Limit(0, 1))
 
-    assert told(found) == [("warning", "expired", "queue:a")]
+    assert words(found) == [("warning", "expired", "queue:a")]
     assert (found.problems[0].value, found.problems[0].limit) == (1, 0)
     assert found.problems[0].text == "1 lease past the deadline, more than 0"
 
@@ -97,17 +97,17 @@ async def test_a_broken_queue_is_critical_whatever_the_limits(client: Redis, che
     client.lpush("queue:a", "x")
     client.set("queue:a:leases", "no sorted set")
     for limits in ({}, {"expired": Limit(0, 0), "stalled_ms": Limit(None, 0), "depth": Limit(None, 9)}):
-        assert ("critical", "broken", "queue:a") in told(await checked(**limits))
+        assert ("critical", "broken", "queue:a") in words(await checked(**limits))
 
 
 async def test_age_counts_where_items_tell_it(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", json.dumps({"at": now_ms(client) - 2 * HOUR_MS}))
-    assert told(await checked(age="at")) == [("warning", "aged", "queue:a")]
-    assert told(await checked(age="at", age_ms=Limit(None, HOUR_MS))) == [("critical", "age_ms", "queue:a")]
+    assert words(await checked(age="at")) == [("warning", "aged", "queue:a")]
+    assert words(await checked(age="at", age_ms=Limit(None, HOUR_MS))) == [("critical", "age_ms", "queue:a")]
     found = await checked(age_ms=Limit(None, HOUR_MS))
 
     # What is not known is no age of 0: it is said.
-    assert told(found) == []
+    assert words(found) == []
     assert found.notes[-1].startswith("--max-age does not apply to 1 list: age unknown")
 
 
@@ -129,7 +129,7 @@ async def test_the_same_next_item_is_idle_from_the_first_check_on(client: Redis,
     found = await checked(stalled_ms=limit)
 
     assert found.idle_ms["queue:a"] > 0
-    assert told(found) == [("warning", "stalled_ms", "queue:a")]
+    assert words(found) == [("warning", "stalled_ms", "queue:a")]
     assert found.problems[0].text.startswith("3 items ready and the next one has been the same for ")
     client.rpop("queue:a")
     assert (await checked(stalled_ms=limit)).idle_ms == {"queue:a": 0}
@@ -145,9 +145,9 @@ async def test_of_equal_items_the_counts_tell(client: Redis, checked: Check) -> 
 
 async def test_a_pattern_without_lists_is_unknown_but_a_named_list_may_be_empty(checked: Check) -> None:
     found = await checked()
-    assert told(found) == [("unknown", "missing", None)]
+    assert words(found) == [("unknown", "missing", None)]
     assert "no list matches queue:*" in found.problems[0].text
-    assert told(await checked(lists=("queue:a",))) == []
+    assert words(await checked(lists=("queue:a",))) == []
 
 
 async def test_only_what_is_asked_for(client: Redis, checked: Check) -> None:
@@ -156,7 +156,7 @@ async def test_only_what_is_asked_for(client: Redis, checked: Check) -> None:
     found = await checked("queue:a", "mail", "queue:empty", depth=Limit(None, 1))
 
     # An empty list that a pattern means is one that could be there.
-    assert told(found) == [("critical", "depth", "queue:a"), ("unknown", "missing", "mail")]
+    assert words(found) == [("critical", "depth", "queue:a"), ("unknown", "missing", "mail")]
     assert [queue.name for queue in found.queues] == ["queue:a"]
 
 
@@ -167,13 +167,13 @@ async def test_who_may_not_look_for_lists_does_not_hear_that_all_is_well(
     client.acl_setuser("blind", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan"])
     found = await checked(url=redis_url.replace("redis://", "redis://blind:x@"), lists=("queue:*", "queue:a"))
 
-    assert told(found) == [("unknown", "unread", None)]
+    assert words(found) == [("unknown", "unread", None)]
     assert [queue.name for queue in found.queues] == ["queue:a"]
 
 
 async def test_a_server_that_is_not_there_is_unknown(checked: Check) -> None:
     found = await checked(url="redis://127.0.0.1:1")
-    assert (told(found), found.failure) == ([("unknown", "unreachable", None)], "refused")
+    assert (words(found), found.failure) == ([("unknown", "unreachable", None)], "refused")
 
 
 def test_what_one_place_lacks_another_may_have() -> None:
@@ -187,9 +187,13 @@ def test_what_one_place_lacks_another_may_have() -> None:
 
     queues, lists = place("a", "b"), place("b", "c")
     reconcile([queues, lists])
-    assert [told(checked) for checked in (queues, lists)] == [[("unknown", "missing", "b")]] * 2
+    assert [words(checked) for checked in (queues, lists)] == [[("unknown", "missing", "b")]] * 2
 
     for failure, left in (("noperm", 0), ("refused", 1)):
         queues, lists = place(failure=failure), place("b")
         reconcile([queues, lists])
-        assert (len(queues.problems), len(queues.notes), told(lists)) == (left, 1 - left, [("unknown", "missing", "b")])
+        assert (len(queues.problems), len(queues.notes), words(lists)) == (
+            left,
+            1 - left,
+            [("unknown", "missing", "b")],
+        )

@@ -119,14 +119,14 @@ class TestQueues:
         watched, flow = Scripted(), Flow(sent=10, received=50)
         first = await began(folder, watched)
         watched.poll_one(flow.row())
-        watched.sampler.take_receive_counts(["q"], [(10, 2, 7)])
+        watched.sampler.store_receive_counts(["q"], [(10, 2, 7)])
         poisoned = watched.poll_one(flow.row())
         _, watched = await restarted(folder, first, watched, after_s=20)
         again = watched.poll_one(flow.row(), after_s=0)
 
         assert (again.verdict, again.poison, again.highest_rc) == (Verdict.POISONED, 2, 7)
         assert (again.since_ms, again.looked_all_ms) == (poisoned.since_ms, poisoned.looked_all_ms)
-        watched.sampler.take_receive_counts(["q"], [(10, 0, 1)])
+        watched.sampler.store_receive_counts(["q"], [(10, 0, 1)])
         assert watched.poll_one(flow.row()).poison == 0
 
     async def test_nothing_that_happened_meanwhile_is_a_rate(self, folder: Path) -> None:
@@ -275,7 +275,7 @@ class TestSeries:
         def sample(*names: str) -> list[int]:
             at_ms = watched.at_ms
             flights = [(Flight(b"", b"", b"1", b"%d" % (at_ms - 3_000)),) for _ in names]
-            watched.sampler.take_flights(names, flights)
+            watched.sampler.store_flights(names, flights)
             return [at_ms] * len(names)
 
         watched, flow = Scripted(), Flow(sent=10, received=5)
@@ -622,14 +622,14 @@ class TestFiles:
             )
             assert process.stdout is not None
             with process:
-                told = [int(process.stdout.readline()) for _ in range(lines)]
+                words = [int(process.stdout.readline()) for _ in range(lines)]
                 os.kill(process.pid, signal.SIGKILL)
             found = Memory(folder, "x")
             past = found.load()
 
             assert found.problem is None
             assert past is not None
-            assert past.last.at_ms >= told[-1]
+            assert past.last.at_ms >= words[-1]
             found.path.unlink()
 
     def test_a_full_disk_is_a_sentence_until_there_is_room(self, folder: Path) -> None:

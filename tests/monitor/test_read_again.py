@@ -10,7 +10,7 @@ import redis
 from rsmq_tui.monitor import LivePoller, MessageState, PeekError
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
-from rsmq_tui.protocol.lists.naming import ItemId, ListNames, Place, item_sha
+from rsmq_tui.protocol.lists.naming import ItemId, ItemPlace, ListNames, item_sha
 from rsmq_tui.protocol.lists.reader import ListReader
 
 BODY = b"x" * 50_000
@@ -40,7 +40,7 @@ async def lists(url: str, client: redis.Redis) -> AsyncIterator[ListReader]:
     client.acl_deluser("plain")
 
 
-def item_id(place: Place, position: int, item: bytes) -> str:
+def item_id(place: ItemPlace, position: int, item: bytes) -> str:
     return str(ItemId(place, position, item_sha(item)))
 
 

@@ -126,9 +126,9 @@ def test_an_unchanged_row_becomes_aged_in_time() -> None:
 def test_an_unchanged_row_is_poisoned_at_the_poll_after_the_look() -> None:
     flow = Flow(sent=5, hidden=5)
     watched = settled(flow)
-    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
     poisoned = watched.poll_one(flow.row())
-    watched.sampler.take_receive_counts(["q"], [[5, 1, 7]])
+    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
 
     again = watched.poll_one(flow.row())
 
@@ -184,13 +184,13 @@ def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_find
             flows[f"q{chance.randrange(1000):03}"] = Flow(sent=5, hidden=5)
         names = sorted(flows)
         sampler.begin(at_ms)
-        sampler.take(names[:10], [flows[name].row() for name in names[:10]])
+        sampler.add_rows(names[:10], [flows[name].row() for name in names[:10]])
         if chance.random() < 0.1:
             # After ``resume``, all states are replaced.
             if chance.random() < 0.2:
                 sampler.resume(at_ms)
             continue
-        sampler.take(names[10:], [flows[name].row() for name in names[10:]])
+        sampler.add_rows(names[10:], [flows[name].row() for name in names[10:]])
         snapshot = Snapshot(at_ms, "server", "rsmq", sampler.finish()[0], changes=sampler.changes)
         found, expected = (one.changed_since(last) for one in (snapshot, replace(snapshot, changes=None)))
         assert [list(map(id, some)) for some in found or ()] == [list(map(id, some)) for some in expected or ()]

@@ -58,8 +58,8 @@ async def test_what_was_not_read_is_not_guessed(reader: QueueReader, long: str, 
 async def test_chunks_tell_what_was_read(
     reader: QueueReader, long: str, counts: bool, bodies: bool, sizes: bool
 ) -> None:
-    told = {"counts": counts, "body": bodies, "size": bodies or sizes}
-    expected = {field for field, is_read in told.items() if is_read}
+    words = {"counts": counts, "body": bodies, "size": bodies or sizes}
+    expected = {field for field, is_read in words.items() if is_read}
     found = [chunk async for chunk in reader.scan.chunks("q", counts=counts, bodies=bodies, sizes=sizes)]
     assert all(chunk.read == expected for chunk in found)
     more = await reader.scan.read("q", found[0], bodies=True, sizes=False)

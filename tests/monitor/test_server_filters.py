@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
-from rsmq_tui.monitor.filters import literals
+from rsmq_tui.monitor.filters import language
 from rsmq_tui.monitor.filters.json_paths import quoted
-from rsmq_tui.monitor.filters.language import FilterError
-from rsmq_tui.monitor.filters.literals import FOLDED_BY_TEXTS
+from rsmq_tui.monitor.filters.language import FOLDED_BY_TEXTS, FilterError
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 from rsmq_tui.protocol.rsmq.scripts import FILTERED_BODIES
 
@@ -62,7 +61,7 @@ _REGEXES = st.lists(_PIECES, min_size=1, max_size=7).map("".join)
 @pytest.fixture
 def weak(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server check what tells little too."""
-    monkeypatch.setattr(literals, "_BITS_MIN", 0.1)
+    monkeypatch.setattr(language, "_BITS_MIN", 0.1)
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,7 @@ class Desk:
         for _, cells in self.tables()[ROLLUP_1H]:
             row = dict(cells)
             hours.setdefault(int(row["bucket_ms"]), []).append((row["queue"], int(row["samples"])))
-        return {at_ms: tuple(count for _, count in sorted(told)) for at_ms, told in hours.items()}
+        return {at_ms: tuple(count for _, count in sorted(output)) for at_ms, output in hours.items()}
 
     def tables(self, out: Path | None = None) -> dict[str, list[Any]]:
         """All rows of all tables, as a reader finds them by the manifest."""

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.schema import SAMPLES
-from rsmq_tui.history.synthetic import Generator, Wanted
+from rsmq_tui.history.synthetic import Generator, HistorySpec
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.increment import hours_to_work
 from rsmq_tui.pipeline.tables import BEGINS, history_rows
@@ -60,7 +60,7 @@ def work(spark: SparkSession, history: Path, state: Path, hours: Collection[int]
 
 def test_a_recorded_and_a_generated_history_are_the_same_to_another_engine(spark: SparkSession, tmp_path: Path) -> None:
     history = tmp_path / "history"
-    Generator(Wanted(START_MS + HOUR // 2, START_MS + 3 * HOUR // 2, 2, 30 * S, lists=1), history).run()
+    Generator(HistorySpec(START_MS + HOUR // 2, START_MS + 3 * HOUR // 2, 2, 30 * S, lists=1), history).run()
     killed_ms, down_ms = START_MS + 7 * MINUTE + 23 * S, START_MS + 15 * MINUTE
     end_ms = down_ms + 5 * MINUTE
     again = seen("again", S, killed_ms + 2 * S, down_ms) + seen("again", S, down_ms + 30 * S, end_ms)

@@ -166,9 +166,9 @@ def test_the_log_keeps_the_rules_of_the_protocol(tmp_path: Path) -> None:
                 assert all(date.fromisoformat(day).isoformat() == day for day in file["partitionValues"].values())
         assert len(ids) == 1
         if (log / "_last_checkpoint").exists():
-            told = json.loads((log / "_last_checkpoint").read_text())
-            rows = pq.read_table(log / f"{told['version']:020}.checkpoint.parquet").to_pylist()
-            assert told["size"] == len(rows)
+            output = json.loads((log / "_last_checkpoint").read_text())
+            rows = pq.read_table(log / f"{output['version']:020}.checkpoint.parquet").to_pylist()
+            assert output["size"] == len(rows)
             assert {sum(value is not None for value in row.values()) for row in rows} == {1}
 
 

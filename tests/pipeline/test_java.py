@@ -89,14 +89,14 @@ def test_where_there_is_none_spark_runs_on_the_one_of_the_package(nothing: Path,
     # A second one finds it made, and an argument that has nothing to do with it reaches Java as it is.
     made = spark.java_home(state)
     odd = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b'\"$x"]
-    told = subprocess.run(
+    output = subprocess.run(
         [made / "bin" / "java", *odd, "-XshowSettings:properties", "-version"],
         capture_output=True,
         text=True,
         timeout=110,
         check=True,
     )
-    assert "said = a b'\"$x" in told.stderr
+    assert "said = a b'\"$x" in output.stderr
 
 
 def test_without_any_java_it_says_what_to_install(
@@ -147,7 +147,7 @@ def test_stored_classes_are_used_by_each_java_that_they_fit(tmp_path: Path) -> N
     def from_archive(*options: str) -> int:
         """How many classes of the archive a Java has used that would store one."""
         archive = spark.ClassArchive(folder, home, jars, stores=True)
-        told = subprocess.run(
+        output = subprocess.run(
             [home / "bin" / "java", "-Xlog:class+load", *shlex.split(archive.options), *options, *program],
             env={**os.environ, "SPARK_HOME": str(jars.parent), "SPARK_SCALA_VERSION": "2.13"},
             capture_output=True,
@@ -157,7 +157,7 @@ def test_stored_classes_are_used_by_each_java_that_they_fit(tmp_path: Path) -> N
         )
         if archive.is_new:
             archive.publish(is_whole=True)
-        return told.stdout.count("shared objects file (top)")
+        return output.stdout.count("shared objects file (top)")
 
     assert from_archive("-XX:+UseSerialGC") == 0
     [stored] = folder.iterdir()

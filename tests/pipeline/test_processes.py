@@ -73,8 +73,8 @@ def test_one_that_is_killed_is_made_up_for(desk: Desk, environment: dict[str, st
     done = run(command(desk, *QUICK), environment)
 
     assert (done.returncode, done.stderr) == (0, "")
-    *told, last = map(json.loads, done.stdout.splitlines())
-    assert {line["kind"] for line in told} == {"progress"}
+    *output, last = map(json.loads, done.stdout.splitlines())
+    assert {line["kind"] for line in output} == {"progress"}
     manifest = desk.manifest()
     assert manifest is not None
     assert (last["kind"], last["run"], last["days"]["samples"]) == ("done", manifest.run, [DAY])
@@ -96,8 +96,8 @@ def test_a_signal_cancels_what_spark_does(
     with started(command(desk, *QUICK, how="endless"), environment) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            told = json.loads(line)
-            if told["doing"].startswith("rollup") and told["tasks"]:
+            output = json.loads(line)
+            if output["doing"].startswith("rollup") and output["tasks"]:
                 break
         process.send_signal(sent)
         _, err = process.communicate(timeout=PATIENCE_S)

@@ -130,8 +130,8 @@ def test_an_analysis_of_the_version_before_is_computed_again_and_says_so(desk: D
     for table, days in manifest.tables.items():
         moved[table] = {day: tuple(f"runs/{name}" for name in names) for day, names in days.items()}
     shutil.move(desk.out / "tables", desk.out / "runs" / "tables")
-    told = {"schema": 2, "run": "r", "made_ms": 1, "history": str(desk.history), "problems": [], "tables": moved}
-    (desk.out / "_manifest.json").write_text(json.dumps(told))
+    output = {"schema": 2, "run": "r", "made_ms": 1, "history": str(desk.history), "problems": [], "tables": moved}
+    (desk.out / "_manifest.json").write_text(json.dumps(output))
     (desk.out / "_state.json").write_text(json.dumps({"version": 2, "settings": {}, "seen": "x", "left_out": {}}))
     for name in ("_checkpoint/samples/metadata", "_notes/samples/0/part-0.json"):
         (desk.out / name).parent.mkdir(parents=True)

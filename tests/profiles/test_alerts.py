@@ -23,9 +23,9 @@ def read(folder: Path, text: str, mode: int = 0o600) -> Alerts:
 
 def problems(folder: Path, text: str, mode: int = 0o600) -> list[str]:
     """What is told of a file, after its path."""
-    told = [problem.removeprefix(f"{folder / 'config.toml'}:") for problem in read(folder, text, mode).problems]
-    assert "hunter2" not in "".join(told)
-    return told
+    sentence = [problem.removeprefix(f"{folder / 'config.toml'}:") for problem in read(folder, text, mode).problems]
+    assert "hunter2" not in "".join(sentence)
+    return sentence
 
 
 def test_a_file_without_rules_has_the_terminal_alone(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_conditions(text: str, condition: Condition) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ("staled", "did you mean stalled?"),
         ("ok", "must be one of broken, stalled"),
@@ -110,8 +110,8 @@ def test_conditions(text: str, condition: Condition) -> None:
         ("", "must be a string in quotes"),
     ],
 )
-def test_what_is_no_condition(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_condition(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
         read_condition(text)
 
 
@@ -155,7 +155,7 @@ timeout = "5s"
 
     assert [rule.name for rule in alerts.rules] == ["stalled", "good"]
     assert list(alerts.channels) == ["bell", "terminal", "pager"]
-    told = problems(tmp_path, text)
+    sentence = problems(tmp_path, text)
     for line, words in (
         (5, "name stalled is used by an earlier rule"),
         (9, "unknown key wen in [alerts]; did you mean when?"),
@@ -169,8 +169,8 @@ timeout = "5s"
         (32, "a channel needs one of bell, terminal, command, apprise"),
         (35, "a channel needs one of"),
     ):
-        assert any(one.startswith(f"{line}: ") and words in one for one in told), (line, words, told)
-    assert len(told) == 11
+        assert any(one.startswith(f"{line}: ") and words in one for one in sentence), (line, words, sentence)
+    assert len(sentence) == 11
 
 
 @pytest.mark.parametrize("text", ['alerts = "stalled"', "alerts = [1]", "channels = 5", "[channels]\npager = 1"])

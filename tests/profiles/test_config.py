@@ -24,10 +24,10 @@ def refusal(folder: Path, text: str, mode: int = 0o600) -> str:
     """What is told of a file, after its path."""
     with pytest.raises(ConfigError) as refused:
         read(folder, text, mode)
-    told = str(refused.value)
-    assert "hunter2" not in told
-    assert "\n" not in told
-    return told.removeprefix(f"{folder / 'config.toml'}:")
+    sentence = str(refused.value)
+    assert "hunter2" not in sentence
+    assert "\n" not in sentence
+    return sentence.removeprefix(f"{folder / 'config.toml'}:")
 
 
 def test_an_empty_file_names_no_profile(tmp_path: Path) -> None:
@@ -328,9 +328,9 @@ WRONG: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, name: str) -> None:
-    text, told = WRONG[name]
+    text, sentence = WRONG[name]
 
-    assert refusal(tmp_path, text).startswith(told)
+    assert refusal(tmp_path, text).startswith(sentence)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -351,12 +351,12 @@ def test_what_is_wrong_is_told_with_its_line_and_what_is_allowed(tmp_path: Path,
 def test_a_password_that_others_may_read_is_refused(
     tmp_path: Path, text: str, line: int, key: str | None, mode: int
 ) -> None:
-    told = refusal(tmp_path, text, mode)
+    sentence = refusal(tmp_path, text, mode)
 
-    assert told.startswith(f"{line}: ")
+    assert sentence.startswith(f"{line}: ")
     if key is not None:
         path = tmp_path / "config.toml"
-        assert told == (
+        assert sentence == (
             f"{line}: other users can read this file, and {key} contains a password: run `chmod 600 "
             f"{path}`, or better, "
             "use password_env, password_file or password_command"

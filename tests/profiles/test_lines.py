@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.profiles.values import Place, lines_of
+from rsmq_tui.profiles.values import KeyPath, lines_of
 
-TEXTS: dict[str, tuple[str, dict[Place, int]]] = {
+TEXTS: dict[str, tuple[str, dict[KeyPath, int]]] = {
     "nothing": ("", {}),
     "comments": ("# a = 1\n\n  # [b]\n", {}),
     "keys": ("a = 1\nb = 2 # c = 3\n\nd=4", {("a",): 1, ("b",): 2, ("d",): 4}),
@@ -52,7 +52,7 @@ def test_each_key_and_each_element_has_its_line(name: str) -> None:
     assert lines_of(text) == lines
 
 
-def places(value: Any, place: Place = ()) -> set[Place]:
+def places(value: Any, place: KeyPath = ()) -> set[KeyPath]:
     """Every table, key and element of what tomllib read."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return {place, *(inner for key, each in items for inner in places(each, (*place, key)))}

@@ -26,7 +26,7 @@ def test_lists_are_names_patterns_and_how_their_keys_are_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "sentence"),
     [
         ('lists = "queue:*"', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
         ('lists = ["a", ""]', 'lists must be a list of keys and patterns of keys such as ["queue:*", "mail"]'),
@@ -56,5 +56,5 @@ def test_lists_are_names_patterns_and_how_their_keys_are_named(tmp_path: Path) -
         ('list = ["a"]', "unknown key list in [profiles.a]; did you mean lists?"),
     ],
 )
-def test_what_cannot_be_is_told(tmp_path: Path, text: str, told: str) -> None:
-    assert refusal(tmp_path, f'[profiles.a]\nhost = "a"\n{text}\n') == f"3: {told}"
+def test_what_cannot_be_is_told(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refusal(tmp_path, f'[profiles.a]\nhost = "a"\n{text}\n') == f"3: {sentence}"

@@ -116,7 +116,7 @@ def test_a_command_that_fails_says_what_it_said_but_not_what_it_printed() -> Non
 
 
 @pytest.mark.parametrize(
-    ("complaint", "told"),
+    ("complaint", "words"),
     [
         ("no such entry: Tr0ub4dor&3", "no such entry: ***"),
         ("cannot log in with password=Tr0ub4dor&3 here", "cannot log in with password=*** here"),
@@ -128,11 +128,11 @@ def test_a_command_that_fails_says_what_it_said_but_not_what_it_printed() -> Non
         ("the agent at /usr/lib/python3.11/site-packages/agent.py is locked",) * 2,
     ],
 )
-def test_what_a_failing_command_repeats_is_struck_out(complaint: str, told: str) -> None:
+def test_what_a_failing_command_repeats_is_struck_out(complaint: str, words: str) -> None:
     code = f"import sys; print('Tr0ub4dor&3'); print({complaint!r}, file=sys.stderr); sys.exit(1)"
     with pytest.raises(ExplainedError) as refused:
         passwords.from_command(python(code))()
-    assert refused.value.failure.sentence.partition(" failed with status 1: ")[2] == told
+    assert refused.value.failure.sentence.partition(" failed with status 1: ")[2] == words
     assert "Tr0ub4dor" not in str(refused.value.failure)
 
 
@@ -178,8 +178,8 @@ def test_a_command_that_prints_slowly_for_ever_ends_with_its_time() -> None:
 
 
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    told = pytest.raises(ExplainedError, match=r"command sh took longer than 0\.5 s")
-    with children_are_ended(tmp_path) as pipe, told:
+    sentence = pytest.raises(ExplainedError, match=r"command sh took longer than 0\.5 s")
+    with children_are_ended(tmp_path) as pipe, sentence:
         passwords.from_command(("sh", "-c", f"(exec 9> {pipe}; echo x >&9; sleep 600) & wait"), timeout_s=0.5)()
 
 

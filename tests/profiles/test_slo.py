@@ -32,7 +32,7 @@ def test_a_profile_has_its_own_objectives_or_those_of_the_defaults(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("sentence", "words"),
     [
         ("slo = 1", "3: slo must be tables, one for each objective: [[profiles.production.slo]]"),
         ("[[profiles.production.slo]]\nobjective = 99", '3: an objective needs target, such as target = "answering"'),
@@ -62,5 +62,5 @@ def test_a_profile_has_its_own_objectives_or_those_of_the_defaults(tmp_path: Pat
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, told: str, words: str) -> None:
-    assert refusal(tmp_path, f"{PROFILE}{told}\n").startswith(words)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, sentence: str, words: str) -> None:
+    assert refusal(tmp_path, f"{PROFILE}{sentence}\n").startswith(words)

@@ -90,14 +90,14 @@ async def test_the_connection_of_polls_is_cancelled_and_begins_anew(aclient: Any
 
 async def test_those_who_share_the_connection_of_polls_get_their_own_replies_or_an_error(aclient: Any) -> None:
     tracked = TrackedConnection(aclient.connection_pool, Traffic())
-    told: list[str] = []
+    answer: list[str] = []
 
     async def other() -> None:
         try:
             assert await tracked.commands(("ECHO", "mine")) == [b"mine"]
-            told.append("reply")
+            answer.append("reply")
         except exceptions.ConnectionError:
-            told.append("closed")
+            answer.append("closed")
 
     async def echo(number: int) -> None:
         await tracked.begin(("TIME",))
@@ -109,7 +109,7 @@ async def test_those_who_share_the_connection_of_polls_get_their_own_replies_or_
 
     await cancelled_at_random(echo, times=200, within_s=0.005, seed=1)
     await tracked.aclose()
-    assert set(told) == {"reply", "closed"}
+    assert set(answer) == {"reply", "closed"}
 
 
 async def test_a_diagnosis_is_cancelled(redis_url: str) -> None:

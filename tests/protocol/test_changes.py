@@ -42,7 +42,7 @@ async def either(request: pytest.FixtureRequest, client: redis.Redis, redis_url:
     url = redis_url if request.param == "told" else refused_url(client, redis_url)
     async with aclosing(QueueReader(url)) as opened:
         await opened.rows.index()
-        assert is_told(opened) == (request.param == "told")
+        assert is_tracking(opened) == (request.param == "told")
         yield opened
 
 
@@ -57,7 +57,7 @@ def crowd(client: redis.Redis) -> list[str]:
     return names
 
 
-def is_told(reader: QueueReader) -> bool:
+def is_tracking(reader: QueueReader) -> bool:
     return reader.rows._connection.tracks
 
 
@@ -239,7 +239,7 @@ async def test_what_the_server_does_not_tell_is_found_and_then_nothing_is_taken_
         # Its turn comes to the first queue whose row is another one; then all of them are asked about.
         await read_all(reader, at_ms)
         assert await read_all(reader, at_ms) == wanted
-        assert is_told(reader) == (time < 3)
+        assert is_tracking(reader) == (time < 3)
     client.swapdb(0, 1)
 
     # A server that so often does not tell is not relied on any more.
@@ -268,7 +268,7 @@ class TestAConnectionThatBreaks:
             assert client.client_kill_filter(_type="normal", skipme=True) > 0
             change(*("q", "x")[: 2 if change == queues.send_message else 1])
             assert await read_all(reader, at_ms) == await read_afresh(redis_url, at_ms)
-            assert is_told(reader)
+            assert is_tracking(reader)
 
     async def test_between_the_index_and_the_rows_is_an_error_and_the_next_poll_reads_everything(
         self, client: redis.Redis, redis_url: str, crowd: list[str], reader: QueueReader
@@ -295,7 +295,7 @@ class TestAConnectionThatBreaks:
         with EmbeddedServer(port=port) as second, redis.Redis.from_url(second.url) as client:
             client.sadd("rsmq:QUEUES", "r")
             assert await read_all(reader, 1) == {"r": [[None] * 7, 0]}
-            assert is_told(reader)
+            assert is_tracking(reader)
             await reader.aclose()
 
     async def test_leaves_no_connection_behind(self, client: redis.Redis, redis_url: str) -> None:
@@ -321,7 +321,7 @@ class TestAServerThatDoesNotTell:
                 for number in range(3):
                     client.sadd("rsmq:QUEUES", f"q{number}")
                     assert len(await read_all(reader, 1)) == number + 1
-                assert not is_told(reader)
+                assert not is_tracking(reader)
 
     async def test_for_a_proxy_hangs_up_on_the_command(self, list_server: ListServer) -> None:
         with (
@@ -332,7 +332,7 @@ class TestAServerThatDoesNotTell:
                 for number in range(3):
                     client.sadd("rsmq:QUEUES", f"q{number}")
                     assert len(await read_all(reader, 1)) == number + 1
-                assert not is_told(reader)
+                assert not is_tracking(reader)
             assert fault.happened
 
     async def test_for_it_is_too_old_to_tell_what_scripts_read(
@@ -344,7 +344,7 @@ class TestAServerThatDoesNotTell:
                 client.sadd("rsmq:QUEUES", "q")
                 client.hset("rsmq:q:Q", "vt", vt)
                 assert (await read_all(reader, 1))["q"][0][0] == b"%d" % vt
-            assert not is_told(reader)
+            assert not is_tracking(reader)
             assert client.info("clients")["tracking_clients"] == 0
 
     async def test_where_scripts_are_refused_every_queue_is_read(
@@ -466,5 +466,5 @@ async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
             at_ms += rng.choice((0, 1, 1, 7, 100, 1000))
             async with aclosing(QueueReader(redis_url)) as fresh:
                 assert await read_all(reader, at_ms) == await read_all(fresh, at_ms), step
-        assert is_told(reader)
+        assert is_tracking(reader)
         assert reader.rows._connection._unreported == 0

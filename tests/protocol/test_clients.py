@@ -409,14 +409,14 @@ def test_no_part_of_the_data_changes_the_counts() -> None:
         )
     )
     whole = CommandLog(rules, 0)
-    whole.take(data)
+    whole.feed(data)
     assert whole.by_address == {b"127.0.0.1:7": ClientActivity("127.0.0.1:7", sends=2, deletes=2)}
     for seed in range(20):
         cut, rest = CommandLog(rules, 0), data
         chance = random.Random(seed)
         while rest:
             size = chance.randint(1, 40)
-            cut.take(rest[:size])
+            cut.feed(rest[:size])
             rest = rest[size:]
         assert (cut.by_address, cut.commands) == (whole.by_address, whole.commands)
 
@@ -434,7 +434,7 @@ def test_a_script_belongs_to_the_client_that_called_it() -> None:
         lua + b'"HINCRBY" "rsmq:q:Q" "totalrecv" "1"',
         b'+1700000000.000003 [1 3.3.3.3:3] "ZREM" "rsmq:q" "x"',
     ]
-    log.take(b"\r\n".join(lines) + b"\r\n")
+    log.feed(b"\r\n".join(lines) + b"\r\n")
     assert log.by_address == {b"1.1.1.1:1": ClientActivity("1.1.1.1:1", receives=1, calls=1)}
     assert (log.from_us, log.to_us) == (1_700_000_000_000_001, 1_700_000_000_000_003)
 
@@ -446,6 +446,6 @@ def test_keys_are_compared_as_monitor_writes_them(redis_url: str, client: Redis)
         connection = monitor.connection
         client.rpush(key, b"x", b'y" "')
         while not log.by_address:
-            log.take(connection._sock.recv(65_536))
+            log.feed(connection._sock.recv(65_536))
     (activity,) = log.by_address.values()
     assert activity.sends == 2

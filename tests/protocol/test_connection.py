@@ -101,8 +101,8 @@ def test_a_refusal_and_its_traceback_never_repeat_a_part_of_a_password(url: str)
     with pytest.raises(ValueError, match="not a Redis URL") as refused:
         check_url(url)
 
-    told = "".join(traceback.format_exception(refused.value))
-    assert not any(part in told for part in ("hun", "ter2", "1234"))
+    answer = "".join(traceback.format_exception(refused.value))
+    assert not any(part in answer for part in ("hun", "ter2", "1234"))
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def black_hole() -> Iterator[int]:
 async def test_every_step_of_a_server_that_answers(diagnosis: Diagnose, redis_url: str) -> None:
     steps = await steps_of(diagnosis(redis_url))
     assert [(step.name, step.failure) for step in steps] == [(name, None) for name in ("dns", "tcp", "auth", "redis")]
-    assert steps[2].told == "as user default"
+    assert steps[2].result == "as user default"
 
 
 async def test_a_unix_socket(diagnosis: Diagnose) -> None:
@@ -278,7 +278,7 @@ async def test_tls_is_a_step_of_its_own(papers: Path) -> None:
             await looked.aclose()
             if last is None:
                 assert [step.name for step in steps] == ["dns", "tcp", "tls", "auth", "redis"]
-                assert steps[2].told.startswith("TLSv1.")
+                assert steps[2].result.startswith("TLSv1.")
             else:
                 assert (steps[-1].name, steps[-1].failure and steps[-1].failure.kind) == (last, "tls")
         looked = Diagnosis(url_of(HOST, port), timeout_s=2)

@@ -36,7 +36,7 @@ def test_what_is_due_is_found(first: list[float], are_taken: bool, steps: list[t
         elif what == "take":
             assert isinstance(given_, list)
             now_ms = max(0, now_ms + number)
-            found = due.take(now_ms)
+            found = due.pop_due(now_ms)
             assert found == [position for position, time_ms in enumerate(times) if time_ms <= now_ms]
             for position in found:
                 times[position] = given_[position % len(given_)]
@@ -47,7 +47,7 @@ def test_what_is_due_is_found(first: list[float], are_taken: bool, steps: list[t
 def test_a_time_that_is_put_off_again_and_again_waits_once() -> None:
     due = DueTimes([600_000] * 10)
     for second in range(1_000):
-        assert due.take(second * 1_000) == []
+        assert due.pop_due(second * 1_000) == []
         for position in range(10):
             due.set(position, 600_000 + second * 1_000)
         assert sum(map(len, due._slots.values())) <= 10
@@ -58,7 +58,7 @@ def test_a_time_far_ahead_that_is_brought_forward_in_each_poll_takes_little_memo
     for second in range(3_000):
         for position in range(10):
             due.set(position, 0)
-        assert due.take(second * 1_000) == [*range(10)]
+        assert due.pop_due(second * 1_000) == [*range(10)]
         for position in range(10):
             due.set(position, 30 * 86_400_000)
     # Each position has an entry that counts, and those of the slots that have not passed.

@@ -96,14 +96,14 @@ async def test_carried_out_once_and_settled(editor: QueueEditor, client: Redis, 
 @pytest.mark.parametrize("name", BATCHES)
 async def test_given_up_and_looked_for(editor: QueueEditor, client: Redis, name: str) -> None:
     batch, token = BATCHES[name], editor.new_token()
-    assert await editor.look(batch) == ""
+    assert await editor.infer_outcome(batch) == ""
     assert await editor.settle(token) is None
     before = everything(client)
     with pytest.raises(VoidedError):
         await editor.apply(batch, token)
     assert everything(client) == before
     await applied(editor, batch)
-    assert await editor.look(batch) == "d" * batch.size
+    assert await editor.infer_outcome(batch) == "d" * batch.size
 
 
 COMMANDS = ("zcard", "zscore", "hget", "hset", "hdel", "hlen", "hexists", "zrem", "set", "exists")

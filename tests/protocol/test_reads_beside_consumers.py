@@ -74,7 +74,7 @@ async def _by_body(reader: QueueReader, ids: list[str]) -> list[Told]:
 
 
 async def _by_id(reader: QueueReader, ids: list[str]) -> list[Told]:
-    return [told for id in _often(ids) for told in await _found(reader, f"id:{id}")]
+    return [answer for id in _often(ids) for answer in await _found(reader, f"id:{id}")]
 
 
 async def _found(reader: QueueReader, text: str) -> list[Told]:
@@ -135,10 +135,10 @@ async def test_a_message_is_read_as_it_was_at_one_moment(
     read: Reading, reader: QueueReader, ids: list[str], consumer: list[str], client: redis.Redis
 ) -> None:
     dues = {id: f"{client.zscore('rsmq:q', id):.0f}" for id in ids}
-    told = await read(reader, ids)
+    answer = await read(reader, ids)
     assert consumer
-    assert len(told) == len({each.id for each in told}) == (40 if read in (_one_by_one, _by_id) else COUNT)
-    for each in told:
+    assert len(answer) == len({each.id for each in answer}) == (40 if read in (_one_by_one, _by_id) else COUNT)
+    for each in answer:
         if each.rc:
             assert each.fr_ms is not None
             assert (each.rc, each.score) == (1, str(each.fr_ms + VT_S * 1000))

@@ -172,6 +172,6 @@ async def test_of_several_reasons_the_first_is_told(queues: Either, client: Redi
     await queues.create_queue("badDelay")
     client.hset("rsmq:badDelay:Q", "delay", 30_000_000)
 
-    _, told = await refusal_of(call(queues))
+    _, answer = await refusal_of(call(queues))
 
-    assert told.startswith(message)
+    assert answer.startswith(message)

@@ -74,8 +74,8 @@ def test_what_grows_decides(tmp_path: Path, name: str, grown: Callable[[int], fl
 
 
 def test_a_program_that_has_ended_is_no_success(tmp_path: Path) -> None:
-    told = {"done": {"pages": 3}, "troubles": ["12:00:00 dashboard: has ended"]}
-    found = judged(written(tmp_path, flat, end=json.dumps(told) + "\n"))
+    report = {"done": {"pages": 3}, "troubles": ["12:00:00 dashboard: has ended"]}
+    found = judged(written(tmp_path, flat, end=json.dumps(report) + "\n"))
     assert found.status == 1
     assert [*lines(found)][-2:] == ["done: 3 pages", "trouble: 12:00:00 dashboard: has ended"]
 
@@ -83,10 +83,10 @@ def test_a_program_that_has_ended_is_no_success(tmp_path: Path) -> None:
 def test_a_run_that_was_cut_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, flat, end='{"at_s": 4260.0, "figu')
     assert status_of("--fit", str(path), "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["hours"] == pytest.approx(70 / 60)
-    assert told["rows"][0]["figure"] == "dashboard fds"
-    assert told["rows"][0]["verdict"] == "flat"
+    report = json.loads(capsys.readouterr().out)
+    assert report["hours"] == pytest.approx(70 / 60)
+    assert report["rows"][0]["figure"] == "dashboard fds"
+    assert report["rows"][0]["verdict"] == "flat"
 
 
 def test_without_samples_there_is_nothing_to_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

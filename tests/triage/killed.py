@@ -63,7 +63,7 @@ class KilledChanges(ABC):
         """Have a change killed and recover; returns what the journal has of it, which is one change or none."""
         self.killed = self.crasher.run(what, kill_at)
         recovered = await self.recovered()
-        self.check_all_is_told()
+        self.check_all_is_reported()
         changes = self.changes()
         assert len(recovered) <= len(changes) <= 1
         return changes
@@ -94,14 +94,14 @@ class KilledChanges(ABC):
         journal.close()
         return found
 
-    def check_all_is_told(self) -> None:
+    def check_all_is_reported(self) -> None:
         """Every change is known to its end, has one line in the audit log, and left no outcome on the server."""
         changes = self.changes()
         assert State.RUNNING not in {change.state for change in changes}
         lines = audit_lines(self.folder)
         assert sorted(line["change"] for line in lines) == sorted(change.change for change in changes)
-        told = {line["change"]: line for line in lines}
+        sentence = {line["change"]: line for line in lines}
         for change in changes:
-            line = told[change.change]
+            line = sentence[change.change]
             assert (line["done"], line["skipped"], line["failed"]) == (change.done, change.skipped, change.failed)
         assert set(markers(self.client).values()) <= {b""}

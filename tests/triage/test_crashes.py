@@ -86,7 +86,7 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
         else:
             assert scene.killed
         assert scene.kept() == scene.before
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
 
 def _changed(scene: Scene, what: str) -> int:
@@ -113,13 +113,13 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         # A consumer does not wait for the recovery.
         gone = scene.consume() if taken else None
         await scene.recovered()
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
         first = next(change for change in scene.changes() if change.change == 1)
         if first.can_be_undone:
             await scene.undone(1)
         check_all_but_one(scene, gone)
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
 
 def check_all_but_one(scene: Scene, id: bytes | None) -> None:
@@ -141,7 +141,7 @@ async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) ->
         assert scene.crasher.run("delete", 4)
         scene.killed = scene.crasher.run("recover", kill_at)
         await scene.recovered()
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
         (change,) = scene.changes()
         assert change.state is State.INTERRUPTED
@@ -156,7 +156,7 @@ async def test_two_recoveries_at_once_find_the_same(scene: Scene) -> None:
         assert scene.crasher.run("delete", kill_at)
         desks = [scene.desk() for _ in range(3)]
         await asyncio.gather(*(desk.recover() for desk in desks))
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
         (change,) = scene.changes()
         assert change.done == _changed(scene, "delete")
         if change.can_be_undone:
@@ -198,7 +198,7 @@ async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene,
         back = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
         all_of_them = {id for id, _ in scene.before[b"rsmq:a"]}
         assert (back & consumed, back | consumed) == (set(), all_of_them)
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
 
 async def test_nothing_that_a_busy_consumer_took_comes_back(scene: Scene) -> None:

@@ -112,7 +112,7 @@ MATCHES_EVEN_IF_RECEIVED = ("state:poison|delayed", "rc>=5", "state:ready|inflig
 
 
 @pytest.mark.parametrize(
-    ("text", "meanwhile", "told"),
+    ("text", "meanwhile", "sentence"),
     [
         *((text, "received", "no longer matching") for text in MATCHES_UNTIL_RECEIVED),
         *((text, "received", None) for text in MATCHES_EVEN_IF_RECEIVED),
@@ -129,7 +129,7 @@ async def test_what_no_longer_matches_is_left_alone(
     name: str,
     text: str,
     meanwhile: str,
-    told: str | None,
+    sentence: str | None,
 ) -> None:
     preview = await triage.preview(ACTIONS[name], Matching(parse_filter(text)))
     assert preview.count == 12
@@ -148,9 +148,9 @@ async def test_what_no_longer_matches_is_left_alone(
         # They read it again before: what it is then is what is compared, and what comes back.
         assert report.tally.done == 12
         return
-    assert report.tally.done == (12 if told is None else 9)
-    assert dict(report.tally.skipped) == ({} if told is None else {told: 3})
-    assert told is None or {id: fields_of(client, id) for id in ids[:3]} == touched
+    assert report.tally.done == (12 if sentence is None else 9)
+    assert dict(report.tally.skipped) == ({} if sentence is None else {sentence: 3})
+    assert sentence is None or {id: fields_of(client, id) for id in ids[:3]} == touched
 
 
 async def test_an_age_is_compared_when_the_change_is_made(

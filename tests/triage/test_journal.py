@@ -369,10 +369,10 @@ async def test_an_audit_log_on_a_full_disk_is_told_by_its_name(triage: ChangeSer
     (change,) = await triage.changes(1)
     path = tmp_path / "audit.jsonl"
 
-    with full_disk(0), pytest.raises(OSError, match="File too large") as told:
+    with full_disk(0), pytest.raises(OSError, match="File too large") as sentence:
         AuditLog(path).write(change, "done")
 
-    assert explain(told.value) == f"{path}: File too large"
+    assert explain(sentence.value) == f"{path}: File too large"
 
 
 async def test_a_line_of_the_audit_log_is_one_line_of_ascii(

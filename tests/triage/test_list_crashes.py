@@ -57,7 +57,7 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
         else:
             assert scene.killed
         assert {**kept(scene.client), b"rsmq:b:Q": 0} == {**scene.before, b"rsmq:b:Q": 0}
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
 
 @pytest.mark.parametrize(("what", "taken"), [("list: delete", True), ("list: move", False)])
@@ -67,7 +67,7 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         # A consumer does not wait for the recovery.
         gone = [item for item in take(scene.client, NAME, "queue:a") if item is not None] if taken else []
         await scene.recovered()
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
         first = next(change for change in scene.changes() if change.change == 1)
         if first.can_be_undone:
@@ -75,7 +75,7 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         assert scene.bodies() + Counter(gone) == Counter([*ITEMS, b"b", b"w 1", b"w 2", b"same"])
         if not taken:
             assert kept(scene.client) == scene.before
-        scene.check_all_is_told()
+        scene.check_all_is_reported()
 
 
 async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene) -> None:
@@ -86,4 +86,4 @@ async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene)
         await scene.recover_and_undo()
 
         assert Counter(read(scene.client, NAME, "queue:a")) + consumed == Counter(ITEMS)
-        scene.check_all_is_told()
+        scene.check_all_is_reported()

@@ -109,8 +109,8 @@ async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
     monkeypatch.setattr(QueueEditor, "apply", late)
     report = await done(triage, DeleteQueue(queue="a-dlq"))
 
-    told = "the queue was kept: it received messages or was changed at the last moment"
-    assert (report.tally.done, dict(report.tally.skipped)) == (5, {told: 1})
+    sentence = "the queue was kept: it received messages or was changed at the last moment"
+    assert (report.tally.done, dict(report.tally.skipped)) == (5, {sentence: 1})
     assert queues.get_queue_attributes("a-dlq").msgs == 1
 
 
@@ -125,8 +125,8 @@ async def test_a_queue_whose_messages_are_received_meanwhile_is_kept(
 
     assert received is not None
     assert report.tally.done == 4
-    told = "skipped 2 (1 received or changed meanwhile, the queue was kept: it holds messages)"
-    assert told in report.sentence
+    words = "skipped 2 (1 received or changed meanwhile, the queue was kept: it holds messages)"
+    assert words in report.sentence
     assert queues.delete_message("a-dlq", received.id)
     assert client.sismember("rsmq:QUEUES", "a-dlq")
     await undone(triage)

@@ -52,7 +52,7 @@ async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
 
 
 @pytest.mark.parametrize(
-    ("numbers", "told"),
+    ("numbers", "sentence"),
     [
         ((0, 1, 2), None),
         ((0, 3), "1 of these has no known origin: it fails and stays here."),
@@ -61,10 +61,10 @@ async def test_those_of_unknown_origin_are_counted_and_that_is_what_fails(
     ],
 )
 async def test_it_is_about_the_selected_ones_alone(
-    triage: ChangeService, ids: list[str], numbers: tuple[int, ...], told: str | None
+    triage: ChangeService, ids: list[str], numbers: tuple[int, ...], sentence: str | None
 ) -> None:
     preview = await _preview(triage, Named(tuple(ids[number] for number in numbers)))
-    assert preview.notes[2:] == (() if told is None else (told,))
+    assert preview.notes[2:] == (() if sentence is None else (sentence,))
 
 
 async def test_with_a_filter_and_a_limit(triage: ChangeService, client: Redis, ids: list[str]) -> None:

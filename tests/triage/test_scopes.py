@@ -176,13 +176,13 @@ async def test_everything_also_what_is_hidden(
 async def test_the_look_says_how_far_it_has_come(triage: ChangeService, queues: Rsmq) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x"] * 900)
-    told: list[ScanProgress] = []
+    sentence: list[ScanProgress] = []
 
-    preview = await triage.preview(Delete(queue="a"), None, told.append)
+    preview = await triage.preview(Delete(queue="a"), None, sentence.append)
 
     assert preview.count == 900
-    assert [progress.scanned for progress in told] == sorted(progress.scanned for progress in told)
-    assert (told[-1].scanned, told[-1].depth, told[-1].matched) == (900, 900, 900)
+    assert [progress.scanned for progress in sentence] == sorted(progress.scanned for progress in sentence)
+    assert (sentence[-1].scanned, sentence[-1].depth, sentence[-1].matched) == (900, 900, 900)
     preview.close()
 
 

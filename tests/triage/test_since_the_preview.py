@@ -30,7 +30,7 @@ async def test_attributes_that_somebody_changed_stay(triage: ChangeService, clie
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "words"),
     [
         ("made again", "the queue was not changed: it was recreated"),
         ("changed", "the queue was not changed: its attributes have changed"),
@@ -38,7 +38,7 @@ async def test_attributes_that_somebody_changed_stay(triage: ChangeService, clie
     ],
 )
 async def test_a_queue_that_is_another_is_not_deleted(
-    triage: ChangeService, client: Redis, queues: Rsmq, other: str, told: str
+    triage: ChangeService, client: Redis, queues: Rsmq, other: str, words: str
 ) -> None:
     queues.create_queue("a")
     queues.send_message("a", "x")
@@ -54,8 +54,8 @@ async def test_a_queue_that_is_another_is_not_deleted(
 
     report = await triage.run(preview).to_end()
 
-    assert (report.tally.done, dict(report.tally.skipped)) == (0, {told: 2})
-    assert report.sentence == f"deleted 0, skipped 2 ({told}), failed 0"
+    assert (report.tally.done, dict(report.tally.skipped)) == (0, {words: 2})
+    assert report.sentence == f"deleted 0, skipped 2 ({words}), failed 0"
     assert everything(client) == before
 
 
@@ -71,8 +71,8 @@ async def test_a_queue_that_is_changed_while_it_is_emptied_stays(
             queues.set_queue_attributes("a", vt=5)
 
     assert run.report is not None
-    told = "the queue was not changed: its attributes have changed"
-    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {told: 1})
+    sentence = "the queue was not changed: its attributes have changed"
+    assert (run.report.tally.done, dict(run.report.tally.skipped)) == (3_000, {sentence: 1})
     assert queues.get_queue_attributes("a").vt == 5
 
 

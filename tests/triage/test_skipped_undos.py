@@ -92,8 +92,8 @@ async def test_that_only_the_created_queue_was_removed_puts_nothing_back(
 
     skipped = await undone(triage)
 
-    told = "moved back 0, skipped 3 (gone meanwhile), failed 0; queue new, which the change created, was removed"
-    assert skipped.sentence == told
+    words = "moved back 0, skipped 3 (gone meanwhile), failed 0; queue new, which the change created, was removed"
+    assert skipped.sentence == words
     assert state_of(folder, report.change) is State.DONE
     restore()
     assert (await undone(triage)).tally.done == 3

@@ -7,16 +7,20 @@ from typing import Any
 
 import redis
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.triage.scope import Scope
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.triage.keyspace import kept
-from tests.tui.driving import names_in, until
+from tests.tui.driving import until
+from tests.tui.reading import app_of, names_in, text_of
 
 
 @asynccontextmanager
@@ -64,9 +68,9 @@ _PAST_OF_UNDO = {
 }
 
 
-def past_of_undo(told: str) -> str:
+def past_of_undo(shown: str) -> str:
     """Return how the outcome of an undo begins, from the outcome of its change."""
-    return _PAST_OF_UNDO.get(told.split(maxsplit=1)[0], "put back ")
+    return _PAST_OF_UNDO.get(shown.split(maxsplit=1)[0], "put back ")
 
 
 async def fill(pilot: Pilot[None], **values: str | bool) -> None:
@@ -119,3 +123,48 @@ class Orders:
     def ids(self, queue: str) -> list[str]:
         """The ids in a queue, by due time."""
         return [id.decode() for id in self.client.zrange(f"rsmq:{queue}", 0, -1)]
+
+
+def ask_change(
+    app: RsmqApp,
+    name: str,
+    queue: str,
+    scope: Scope | None = None,
+    *,
+    body: bytes | None = None,
+    place: str | None = None,
+) -> None:
+    """Ask for a change of that name, on the first server or the one of a place."""
+    dashboard = app.dashboard
+    dashboard.changes.ask(dashboard.sites[0] if place is None else dashboard.site(place), name, queue, scope, body=body)
+
+
+async def say_yes(pilot: Pilot[None]) -> None:
+    """Wait for the preview, and confirm it."""
+    await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
+    pilot.app.screen.query_one("#yes").focus()
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(pilot.app.screen, ModalScreen), "the dialogs close")
+
+
+async def made(pilot: Pilot[None]) -> str:
+    """Wait until a change has ended, and return its outcome."""
+    changes = app_of(pilot).dashboard.changes
+    await until(pilot, lambda: changes.status is not None and not changes.status.is_running, "the change ends")
+    assert changes.status is not None
+    return changes.status.words
+
+
+async def asked(pilot: Pilot[None], words: str = "") -> None:
+    """Wait until the dialog of a preview is on the screen, and these words with it."""
+    is_there = "the dialog opens"
+    await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and pilot.app.screen.is_mounted, is_there)
+    await until(pilot, lambda: words in text_of(app_of(pilot)), f"the dialog says: {words}")
+
+
+def _is_armed(pilot: Pilot[None]) -> bool:
+    screen = pilot.app.screen
+    if not (isinstance(screen, ConfirmScreen) and screen.is_mounted):
+        return False
+    yes = screen.query_one("#yes")
+    return bool(yes.display and not yes.disabled)

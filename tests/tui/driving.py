@@ -11,16 +11,12 @@ from typing import Any, TypeVar
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
-from textual.screen import ModalScreen, Screen
-from textual.widget import Widget
+from textual.screen import Screen
 
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.protocol import Row
-from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.quick_apps import strips_of
+from tests.tui.reading import app_of, source_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
@@ -156,85 +152,6 @@ def type_at_once(pilot: Pilot[None], text: str) -> None:
         event = events.Key(_CONTROLS.get(character) or _character_to_key(character), character)
         event.set_sender(pilot.app)
         pilot.app.post_message(event)
-
-
-def ask_change(
-    app: RsmqApp,
-    name: str,
-    queue: str,
-    scope: Scope | None = None,
-    *,
-    body: bytes | None = None,
-    place: str | None = None,
-) -> None:
-    """Ask for a change of that name, on the first server or the one of a place."""
-    dashboard = app.dashboard
-    dashboard.changes.ask(dashboard.sites[0] if place is None else dashboard.site(place), name, queue, scope, body=body)
-
-
-async def say_yes(pilot: Pilot[None]) -> None:
-    """Wait for the preview, and confirm it."""
-    await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
-    pilot.app.screen.query_one("#yes").focus()
-    await pilot.press("enter")
-    await until(pilot, lambda: not isinstance(pilot.app.screen, ModalScreen), "the dialogs close")
-
-
-async def made(pilot: Pilot[None]) -> str:
-    """Wait until a change has ended, and return its outcome."""
-    changes = app_of(pilot).dashboard.changes
-    await until(pilot, lambda: changes.told is not None and not changes.told.is_running, "the change ends")
-    assert changes.told is not None
-    return changes.told.words
-
-
-async def asked(pilot: Pilot[None], words: str = "") -> None:
-    """Wait until the dialog of a preview is on the screen, and these words with it."""
-    is_there = "the dialog opens"
-    await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and pilot.app.screen.is_mounted, is_there)
-    await until(pilot, lambda: words in text_of(app_of(pilot)), f"the dialog says: {words}")
-
-
-def _is_armed(pilot: Pilot[None]) -> bool:
-    screen = pilot.app.screen
-    if not (isinstance(screen, ConfirmScreen) and screen.is_mounted):
-        return False
-    yes = screen.query_one("#yes")
-    return bool(yes.display and not yes.disabled)
-
-
-def app_of(pilot: Pilot[None]) -> RsmqApp:
-    """The app, by its own type."""
-    app = pilot.app
-    assert isinstance(app, RsmqApp)
-    return app
-
-
-def source_of(pilot: Pilot[None]) -> ScriptedSource:
-    """The app's source, by its own type."""
-    source = app_of(pilot).dashboard.sites[0].source
-    assert isinstance(source, ScriptedSource)
-    return source
-
-
-def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
-    """The table of the screen in front."""
-    return pilot.app.screen.query_one(RowTable)
-
-
-def text_of(app: RsmqApp) -> str:
-    """The text of the whole screen, with dialogs and borders."""
-    return "\n".join(strip.text for strip in strips_of(app))
-
-
-def lines_of(widget: Widget) -> list[str]:
-    """What a widget paints, line by line."""
-    return [widget.render_line(y).text for y in range(widget.size.height)]
-
-
-def names_in(pilot: Pilot[None]) -> list[str]:
-    """The keys of the table's rows in their order."""
-    return list(table_of(pilot).keys)
 
 
 def _busy(app: RsmqApp) -> bool:

@@ -11,13 +11,14 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.overview.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
-from tests.tui.changing import changing, on_queue
-from tests.tui.driving import app_of, made, opened, play, press, say_yes, table_of, text_of, until
+from tests.tui.changing import changing, made, on_queue, say_yes
+from tests.tui.driving import opened, play, press, until
+from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -142,7 +143,7 @@ async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: Scr
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         await pilot.press("F")
         await until(pilot, lambda: "   checking" in text_of(app_of(pilot)), "it looks")
-        app_of(pilot).dashboard.changes._tell(ChangeTold("fixed 1"))
+        app_of(pilot).dashboard.changes._tell(ChangeStatus("fixed 1"))
         source.search_gate.release()
         await until(pilot, lambda: len(source.audits) == 2, "it looks again")
         source.search_gate.release()

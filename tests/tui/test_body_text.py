@@ -14,8 +14,8 @@ from rsmq_tui.tui.widgets.body_lines import (
     BLOCK_BYTES,
     BodyLines,
     JsonLines,
+    TextSearch,
     View,
-    Wanted,
     first_view,
     found_in,
     is_json,
@@ -377,7 +377,7 @@ def test_brackets_find_their_partners_over_many_blocks() -> None:
 
 
 def _found(body: bytes, text: str, start: int, step: int) -> int | None:
-    steps = Wanted(text).next_in(body, start, step)
+    steps = TextSearch(text).next_in(body, start, step)
     while True:
         try:
             next(steps)
@@ -394,7 +394,7 @@ def test_a_text_is_found_around_the_body_in_both_directions() -> None:
     assert _found(body, "Alpha", 1, 1) == 0
     assert _found(body, '"key": "beta"', 0, 1) == key
     assert _found(body, "gamma", 5, 1) is _found(body, "gamma", 5, -1) is None
-    assert found_in([('  "key"', "json-key"), (": ", "muted"), ("1", "")], Wanted('y": 1').shown) == [
+    assert found_in([('  "key"', "json-key"), (": ", "muted"), ("1", "")], TextSearch('y": 1').shown) == [
         ('  "ke', "json-key"),
         ('y"', "json-key changed"),
         (": ", "muted changed"),

@@ -25,18 +25,16 @@ from rsmq_tui.tui.widgets import body_view
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.driving import (
-    app_of,
-    lines_of,
     opened,
     play_orders,
     press,
     press_for_screen,
     settled,
-    text_of,
     type_at_once,
     until,
     wait_for_screen,
 )
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -58,7 +56,7 @@ def _shown(pilot: Pilot[None]) -> list[str]:
     return [row for row in rows if row]
 
 
-def _told(pilot: Pilot[None]) -> str:
+def _text(pilot: Pilot[None]) -> str:
     return " ".join(notification.message for notification in pilot.app._notifications)
 
 
@@ -190,7 +188,7 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
             assert "already exists" in text_of(app_of(pilot))
             path.unlink()
             await pilot.press("enter")
-            await until(pilot, lambda: f"saved {len(content)} B" in _told(pilot), "it is saved")  # noqa: B023
+            await until(pilot, lambda: f"saved {len(content)} B" in _text(pilot), "it is saved")  # noqa: B023
             assert path.read_bytes() == content
             assert path.stat().st_mode & 0o777 == 0o600
             await press(pilot, "y")
@@ -201,7 +199,7 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
         assert f"[raw] · hex · as stored; d decodes {words}" in text_of(app_of(pilot))
         assert _shown(pilot) == [stored.decode()]
         assert " d decode " in lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        assert "as it is stored" not in _told(pilot)
+        assert "as it is stored" not in _text(pilot)
 
 
 async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
@@ -210,7 +208,7 @@ async def test_a_plain_body_of_one_line(source: ScriptedSource) -> None:
         await until(pilot, lambda: view.why_as_stored == "it is not encoded", "it is read")
         assert " 1 line " in text_of(app_of(pilot))
         await press(pilot, "d")
-        assert "the body is shown as it is stored: it is not encoded" in _told(pilot)
+        assert "the body is shown as it is stored: it is not encoded" in _text(pilot)
 
 
 EDITOR = """
@@ -228,24 +226,30 @@ if script and script[0]:
 """
 
 
+def _edited_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set the editor and the pager to a script; return the file that says what it does."""
+    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
+    editor.write_text(EDITOR)
+    for name in ("VISUAL", "PAGER"):
+        monkeypatch.setenv(name, f"'{sys.executable}' {editor} '{steps}'")
+    return steps
+
+
 async def test_a_body_is_edited_elsewhere_and_sent(
     source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
-    editor.write_text(EDITOR)
-    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
-    monkeypatch.setenv("PAGER", f"'{sys.executable}' {editor} '{steps}'")
+    steps = _edited_by(tmp_path, monkeypatch)
     triage = ScriptedTriage()
     async with opened(source, triage=triage, notifications=True, size=(140, 36)) as pilot:
         await _open(pilot, source, b'{"a":"\x7f"}')
         # Pilot's terminal cannot be left.
         await press(pilot, "V")
-        assert "cannot be opened from this terminal" in _told(pilot)
+        assert "cannot be opened from this terminal" in _text(pilot)
         monkeypatch.setattr(pilot.app, "suspend", nullcontext)
         for step, words in (("", "nothing was changed"), ("fail", "ended with status 3")):
             steps.write_text(step)
             await press(pilot, "V")
-            await until(pilot, lambda: words in _told(pilot), words)  # noqa: B023
+            await until(pilot, lambda: words in _text(pilot), words)  # noqa: B023
         steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
         screen = await press_for_screen(pilot, "V", QuestionScreen)
         await until(pilot, lambda: "line 1 column 9" in text_of(app_of(pilot)), "it says where")
@@ -274,9 +278,7 @@ async def test_a_body_is_edited_elsewhere_and_sent(
 async def test_an_edited_body_is_encoded_again(
     source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editor, steps = tmp_path / "editor.py", tmp_path / "steps"
-    editor.write_text(EDITOR)
-    monkeypatch.setenv("VISUAL", f"'{sys.executable}' {editor} '{steps}'")
+    steps = _edited_by(tmp_path, monkeypatch)
     stored = base64.b64encode(gzip.compress(json.dumps(DOCUMENT).encode()))
     async with opened(source, triage=ScriptedTriage(), notifications=True, size=(140, 36)) as pilot:
         await _open(pilot, source, stored)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rsmq_tui.tui.changes.forms import FormScreen
-from tests.tui.driving import app_of, opened, play, play_orders, press, text_of
+from tests.tui.driving import opened, play, play_orders, press
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 

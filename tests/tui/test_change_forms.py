@@ -14,7 +14,9 @@ from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redri
 from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of, plain_action
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.controls import TickBox
-from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, text_of, until
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, press, until
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -126,10 +128,10 @@ async def _asking(
 async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSource, triage: ScriptedTriage) -> None:
     async with _asking(source, triage, "move") as pilot:
         await press(pilot, "enter")
-        told = "enter the name of a queue; ↓ shows suggestions"
-        assert told in text_of(app_of(pilot))
+        shown = "enter the name of a queue; ↓ shows suggestions"
+        assert shown in text_of(app_of(pilot))
         await press(pilot, "down")
-        assert told not in text_of(app_of(pilot))
+        assert shown not in text_of(app_of(pilot))
         await press(pilot, "enter")
         await asked(pilot)
         await say_yes(pilot)

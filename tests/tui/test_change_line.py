@@ -16,23 +16,9 @@ from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
-from tests.tui.driving import (
-    app_of,
-    ask_change,
-    asked,
-    lines_of,
-    made,
-    opened,
-    play,
-    play_orders,
-    press,
-    press_for_screen,
-    say_yes,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, play_orders, press, press_for_screen, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
 from tests.tui.states import poll_of, queue_of
@@ -153,20 +139,20 @@ async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage
         ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         assert (await made(pilot)).endswith("; the server is gone · u undoes")
-        assert app_of(pilot).dashboard.changes.told is not None
-        assert app_of(pilot).dashboard.changes.told.is_alarm
+        assert app_of(pilot).dashboard.changes.status is not None
+        assert app_of(pilot).dashboard.changes.status.is_alarm
 
 
 async def test_the_end_is_told_for_a_while(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "TOLD_S", 0.05)
+    monkeypatch.setattr(controller, "STATUS_S", 0.05)
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
         ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         await until(pilot, lambda: triage.runs and triage.runs[0].report is not None, "it is at its end")
-        await until(pilot, lambda: app_of(pilot).dashboard.changes.told is None, "the line leaves")
+        await until(pilot, lambda: app_of(pilot).dashboard.changes.status is None, "the line leaves")
         assert not pilot.app.screen.query_one(ChangeLine).display
         assert source.woken
 
@@ -185,9 +171,9 @@ async def test_quitting_waits_for_what_is_under_way(
         await until(pilot, lambda: not app.is_running, "then it quits")
         assert triage.runs[0].report is not None
     assert triage.closed
-    told = " ".join(capsys.readouterr().err.split())
-    assert "rsmq-tui: the running change was stopped, deleted" in told
-    assert "`rsmq-tui undo 7` reverts it" in told
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "rsmq-tui: the running change was stopped, deleted" in shown
+    assert "`rsmq-tui undo 7` reverts it" in shown
 
 
 async def test_quitting_twice_does_not_wait(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
@@ -258,7 +244,7 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "shown"),
     [
         ((0, 0, 0), "exported 400 messages to "),
         ((10, 3, 0), "exported 387 of 400 messages (left out: 10 too long to read, 3 gone meanwhile) to "),
@@ -266,7 +252,7 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     ],
 )
 async def test_an_export_tells_what_it_left_out(
-    source: ScriptedSource, triage: ScriptedTriage, counts: tuple[int, int, int], told: str
+    source: ScriptedSource, triage: ScriptedTriage, counts: tuple[int, int, int], shown: str
 ) -> None:
     triage.cut, triage.gone, triage.unsearched = counts
     async with opened(source, triage=triage) as pilot:
@@ -274,9 +260,9 @@ async def test_an_export_tells_what_it_left_out(
         await pilot.press("E")
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")
-        assert (await made(pilot)).startswith(told)
-        assert app_of(pilot).dashboard.changes.told is not None
-        assert app_of(pilot).dashboard.changes.told.is_alarm == any(counts)
+        assert (await made(pilot)).startswith(shown)
+        assert app_of(pilot).dashboard.changes.status is not None
+        assert app_of(pilot).dashboard.changes.status.is_alarm == any(counts)
 
 
 async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(

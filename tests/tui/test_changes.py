@@ -22,8 +22,9 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.cli.running import run
 from tests.triage.consuming import consuming
-from tests.tui.changing import Orders, fill, in_queue, on_queue, past_of_undo
-from tests.tui.driving import app_of, asked, lines_of, made, names_in, press, say_yes, says, text_of, until
+from tests.tui.changing import Orders, asked, fill, in_queue, made, on_queue, past_of_undo, say_yes
+from tests.tui.driving import press, says, until
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +35,11 @@ async def _type_name(pilot: Pilot[None], name: str) -> None:
     await pilot.press(*name)
 
 
-async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object], told: str = "deleted") -> None:
+async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object], shown: str = "deleted") -> None:
     """Undo by its key, and see that everything is as it was."""
     await pilot.press("u")
     await say_yes(pilot)
-    assert (await made(pilot)).startswith(past_of_undo(told))
+    assert (await made(pilot)).startswith(past_of_undo(shown))
     assert orders.everything() == before
 
 
@@ -54,18 +55,18 @@ OF_A_MESSAGE = {
 
 @pytest.mark.parametrize("key", OF_A_MESSAGE)
 async def test_the_message_under_the_cursor(orders: Orders, key: str) -> None:
-    values, told, depths = OF_A_MESSAGE[key]
+    values, shown, depths = OF_A_MESSAGE[key]
     before = orders.everything()
     async with orders.opened() as pilot:
         await pilot.press(key)
         if values:
             await fill(pilot, **values)
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths()
         await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
-        await _undone(pilot, orders, before, told)
+        await _undone(pilot, orders, before, shown)
 
 
 def _hints(pilot: Pilot[None]) -> str:
@@ -147,8 +148,8 @@ async def test_undo_says_that_the_queue_that_was_made_is_removed(orders: Orders)
         assert (await made(pilot)).startswith("moved 1,")
         await pilot.press("u")
         await asked(pilot)
-        told = "Queue fresh, which the change created, is removed if it is empty"
-        await until(pilot, lambda: told in text_of(app_of(pilot)), "the preview says so")
+        shown = "Queue fresh, which the change created, is removed if it is empty"
+        await until(pilot, lambda: shown in text_of(app_of(pilot)), "the preview says so")
         await say_yes(pilot)
         assert (await made(pilot)).endswith("; queue fresh, which the change created, was removed")
         assert "fresh" not in orders.queues.list_queues()
@@ -163,13 +164,13 @@ ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
 )
 
 
-@pytest.mark.parametrize(("key", "queue", "values", "told"), ON_THE_OVERVIEW)
+@pytest.mark.parametrize(("key", "queue", "values", "shown"), ON_THE_OVERVIEW)
 async def test_the_queue_under_the_cursor(
     orders: Orders,
     key: str,
     queue: str,
     values: dict[str, str | bool],
-    told: str,
+    shown: str,
 ) -> None:
     before = orders.everything()
     async with orders.dashboard() as pilot:
@@ -177,13 +178,13 @@ async def test_the_queue_under_the_cursor(
         await pilot.press(key)
         await fill(pilot, **values)
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         assert orders.everything() != before
-        await _undone(pilot, orders, before, told)
+        await _undone(pilot, orders, before, shown)
 
 
-@pytest.mark.parametrize(("key", "told"), [("P", "deleted 5,"), ("x", "deleted 6,")])
-async def test_what_ends_a_queue_and_back(orders: Orders, key: str, told: str) -> None:
+@pytest.mark.parametrize(("key", "shown"), [("P", "deleted 5,"), ("x", "deleted 6,")])
+async def test_what_ends_a_queue_and_back(orders: Orders, key: str, shown: str) -> None:
     before = orders.everything()
     async with orders.dashboard() as pilot:
         await on_queue(pilot, "orders")
@@ -193,7 +194,7 @@ async def test_what_ends_a_queue_and_back(orders: Orders, key: str, told: str) -
         assert orders.everything() == before
         await pilot.press("s")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         assert orders.client.exists("rsmq:orders") == 0
         await _undone(pilot, orders, before)
 
@@ -306,11 +307,11 @@ async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
         await until(pilot, lambda: "Move 5 messages" in text_of(app_of(pilot)), "the preview is there")
         orders.queues.receive_messages("orders", 2)
         await say_yes(pilot)
-        told = "moved 3, skipped 2 (received or changed meanwhile), failed 0"
-        assert await made(pilot) == f"{told} · L retries the 2 received or changed · u undoes"
+        shown = "moved 3, skipped 2 (received or changed meanwhile), failed 0"
+        assert await made(pilot) == f"{shown} · L retries the 2 received or changed · u undoes"
         await pilot.press("L")
-        told = "2 in flight (a consumer may be working on them)"
-        await until(pilot, lambda: told in text_of(app_of(pilot)), "what was skipped is previewed")
+        shown = "2 in flight (a consumer may be working on them)"
+        await until(pilot, lambda: shown in text_of(app_of(pilot)), "what was skipped is previewed")
         assert "Move 2 messages" in text_of(app_of(pilot))
         before = orders.everything()
         await say_yes(pilot)
@@ -329,8 +330,8 @@ async def test_marked_messages_that_were_received_before_the_preview_can_be_incl
         assert (wider.display, wider.label.plain) == (True, "Include 5 changed")
         assert app_of(pilot).focused is pilot.app.screen.query_one("#cancel")
         await pilot.click("#wider")
-        told = "5 in flight (a consumer may be working on them)"
-        await until(pilot, lambda: told in text_of(app_of(pilot)), "all are previewed")
+        shown = "5 in flight (a consumer may be working on them)"
+        await until(pilot, lambda: shown in text_of(app_of(pilot)), "all are previewed")
         assert "Delete 5 messages" in text_of(app_of(pilot))
         assert not wider.display
         await say_yes(pilot)
@@ -349,8 +350,8 @@ async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders, vt_
             await until(pilot, lambda: set(names_in(pilot)) == {id[:32] for id in ids}, "the poison is found")
             await pilot.press("A", "M")
             await fill(pilot, target="other")
-            told = "Each must still match when it is changed"
-            await until(pilot, lambda: told in text_of(app_of(pilot)), "the preview is there")
+            shown = "Each must still match when it is changed"
+            await until(pilot, lambda: shown in text_of(app_of(pilot)), "the preview is there")
             assert "Move 5 messages" in text_of(app_of(pilot))
             seen = max(message.rc for message in consumer.last.values())
             await asyncio.to_thread(consumer.wait_for, ids, seen + 2)
@@ -445,8 +446,8 @@ async def test_a_change_that_is_cancelled_can_be_undone(orders: Orders) -> None:
     async with orders.dashboard() as pilot:
         await _purge_many(pilot, orders)
         await pilot.press("escape")
-        told = await made(pilot)
-        assert told.endswith("; cancelled · u undoes")
+        shown = await made(pilot)
+        assert shown.endswith("; cancelled · u undoes")
         assert 0 < orders.depth("orders") < 20_005
         await _undone(pilot, orders, before)
 

@@ -9,7 +9,8 @@ from rsmq_tui.protocol.clients import COMMANDS_MAX
 from rsmq_tui.tui.queue.clients import ClientsScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.changing import Orders
-from tests.tui.driving import lines_of, press, press_for_screen, until, wait_for_screen
+from tests.tui.driving import press, press_for_screen, until, wait_for_screen
+from tests.tui.reading import lines_of
 
 
 async def _opened(pilot: Pilot[None]) -> ClientsScreen:

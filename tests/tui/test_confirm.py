@@ -14,7 +14,9 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Preview, ScanProgress
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import app_of, ask_change, asked, made, opened, play, press, say_yes, settled, text_of, until
+from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -291,13 +293,13 @@ async def test_all_of_it_can_be_read_by_keys_on_every_screen(
             read += [line for line in lines if line not in read]
             at = words.scroll_y
             await press(pilot, "down")
-        told = " ".join(" ".join(read).split())
+        shown = " ".join(" ".join(read).split())
         for sentence in (
             "every message of the queue",
             "changed or left the queue since shown",
             "only what is gone is skipped.",
         ):
-            assert sentence in told, sentence
+            assert sentence in shown, sentence
         assert is_scrolled or size != (40, 10)
         await press(pilot, "g")
         assert words.scroll_y == 0

@@ -4,7 +4,8 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageView
-from tests.tui.driving import app_of, opened, play, press, text_of
+from tests.tui.driving import opened, play, press
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 

@@ -12,22 +12,9 @@ from textual.pilot import Pilot
 from rsmq_tui.tui.overview.screen import REST_S
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.changing import fill
-from tests.tui.driving import (
-    app_of,
-    asked,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    press,
-    settled,
-    source_of,
-    table_of,
-    type_at_once,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import asked, fill
+from tests.tui.driving import opened, play, press, settled, type_at_once, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, source_of, table_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

@@ -9,7 +9,8 @@ from textual.widgets import Static
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import lines_of, opened, play, press, settled, text_of, until
+from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.reading import lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

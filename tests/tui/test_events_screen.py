@@ -24,7 +24,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, lines_of, play, press, resized, settled, text_of, until, wait_for_screen
+from tests.tui.driving import play, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

@@ -6,18 +6,8 @@ from textual.widgets import Input
 
 from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import (
-    app_of,
-    names_in,
-    opened,
-    play,
-    press,
-    settled,
-    table_of,
-    text_of,
-    type_at_once,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, press, settled, type_at_once, wait_for_screen
+from tests.tui.reading import app_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import one_of_each, poll_of, queue_of
 

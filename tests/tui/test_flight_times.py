@@ -8,7 +8,8 @@ from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.protocol.keyspace import plant
 from tests.tui.changing import Orders, on_queue
-from tests.tui.driving import app_of, lines_of, table_of, text_of, until
+from tests.tui.driving import until
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 
 WIDE = (210, 40)
 

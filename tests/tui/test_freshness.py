@@ -9,7 +9,8 @@ from rsmq_tui.monitor import Link
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.driving import app_of, lines_of, opened, play, play_rows, press, shown, text_of, until
+from tests.tui.driving import opened, play, play_rows, press, shown, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of
 

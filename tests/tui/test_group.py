@@ -11,18 +11,8 @@ from rsmq_tui.monitor.filters.json_paths import fields_in, read_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play_orders,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play_orders, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow
@@ -39,7 +29,7 @@ def _rows(pilot: Pilot[None]) -> list[str]:
     return [" ".join(line.split()) for line in lines_of(table_of(pilot))[1:] if line.strip()]
 
 
-def _told(pilot: Pilot[None]) -> str:
+def _shown(pilot: Pilot[None]) -> str:
     return lines_of(pilot.app.screen.query_one("#counted", TextLine))[0].strip()
 
 
@@ -47,7 +37,7 @@ async def test_groups_are_counted_and_the_largest_comes_first(source: ScriptedSo
     async with opened(source, size=(120, 30)) as pilot:
         await _open(pilot, source, BODIES, "b")
         # The fields that are there are named, and suggested.
-        assert _told(pilot) == "↓ fields of 100 messages: json.type 90 · json.n 69"
+        assert _shown(pilot) == "↓ fields of 100 messages: json.type 90 · json.n 69"
         entry = pilot.app.screen.query_one("#by", Input)
         assert entry.value == "json.type"
         await press(pilot, "down")
@@ -61,7 +51,7 @@ async def test_groups_are_counted_and_the_largest_comes_first(source: ScriptedSo
             "(no type) 9 9.0% 72 B –",
             "(not JSON) 1 1.0% 9 B –",
         ]
-        assert _told(pilot) == "100 counted · enter filters by a group"
+        assert _shown(pilot) == "100 counted · enter filters by a group"
 
 
 async def test_a_group_becomes_a_filter_on_top_of_what_was_typed(source: ScriptedSource) -> None:
@@ -91,7 +81,7 @@ async def test_what_cannot_be_grouped_by_is_said(source: ScriptedSource) -> None
         await _open(pilot, source, BODIES, "b")
         pilot.app.screen.query_one("#by", Input).value = "colour[/x]"
         await press(pilot, "enter")
-        assert _told(pilot).startswith("group by shape, or by a JSON path")
+        assert _shown(pilot).startswith("group by shape, or by a JSON path")
         # One has found the fields that are there.
         assert len(source.searches) == 1
 
@@ -103,7 +93,7 @@ async def test_counts_grow_while_it_searches_and_closing_ends_it(source: Scripte
         source.search_gate = asyncio.Semaphore(1)
         await pilot.press("enter")
         await until(pilot, lambda: names_in(pilot) == ["refund", "order"], "the first are counted")
-        await until(pilot, lambda: _told(pilot) == "40 counted · scanned 40 of 100", "how far it is")
+        await until(pilot, lambda: _shown(pilot) == "40 counted · scanned 40 of 100", "how far it is")
         await pilot.press("j")
         assert table_of(pilot).cursor_key == "order"
         source.search_gate.release()
@@ -114,7 +104,7 @@ async def test_counts_grow_while_it_searches_and_closing_ends_it(source: Scripte
         assert source.searches_closed == 2
         source.search_gate, source.search_error = None, "NOPERM [/x]"
         await press(pilot, "b", "enter")
-        assert _told(pilot) == "NOPERM [/x]"
+        assert _shown(pilot) == "NOPERM [/x]"
 
 
 async def test_hostile_labels_and_narrow_terminals_are_harmless(source: ScriptedSource) -> None:

@@ -26,20 +26,8 @@ from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import Orders, on_queue
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    resized,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedRun, ScriptedTriage
 from tests.tui.states import one_of_each, poll_of, queue_of
@@ -352,10 +340,10 @@ async def test_no_word_of_the_help_is_cut_off(source: ScriptedSource, size: tupl
         view = pilot.app.screen.query_one(LineView)
         texts = _lines_of(view)
         assert all(len(text) <= view.size.width for text in texts)
-        told = " ".join(" ".join(texts).split())
+        shown = " ".join(" ".join(texts).split())
         for key in keys_of("queue", "table", "app", usable=replace(RSMQ, changes=False)):
-            assert f"{' '.join(key.shown.split())} {key.help}" in told
-        assert all(meaning in told for meaning in MEANINGS.values())
+            assert f"{' '.join(key.shown.split())} {key.help}" in shown
+        assert all(meaning in shown for meaning in MEANINGS.values())
         await resized(pilot, 132, 36)
         assert max(map(len, _lines_of(view))) > 60
 

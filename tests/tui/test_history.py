@@ -15,6 +15,7 @@ from textual.widgets import Input
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists, Loader, Past
@@ -23,23 +24,13 @@ from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.history.analysis.made import (
-    DAY_MS,
-    END_MS,
-    HOUR_MS,
-    ORDERS,
-    PROD,
-    START_MS,
-    Made,
-    bucket,
-    episode,
-    named,
-    scripted,
-)
+from tests.history.analysis.made import Made, bucket, episode, named, scripted
+from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS
 from tests.history.made import state
 from tests.history.replayed import Tape
-from tests.tui.driving import app_of, lines_of, play, resized, text_of, type_at_once, until
+from tests.tui.driving import play, resized, type_at_once, until
 from tests.tui.quick_apps import strips_of
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -107,11 +98,11 @@ def text(pilot: Pilot[None]) -> str:
 
 async def test_it_begins_with_the_last_day_and_the_worst_queue(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
-        told = text(pilot).splitlines()
-        assert "HISTORY (read-only)" in told[0]
-        assert "created 2031-05-18 00:00 UTC" in told[0]
-        assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in told[1]
-        assert "depth of emails" in told[2]
+        shown = text(pilot).splitlines()
+        assert "HISTORY (read-only)" in shown[0]
+        assert "created 2031-05-18 00:00 UTC" in shown[0]
+        assert "05-16 23:59 – 05-17 23:59 UTC, 1d 0h" in shown[1]
+        assert "depth of emails" in shown[2]
         assert [row.split()[1:3] for row in rows_of(pilot)] == [
             ["stalled", "emails"], ["growing", "orders"], ["poisoned", "invoices"], ["ok", "webhooks"],
         ]  # fmt: skip

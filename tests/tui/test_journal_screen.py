@@ -8,18 +8,9 @@ from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import Orders, changing, fill, in_queue, on_queue
-from tests.tui.driving import (
-    app_of,
-    asked,
-    lines_of,
-    made,
-    say_yes,
-    says,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import Orders, asked, changing, fill, in_queue, made, on_queue, say_yes
+from tests.tui.driving import says, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, text_of
 
 
 async def _journal(pilot: Pilot[None], changes: int) -> JournalScreen:

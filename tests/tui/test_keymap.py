@@ -29,11 +29,12 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
-from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
+from rsmq_tui.tui.widgets.word_filter import FilterInput
 from tests.tui.changing import Orders
-from tests.tui.driving import app_of, press, says, settled, type_at_once, until, wait_for_screen
+from tests.tui.driving import press, says, settled, type_at_once, until, wait_for_screen
+from tests.tui.reading import app_of
 
 OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "app": (RsmqApp,),
@@ -332,9 +333,9 @@ def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tu
     keys = list(keys_of(*places))
     assert named <= {face for key in keys for face in key.shown.split()}
     # Those that move and end are known from elsewhere.
-    told = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
+    words = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
     faces = set(re.findall(r"`(\S+?)`", text))
-    assert [key.id for key in told if not faces & set(key.shown.split())] == []
+    assert [key.id for key in words if not faces & set(key.shown.split())] == []
 
 
 @pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ"])

@@ -14,7 +14,8 @@ from rsmq_tui.monitor.text import show_in_zone
 from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import app_of, play, settled, text_of, until
+from tests.tui.driving import play, settled, until
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 from tests.tui.test_events_screen import watched

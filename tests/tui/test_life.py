@@ -16,7 +16,8 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import app_of, names_in, press_for_screen, resized, says, text_of, until
+from tests.tui.driving import press_for_screen, resized, says, until
+from tests.tui.reading import app_of, names_in, text_of
 
 T = 1_795_000_000_000
 ID = "hofx9eacgt13nBibATawmrsysEpTcDbg"

@@ -11,7 +11,8 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.links import Link, LinkError, read_link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import play, press, says, text_of, until
+from tests.tui.driving import play, press, says, until
+from tests.tui.reading import text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

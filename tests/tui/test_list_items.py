@@ -9,10 +9,11 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import ListQueue
-from rsmq_tui.tui.changes.controller import ChangeController, ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.changing import fill
-from tests.tui.driving import app_of, ask_change, lines_of, made, press, say_yes, settled, text_of, until
+from tests.tui.changing import ask_change, fill, made, say_yes
+from tests.tui.driving import press, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.test_list_queues import KEY, thumbnails, watching
 from tests.tui.test_list_queues import _open_item as open_item
 
@@ -34,10 +35,10 @@ async def test_a_twin_does_not_take_the_place_of_an_item_that_was_deleted(
     gate = asyncio.Event()
     honest = ChangeController._make
 
-    async def held(changes: ChangeController, *rest: Any) -> ChangeTold:
-        told = await honest(changes, *rest)
+    async def held(changes: ChangeController, *rest: Any) -> ChangeStatus:
+        shown = await honest(changes, *rest)
         await gate.wait()
-        return told
+        return shown
 
     async with watching(redis_url, tmp_path) as pilot:
         screen = await open_item(pilot, 1, "job-4", items=7)
@@ -81,10 +82,10 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
         assert (await made(pilot)).startswith("sent 1,")
         for is_back in (False, True):
             changes = app_of(pilot).dashboard.changes
-            told = changes.told
+            shown = changes.status
             await press(pilot, "u")
             await say_yes(pilot)
-            await until(pilot, partial(_tells_another, changes, told), "it begins")
+            await until(pilot, partial(_tells_another, changes, shown), "it begins")
             await made(pilot)
             await settled(pilot)
             assert (screen.scope is not None) == is_back
@@ -109,5 +110,5 @@ async def test_an_item_that_is_shown_is_told_as_it_is_now(
         assert "no longer in the queue" in text_of(app_of(pilot))
 
 
-def _tells_another(changes: ChangeController, told: ChangeTold | None) -> bool:
-    return changes.told is not told
+def _tells_another(changes: ChangeController, shown: ChangeStatus | None) -> bool:
+    return changes.status is not shown

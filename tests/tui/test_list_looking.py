@@ -17,7 +17,8 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.search import ROWS_MAX, Hits
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
-from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
+from tests.tui.driving import settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 COUNT = 1_000
 LATER_MS = 4_000_000_000_000

@@ -21,19 +21,9 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import fill, past_of_undo
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    made,
-    names_in,
-    press,
-    say_yes,
-    table_of,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import fill, made, past_of_undo, say_yes
+from tests.tui.driving import press, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -87,9 +77,9 @@ async def test_both_kinds_stand_in_one_table_of_one_server(
         assert head[1:3] == ["KIND", "QUEUE"]
         assert first[1:8] == ["leaking", "list", KEY, "3", "3", "6", "–"]
         assert second[2:4] == ["rsmq", "orders"]
-        told = text_of(app_of(pilot)).splitlines()[0]
-        assert "rsmq and lists" in told
-        assert "2 queues · 8 messages" in told
+        shown = text_of(app_of(pilot)).splitlines()[0]
+        assert "rsmq and lists" in shown
+        assert "2 queues · 8 messages" in shown
         states = {queue.name: queue for queue in app_of(pilot).dashboard.snapshot.queues}
         assert states[KEY].verdict is Verdict.LEAKING
         assert (states[KEY].expired, states["orders"].expired) == (1, None)
@@ -247,7 +237,7 @@ OF_AN_ITEM: Sequence[tuple[int, str, str, dict[str, str], str, str]] = (
 )
 
 
-@pytest.mark.parametrize(("steps", "body", "key", "values", "told", "facts"), OF_AN_ITEM)
+@pytest.mark.parametrize(("steps", "body", "key", "values", "shown", "facts"), OF_AN_ITEM)
 async def test_the_item_that_is_shown_whole(
     redis_url: str,
     thumbnails: ListQueue,
@@ -257,7 +247,7 @@ async def test_the_item_that_is_shown_whole(
     body: str,
     key: str,
     values: dict[str, str],
-    told: str,
+    shown: str,
     facts: str,
 ) -> None:
     # One with the same bytes is another one.
@@ -273,12 +263,12 @@ async def test_the_item_that_is_shown_whole(
         if values:
             await fill(pilot, **values)
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         await until(pilot, lambda: facts in text_of(app_of(pilot)), "what it is now is told")
         assert isinstance(pilot.app.screen, MessageScreen)
         await press(pilot, "u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(f"{past_of_undo(told)}1,")
+        assert (await made(pilot)).startswith(f"{past_of_undo(shown)}1,")
         await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
         await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown again")
     # It comes back where it is taken next, or among what is in processing as the oldest.

@@ -12,7 +12,8 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import app_of, lines_of, names_in, settled, table_of, text_of, until
+from tests.tui.driving import settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from rsmq_tui.monitor import MessageState, Verdict
 from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp, in_ascii
 from rsmq_tui.tui.theme import SIGNS, verdict_words
-from tests.tui.driving import app_of, lines_of, opened, play, press, settled, shown, table_of, text_of, until
+from tests.tui.driving import opened, play, press, settled, shown, until
 from tests.tui.quick_apps import strips_of
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 

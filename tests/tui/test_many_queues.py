@@ -6,7 +6,8 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor.text import compact
 from rsmq_tui.tui.overview import columns
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import lines_of, names_in, opened, play, press, table_of
+from tests.tui.driving import opened, play, press
+from tests.tui.reading import lines_of, names_in, table_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

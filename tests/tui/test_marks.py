@@ -8,23 +8,12 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Shown
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.asked import Asked, keep_what_is_asked
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow
@@ -274,17 +263,17 @@ class TestAsking:
             await _open(pilot, source)
             await press(pilot, "slash", *"9", "enter", "j", "space", "x")
             app = app_of(pilot)
-            app.dashboard.changes._tell(ChangeTold("deleting", is_running=True))
+            app.dashboard.changes._tell(ChangeStatus("deleting", is_running=True))
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
             source.messages["orders"].pop(9)
-            app.dashboard.changes._tell(ChangeTold("deleted 1", scope=asked.scope))
+            app.dashboard.changes._tell(ChangeStatus("deleted 1", scope=asked.scope))
             await settled(pilot)
             assert "marked" not in _tabs(pilot)
             assert len(names_in(pilot)) == 18
             # Other changes leave marks alone, also after one that was asked for and not made.
             await press(pilot, "space", "x", "u")
-            app.dashboard.changes._tell(ChangeTold("put back 1"))
+            app.dashboard.changes._tell(ChangeStatus("put back 1"))
             await settled(pilot)
             assert "1 marked" in _tabs(pilot)
 

@@ -8,7 +8,8 @@ from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.tui.widgets.charts import ChartPanel
-from tests.tui.driving import app_of, lines_of, opened, play_rows, press, table_of, text_of
+from tests.tui.driving import opened, play_rows, press
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 
 ROW = row_of(depth=300, sent=400, received=100)
@@ -21,7 +22,7 @@ async def restarted_source(folder: Path, *, ran_s: int, away_s: int) -> Scripted
     sampler, memory = Sampler(Thresholds()), Memory(folder, "x")
     for at_ms in range(end_ms - ran_s * 1000, end_ms + 1, 30_000):
         sampler.begin(at_ms)
-        sampler.take(["orders"], [ROW])
+        sampler.add_rows(["orders"], [ROW])
         sampler.finish()
         memory.save(sampler.moment())
     assert memory.problem is None

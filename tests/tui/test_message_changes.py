@@ -20,25 +20,9 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
-from tests.tui.changing import Orders, fill, in_queue, past_of_undo
-from tests.tui.driving import (
-    app_of,
-    ask_change,
-    asked,
-    lines_of,
-    made,
-    names_in,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    say_yes,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import Orders, ask_change, asked, fill, in_queue, made, past_of_undo, say_yes
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -73,13 +57,13 @@ KEYS: Sequence[tuple[str, str, dict[str, str | bool], str, tuple[int, int, int],
 )
 
 
-@pytest.mark.parametrize(("key", "queue", "values", "told", "depths", "facts"), KEYS, ids=[key for key, *_ in KEYS])
+@pytest.mark.parametrize(("key", "queue", "values", "shown", "depths", "facts"), KEYS, ids=[key for key, *_ in KEYS])
 async def test_a_change_and_back(
     orders: Orders,
     key: str,
     queue: str,
     values: dict[str, str | bool],
-    told: str,
+    shown: str,
     depths: tuple[int, int, int],
     facts: str,
 ) -> None:
@@ -93,7 +77,7 @@ async def test_a_change_and_back(
             await fill(pilot, **values)
         await asked(pilot, f"the message {screen.message_id}")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(told)
+        assert (await made(pilot)).startswith(shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
         await until(pilot, lambda: _facts(pilot).startswith(facts), "what it is now is told")
@@ -103,7 +87,7 @@ async def test_a_change_and_back(
         assert (body in text_of(app_of(pilot))) != is_gone
         await pilot.press("u")
         await say_yes(pilot)
-        assert (await made(pilot)).startswith(past_of_undo(told))
+        assert (await made(pilot)).startswith(past_of_undo(shown))
         assert orders.everything() == before
         await until(pilot, lambda: _facts(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))

@@ -10,27 +10,14 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, MessageView, PeekError
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.changing import changing, in_queue
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    made,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    resized,
-    say_yes,
-    settled,
-    text_of,
-    until,
-)
+from tests.tui.changing import changing, in_queue, made, say_yes
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -200,8 +187,8 @@ async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for
         await say_yes(pilot)
         await made(pilot)
         # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
-        screen.take(replace(source.last, at_ms=source.last.at_ms + 500))
-        screen.tell_change(ChangeTold("deleted 1", scope=screen.asked, taken=1))
+        screen.receive_snapshot(replace(source.last, at_ms=source.last.at_ms + 500))
+        screen.tell_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
         assert _facts(pilot) == "no longer in the queue"
         await poll_again(pilot)
         assert _facts(pilot).startswith("ready · ")
@@ -291,8 +278,8 @@ async def test_what_cannot_be_read_again_is_told_as_of_then() -> None:
         await _scripted(pilot, source)
         source.again_error = "a key holds [/another] \x1b[2J type"
         await poll_again(pilot, 60_000)
-        told = _facts(pilot)
-        assert told.startswith("as of 11:06:40.000: a key holds [/another] ␛[2J type · ready · visible for 1m 0s")
+        shown = _facts(pilot)
+        assert shown.startswith("as of 11:06:40.000: a key holds [/another] ␛[2J type · ready · visible for 1m 0s")
         source.again_error = None
         await poll_again(pilot)
         assert _facts(pilot).startswith("ready · visible for 2m 1s")
@@ -338,6 +325,6 @@ async def test_a_toast_does_not_lie_over_what_is_told_of_a_change(
         await press(pilot, "x")
         toast = "this message is no longer in the "
         await until(pilot, lambda: text_of(app_of(pilot)).count(toast) == 2, "the toast says why nothing happens")
-        told, hints = text_of(app_of(pilot)).splitlines()[-2:]
-        assert told.strip() == "deleted 1, skipped 0, failed 0 · u undoes"
+        shown, hints = text_of(app_of(pilot)).splitlines()[-2:]
+        assert shown.strip() == "deleted 1, skipped 0, failed 0 · u undoes"
         assert hints.strip().endswith("? help")

@@ -19,7 +19,8 @@ from rsmq_tui.tui.widgets import body_lines
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import app_of, lines_of, opened, play, play_orders, poll_again, press, settled, text_of, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -228,8 +229,8 @@ async def test_a_body_too_long_to_be_sent_is_not_edited(
     async with opened(source, notifications=True, triage=ScriptedTriage()) as pilot:
         await _open(pilot, source, b"x" * 11)
         await press(pilot, "e", "V")
-        told = [notification.message for notification in pilot.app._notifications]
-        assert set(told) == {"a body of 11 B cannot be sent from here, at most 10 B"}
+        shown = [notification.message for notification in pilot.app._notifications]
+        assert set(shown) == {"a body of 11 B cannot be sent from here, at most 10 B"}
 
 
 async def test_a_message_that_cannot_be_read_says_why(source: ScriptedSource) -> None:

@@ -13,7 +13,8 @@ from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, prefix_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import app_of, lines_of, opened, play, press, settled, table_of, text_of, until
+from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

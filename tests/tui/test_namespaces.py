@@ -6,7 +6,8 @@ from textual.widgets import OptionList
 from rsmq_tui.protocol import Namespaces
 from rsmq_tui.tui.dialogs.screens import NamespaceScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import app_of, opened, play, press, settled, text_of
+from tests.tui.driving import opened, play, press, settled
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 

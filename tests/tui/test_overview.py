@@ -14,7 +14,8 @@ from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
-from tests.tui.driving import app_of, lines_of, names_in, opened, play, play_rows, press, table_of, text_of, until
+from tests.tui.driving import opened, play, play_rows, press, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import broken_queue, one_of_each, poll_of, queue_of
 

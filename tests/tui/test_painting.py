@@ -21,7 +21,8 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui import app
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.driving import lines_of, opened, play, press, settled, table_of, until
+from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.reading import lines_of, table_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 

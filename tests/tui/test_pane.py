@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Link
 from rsmq_tui.protocol import Failure
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.preferences import PANE
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.pane import QueuePane
@@ -23,20 +23,8 @@ from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import NOON_MS
 from tests.screenshots.history import order_messages, play_history
 from tests.tui.changing import Orders, in_queue, on_queue
-from tests.tui.driving import (
-    app_of,
-    names_in,
-    opened,
-    play,
-    press,
-    resized,
-    settled,
-    source_of,
-    table_of,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, names_in, source_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 from tests.tui.test_history import analysis_folder, past_of
@@ -142,7 +130,7 @@ async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: Script
         pane = screen.query_one(QueuePane)
         pane.follow(None, poll_of(source, []))
         app.exit()
-        cast("DashboardScreen", screen).tell_change(ChangeTold("deleted 1"))
+        cast("DashboardScreen", screen).tell_change(ChangeStatus("deleted 1"))
         pane._fill()
     assert app.return_code == 0
 

@@ -13,20 +13,8 @@ from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.tui.queue.search import tab_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
@@ -234,8 +222,8 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
         # The poll says how long the queue is.
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=25_000)], source.last.at_ms + 1000))
         await press(pilot, "s", "s")
-        told = "r reads 25,000 messages, most received first · s next order · esc cancels"
-        assert told in text_of(app_of(pilot))
+        shown = "r reads 25,000 messages, most received first · s next order · esc cancels"
+        assert shown in text_of(app_of(pilot))
         assert len(source.searches) == searches
         await press(pilot, "r")
         assert names_in(pilot) == [id for id in by_receives if id != rows[0].id]
@@ -352,7 +340,7 @@ async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "shown"),
     [
         ({"ready": 5, "hidden": 3}, "in flight – delayed – poison –"),
         ({"ready": 5, "hidden": 0}, "in flight 0 delayed 0 poison –"),
@@ -365,14 +353,14 @@ async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:
     ],
 )
 async def test_what_a_poll_knows_is_not_unknown_in_a_tab(
-    source: ScriptedSource, values: dict[str, int], told: str
+    source: ScriptedSource, values: dict[str, int], shown: str
 ) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         source.depths["orders"] = values["ready"] + values["hidden"], values["ready"]
         await play(pilot, source, poll_of(source, [queue_of("orders", **values)]))
         await press(pilot, "enter")
-        assert told in _tabs(pilot)
-        assert (f"{told}+" in _tabs(pilot)) is False
+        assert shown in _tabs(pilot)
+        assert (f"{shown}+" in _tabs(pilot)) is False
 
 
 async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: ScriptedSource) -> None:

@@ -12,20 +12,8 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    play_rows,
-    poll_again,
-    press,
-    settled,
-    shown,
-    table_of,
-    text_of,
-)
+from tests.tui.driving import opened, play, play_rows, poll_again, press, settled, shown
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of, row_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 

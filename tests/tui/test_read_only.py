@@ -18,8 +18,9 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.triage.keyspace import kept
-from tests.tui.changing import changing, on_queue
-from tests.tui.driving import app_of, ask_change, names_in, opened, play, press, text_of, until
+from tests.tui.changing import ask_change, changing, on_queue
+from tests.tui.driving import opened, play, press, until
+from tests.tui.reading import app_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -223,7 +224,7 @@ async def test_that_user_can_audit_and_the_doctor_lacks_nothing(
     assert refused <= scripts
     diagnosis = Diagnosis(url)
     assert [step.failure async for step in diagnosis.approach()][-1] is None
-    told = await diagnosis.permissions("orders")
+    shown = await diagnosis.permissions("orders")
     await diagnosis.aclose()
-    lacking = {command.name for command, _ in told.refused if not command.writes}
+    lacking = {command.name for command, _ in shown.refused if not command.writes}
     assert lacking <= scripts

@@ -7,7 +7,8 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.servers import WatchedServer
-from tests.tui.driving import play, text_of, until
+from tests.tui.driving import play, until
+from tests.tui.reading import text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

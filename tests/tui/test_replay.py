@@ -26,18 +26,8 @@ from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    play_rows,
-    press,
-    resized,
-    settled,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import play_rows, press, resized, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -432,7 +422,7 @@ def inventories(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told_of(pilot: Pilot[None]) -> list[tuple[str, str, str]]:
+def listed_of(pilot: Pilot[None]) -> list[tuple[str, str, str]]:
     """The state, the due time and the age of each message on the screen."""
     lines = lines_of(pilot.app.screen.query_one("#messages"))[1:]
     found = [re.match(r".{19}(ready|in flight) +(.+?)  +(\S.*?)  +2 ", line) for line in lines]
@@ -442,40 +432,40 @@ def told_of(pilot: Pilot[None]) -> list[tuple[str, str, str]]:
 async def test_the_messages_of_an_inventory_are_told_as_of_the_moment_that_is_shown(inventories: Path) -> None:
     async with replayed(inventories, NOON_MS + 90_000) as pilot:
         await press(pilot, "enter")
-        await until(pilot, lambda: len(told_of(pilot)) == 6, "they are listed")
-        assert told_of(pilot)[:3] == [
+        await until(pilot, lambda: len(listed_of(pilot)) == 6, "they are listed")
+        assert listed_of(pilot)[:3] == [
             ("ready", "1m 30s ago", "2m 0s"), ("ready", "30 s ago", "2m 0s"), ("in flight", "in 30 s", "2m 0s"),
         ]  # fmt: skip
         await press(pilot, "full_stop")
         await at(pilot, "12:02:30")
-        assert told_of(pilot)[2] == ("ready", "30 s ago", "3m 0s")
+        assert listed_of(pilot)[2] == ("ready", "30 s ago", "3m 0s")
         replay_in(pilot).player.seek(NOON_MS + 330_000)
         await at(pilot, "12:05:30")
-        await until(pilot, lambda: len(told_of(pilot)) == 9, "there is a newer inventory")
-        assert told_of(pilot)[5:7] == [("ready", "30 s ago", "6m 0s"), ("in flight", "in 30 s", "6m 0s")]
+        await until(pilot, lambda: len(listed_of(pilot)) == 9, "there is a newer inventory")
+        assert listed_of(pilot)[5:7] == [("ready", "30 s ago", "6m 0s"), ("in flight", "in 30 s", "6m 0s")]
         replay_in(pilot).player.seek(NOON_MS + 90_000)
         await at(pilot, "12:01:30")
-        await until(pilot, lambda: len(told_of(pilot)) == 6, "the one before is shown")
-        assert told_of(pilot)[0] == ("ready", "1m 30s ago", "2m 0s")
+        await until(pilot, lambda: len(listed_of(pilot)) == 6, "the one before is shown")
+        assert listed_of(pilot)[0] == ("ready", "1m 30s ago", "2m 0s")
         # Of what was written down later, nothing is shown as if it had been there.
         replay_in(pilot).player.seek(NOON_MS + 330_000)
-        await until(pilot, lambda: len(told_of(pilot)) == 9, "the newer one is shown")
+        await until(pilot, lambda: len(listed_of(pilot)) == 9, "the newer one is shown")
         replay_in(pilot).player.seek(NOON_MS + 30_000)
         await at(pilot, "12:00:30")
         await until(pilot, lambda: "no messages were recorded here before" in text_of(app_of(pilot)), "there is none")
-        assert told_of(pilot) == []
+        assert listed_of(pilot) == []
 
 
 async def test_what_was_found_later_is_searched_for_again_where_time_went_back(inventories: Path) -> None:
     async with replayed(inventories, NOON_MS + 330_000) as pilot:
         await press(pilot, "enter", "slash", *"rc>1", "enter")
         await until(pilot, lambda: "9 matches" in text_of(app_of(pilot)), "it is found")
-        await until(pilot, lambda: len(told_of(pilot)) == 9, "it is listed")
+        await until(pilot, lambda: len(listed_of(pilot)) == 9, "it is listed")
         replay_in(pilot).player.seek(NOON_MS + 90_000)
         await at(pilot, "12:01:30")
         await until(pilot, lambda: "6 matches" in text_of(app_of(pilot)), "it is searched for again")
-        await until(pilot, lambda: len(told_of(pilot)) == 6, "it is listed")
-        assert told_of(pilot)[2] == ("in flight", "in 30 s", "2m 0s")
+        await until(pilot, lambda: len(listed_of(pilot)) == 6, "it is listed")
+        assert listed_of(pilot)[2] == ("in flight", "in 30 s", "2m 0s")
         assert "30 s old" in text_of(app_of(pilot))
 
 

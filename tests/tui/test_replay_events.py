@@ -32,7 +32,7 @@ async def taken(recorder: Recorder, poller: LivePoller, before: Snapshot | None 
     snapshot = await poller.poll()
     while before is not None and snapshot.at_ms == before.at_ms:
         snapshot = await poller.poll()
-    recorder.take(snapshot)
+    recorder.add(snapshot)
     return snapshot
 
 
@@ -45,7 +45,7 @@ async def test_a_restart_of_a_real_server(tmp_path: Path) -> None:
             # INFO is read from the second poll on.
             await taken(recorder, poller, await taken(recorder, poller))
             first.kill()
-            recorder.take(await poller.poll())
+            recorder.add(await poller.poll())
             with real_server(port=first.port):
                 last = await taken(recorder, poller)
     await asyncio.to_thread(sealed, recorder)

@@ -9,7 +9,8 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
 from tests.history.made import DAY_MS
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, lines_of, names_in, press, text_of, until
+from tests.tui.driving import press, until
+from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.test_replay import banner, later, replay_in, replayed
 
 STAGE = Place("stage", "redis://db2:6379/0", "rsmq")

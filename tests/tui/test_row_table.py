@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import fit
-from tests.tui.driving import lines_of, names_in, opened, play, press, settled, table_of
+from tests.tui.driving import opened, play, press, settled
+from tests.tui.reading import lines_of, names_in, table_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

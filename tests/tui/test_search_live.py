@@ -13,7 +13,8 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
-from tests.tui.driving import app_of, lines_of, names_in, table_of, text_of, until
+from tests.tui.driving import until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.changes.controller import Aim, ChangeTold
+from rsmq_tui.tui.changes.controller import Aim, ChangeStatus
 from rsmq_tui.tui.overview import search
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
@@ -32,17 +32,8 @@ from rsmq_tui.tui.widgets.pane import fitting
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.triage.list_doing import list_changes
 from tests.tui.changing import fill
-from tests.tui.driving import (
-    app_of,
-    opened,
-    play,
-    press,
-    settled,
-    table_of,
-    text_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.driving import opened, play, press, settled, until, wait_for_screen
+from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
@@ -264,7 +255,7 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         await pilot.press("f", *"word", "enter")
         await shows(pilot, "0 of 2 queues")
         screen = await wait_for_screen(pilot, SearchScreen)
-        changed = ChangeTold("deleted 1", aims=(Aim(app_of(pilot).dashboard.site(""), "q0"),))
+        changed = ChangeStatus("deleted 1", aims=(Aim(app_of(pilot).dashboard.site(""), "q0"),))
         screen.tell_change(changed)
         assert len(source.searches) == 2
         source.search_gate.release()

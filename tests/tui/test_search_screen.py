@@ -12,23 +12,10 @@ from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Order, Stage, search_pieces
-from rsmq_tui.tui.widgets.filter_line import FilterProblem
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    play_orders,
-    poll_again,
-    press,
-    settled,
-    shown,
-    table_of,
-    text_of,
-    until,
-)
+from rsmq_tui.tui.widgets.message_filter import FilterProblem
+from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, shown, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -84,7 +71,7 @@ def _entry(pilot: Pilot[None]) -> Input:
     return pilot.app.screen.query_one("#filter", Input)
 
 
-def _told(pilot: Pilot[None]) -> str:
+def _listed(pilot: Pilot[None]) -> str:
     return " ".join("".join(lines_of(pilot.app.screen.query_one("#search", TextLine))).split())
 
 
@@ -147,10 +134,10 @@ class TestTyping:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source)
             await _type(pilot, text)
-            drawn, *told = lines_of(pilot.app.screen.query_one(FilterProblem))
+            drawn, *listed = lines_of(pilot.app.screen.query_one(FilterProblem))
             start = pointer.index("^")
             assert drawn.rstrip() == " " * (start + 1) + pointer[start:]
-            assert words in " ".join(told)
+            assert words in " ".join(listed)
             await press(pilot, "enter")
             assert source.searches == []
             assert _entry(pilot).has_focus
@@ -194,7 +181,7 @@ class TestSearching:
             source.messages["orders"].reverse()
             await _filter(pilot, "json.type=refund")
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 1 of 25 matches · as of now"
+            assert _listed(pilot) == "filter: json.type=refund 1 of 25 matches · as of now"
             await press(pilot, "j", "enter")
             assert "pretty" in text_of(app_of(pilot))
             await press(pilot, "escape")
@@ -211,7 +198,7 @@ class TestSearching:
             await pilot.press("enter")
             await until(pilot, lambda: names_in(pilot) == ids[:40:4], "the first matches are shown")
             progress = "filter: json.type=refund 1 of 10 matches · scanned 40 of 100 · esc stops"
-            await until(pilot, lambda: _told(pilot) == progress, "how far it is")
+            await until(pilot, lambda: _listed(pilot) == progress, "how far it is")
             # Polls and keys go on meanwhile.
             source.play(poll_of(source, [queue_of("orders", ready=123)], source.last.at_ms + 1000))
             await until(pilot, lambda: "all 123" in text_of(app_of(pilot)), "a poll arrives")
@@ -223,7 +210,7 @@ class TestSearching:
             await pilot.press("escape")
             await settled(pilot)
             assert names_in(pilot) == ids[:60:4]
-            assert "15 matches · stopped at 60 of 100" in _told(pilot)
+            assert "15 matches · stopped at 60 of 100" in _listed(pilot)
             assert source.searches_closed == 1
             await press(pilot, "escape")
             await until(pilot, lambda: len(names_in(pilot)) == table_of(pilot).visible_rows, "a page is shown")
@@ -236,16 +223,16 @@ class TestSearching:
             await _open(pilot, source)
             await _type(pilot, "json.type=parcel")
             await pilot.press("enter")
-            await until(pilot, lambda: "scanned 40 of 100" in _told(pilot), "how far it is")
+            await until(pilot, lambda: "scanned 40 of 100" in _listed(pilot), "how far it is")
             await pilot.press("escape")
             await settled(pilot)
             text = text_of(app_of(pilot))
             assert "No match in the 40 of 100 messages searched. Press r to search all." in text
             assert "No message matches" not in text
-            assert "0 matches · stopped at 40 of 100, as of now · r refreshes" in _told(pilot)
+            assert "0 matches · stopped at 40 of 100, as of now · r refreshes" in _listed(pilot)
             await _poll(pilot, source)
             await _poll(pilot, source)
-            assert "stopped at 40 of 100, 2 s old" in _told(pilot)
+            assert "stopped at 40 of 100, 2 s old" in _listed(pilot)
             source.search_gate = None
             await press(pilot, "r")
             await until(pilot, lambda: "No message matches" in text_of(app_of(pilot)), "all is searched")
@@ -259,26 +246,26 @@ class TestSearching:
                 await poll_again(pilot, 4000)
             assert len(source.searches) == 1
             assert names_in(pilot) == ids[::4]
-            assert "25 matches · 12 s old · r refreshes" in _told(pilot)
+            assert "25 matches · 12 s old · r refreshes" in _listed(pilot)
             assert lines_of(table_of(pilot))[1].split()[1] == "gone"
             assert "1m 11s ago" in lines_of(table_of(pilot))[4]
             await press(pilot, "r")
             assert names_in(pilot) == ids[8::4]
             assert table_of(pilot).cursor_key == ids[8]
-            assert _told(pilot).endswith("23 matches · as of now")
+            assert _listed(pilot).endswith("23 matches · as of now")
 
     async def test_while_it_searches_again_what_was_found_stays(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
             ids = await _open_refunds(pilot, source)
             source.search_gate = asyncio.Semaphore(0)
             await pilot.press("r")
-            await until(pilot, lambda: "esc stops" in _told(pilot), "it searches")
+            await until(pilot, lambda: "esc stops" in _listed(pilot), "it searches")
             assert names_in(pilot) == ids[::4]
             source.search_error = "the server [/went] away\x1b[2J"
             source.search_gate.release()
             await settled(pilot)
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot).endswith("25 matches · ✗ stale 0 s: the server [/went] away␛[2J")
+            assert _listed(pilot).endswith("25 matches · ✗ stale 0 s: the server [/went] away␛[2J")
 
     async def test_what_was_in_flight_is_ready_once_its_time_has_come(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -317,7 +304,7 @@ class TestSearching:
             assert "[ ready 100 ]" in text_of(app_of(pilot))
             await pilot.press("l")
             await pilot.pause()
-            assert "stopped at 0 of 0" in _told(pilot)
+            assert "stopped at 0 of 0" in _listed(pilot)
             assert "the search was stopped before the first reply" in text_of(app_of(pilot))
             await pilot.press("h", "h", "escape")
             await settled(pilot)
@@ -340,7 +327,7 @@ class TestSearching:
             await _filter(pilot, "order")
             wanted = [id for number, id in enumerate(ids) if number % 4]
             assert names_in(pilot) == wanted[:ROWS_MAX]
-            assert _told(pilot) == "filter: order 1 of 1,875 matches, first 1,000 shown · as of now"
+            assert _listed(pilot) == "filter: order 1 of 1,875 matches, first 1,000 shown · as of now"
 
     async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -375,7 +362,7 @@ class TestSearching:
             assert "No message matches [/x]. Press esc to see all." in text_of(app_of(pilot))
             source.search_error = "NOPERM [/read]"
             await _filter(pilot, "other")
-            assert _told(pilot) == "filter: other – matches · ✗ NOPERM [/read]"
+            assert _listed(pilot) == "filter: other – matches · ✗ NOPERM [/read]"
             assert "No message matches" not in text_of(app_of(pilot))
             assert isinstance(pilot.app.screen, QueueScreen)
 
@@ -392,7 +379,7 @@ class TestFailing:
             source.search_error = None
             await poll_again(pilot)
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 1 of 25 matches · as of now"
+            assert _listed(pilot) == "filter: json.type=refund 1 of 25 matches · as of now"
             # And that was that.
             for _ in range(3):
                 await poll_again(pilot)
@@ -424,10 +411,10 @@ class TestFailing:
                 await _poll(pilot, source)
             assert len(source.searches) == 2
             # It looks as it did until there is an answer.
-            assert _told(pilot) == "filter: json.type=refund – matches · ✗ LOADING"
+            assert _listed(pilot) == "filter: json.type=refund – matches · ✗ LOADING"
             source.search_gate.release()
             await until(pilot, lambda: names_in(pilot) == ids[:50:4], "what it finds is shown at once")
-            assert "13 matches · scanned 50 of 100 · esc stops" in _told(pilot)
+            assert "13 matches · scanned 50 of 100 · esc stops" in _listed(pilot)
             source.search_gate.release()
             await settled(pilot)
             assert names_in(pilot) == ids[::4]
@@ -439,9 +426,9 @@ class TestFailing:
             await press(pilot, "r")
             assert table_of(pilot).opacity < 1
             assert names_in(pilot) == ids[::4]
-            assert _told(pilot) == "filter: json.type=refund 1 of 25 matches · ✗ stale 0 s: LOADING"
+            assert _listed(pilot) == "filter: json.type=refund 1 of 25 matches · ✗ stale 0 s: LOADING"
             await poll_again(pilot, 7000)
-            assert "25 matches · ✗ stale 7 s: LOADING" in _told(pilot)
+            assert "25 matches · ✗ stale 7 s: LOADING" in _listed(pilot)
             await press(pilot, "A")
             assert "all matching" in text_of(app_of(pilot))
             source.search_error = None
@@ -459,7 +446,7 @@ class TestFailing:
             source.search_error = "gone"
             source.search_gate.release()
             await settled(pilot)
-            assert _told(pilot) == "filter: refund 1 of 10 matches · ✗ stale 0 s, at 40 of 100: gone"
+            assert _listed(pilot) == "filter: refund 1 of 10 matches · ✗ stale 0 s, at 40 of 100: gone"
             assert table_of(pilot).opacity < 1
             source.search_error = source.search_gate = None
             await poll_again(pilot)
@@ -478,7 +465,7 @@ class TestFailing:
                 "state:inflight", "state:delayed", "state:inflight",
             ]  # fmt: skip
             await press(pilot, "l")
-            assert "✗ BUSY" in _told(pilot)
+            assert "✗ BUSY" in _listed(pilot)
             await poll_again(pilot)
             assert "There are no delayed messages" in text_of(app_of(pilot))
 
@@ -506,7 +493,7 @@ class TestFailing:
             await _poll(pilot, source)
             await pilot.press("h", "l")
             await settled(pilot)
-            assert "✗ BUSY" in _told(pilot)
+            assert "✗ BUSY" in _listed(pilot)
             source.search_gate = None
             await poll_again(pilot)
             assert names_in(pilot) == ids[90:]
@@ -547,10 +534,10 @@ class TestNumbers:
             source.search_error = "BUSY"
             await press(pilot, "r")
             assert "[ in flight ~10 ]" in text_of(app_of(pilot))
-            assert _told(pilot) == "1 of 10 in flight · ✗ stale 0 s: BUSY"
+            assert _listed(pilot) == "1 of 10 in flight · ✗ stale 0 s: BUSY"
             await press(pilot, "l")
             assert "[ delayed – ]" in text_of(app_of(pilot))
-            assert _told(pilot) == "– delayed · ✗ BUSY"
+            assert _listed(pilot) == "– delayed · ✗ BUSY"
 
     async def test_while_the_server_is_away_none_is_sure(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -575,16 +562,16 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
         (110, f" filter: refund   {matched} · {incomplete}, 1m 0s old"),
         (84, f" {matched} · {incomplete}"),
     ):
-        told = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, width))
-        assert told == expected
+        words = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, width))
+        assert words == expected
 
 
 def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
     hits = Hits(parse_filter("refund"), order=Order("rc", reverse=True))
     hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(Stage.STOPPED)
-    told = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, 80))
-    assert told == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"
+    words = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, 80))
+    assert words == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)
@@ -594,13 +581,13 @@ async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedS
         source.search_step = 50
         await _open(pilot, source)
         await pilot.press("slash", *"refund", "enter")
-        await until(pilot, lambda: "13 matches" in _told(pilot), "the first are found")
+        await until(pilot, lambda: "13 matches" in _listed(pilot), "the first are found")
         if size[0] >= 40:
-            assert "scanned 50" in _told(pilot)
+            assert "scanned 50" in _listed(pilot)
             assert len(lines_of(table_of(pilot))) >= 3
         if size[0] >= 80:
-            assert "filter: refund" in _told(pilot)
-            assert _told(pilot).endswith("esc stops")
+            assert "filter: refund" in _listed(pilot)
+            assert _listed(pilot).endswith("esc stops")
         assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {size[0]}
         await pilot.press("escape", "slash", *"rc>x")
         await settled(pilot)

@@ -19,7 +19,9 @@ from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.driving import app_of, lines_of, made, press, say_yes, settled, table_of, text_of, until
+from tests.tui.changing import made, say_yes
+from tests.tui.driving import press, settled, until
+from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of

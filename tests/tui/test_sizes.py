@@ -10,19 +10,8 @@ from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    names_in,
-    opened,
-    play,
-    press,
-    resized,
-    settled,
-    table_of,
-    text_of,
-    until,
-)
+from tests.tui.driving import opened, play, press, resized, settled, until
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
@@ -122,9 +111,9 @@ async def test_words_about_a_queue_take_the_lines_that_no_row_needs(
         why, table = pilot.app.screen.query_one("#why"), table_of(pilot)
         await until(pilot, lambda: why.size.height > 2, "the words have more lines")
         lines = [line.rstrip() for line in lines_of(why)]
-        told = " ".join(line.strip() for line in lines)
-        assert told.endswith(problems[1])
-        assert told.startswith("■ stalled odd: 1 message ready, never received, 1m 0s since the first was due")
+        shown = " ".join(line.strip() for line in lines)
+        assert shown.endswith(problems[1])
+        assert shown.startswith("■ stalled odd: 1 message ready, never received, 1m 0s since the first was due")
         assert all(line.startswith(" ") and len(line) <= size[0] for line in lines)
         # Another queue needs one line, and one that must share the screen with many has no more.
         height = table.size.height
@@ -254,9 +243,9 @@ async def test_lines_on_80_columns_lose_no_reason_and_no_half_of_a_word(source: 
         await press(pilot, "enter")
         title, facts = (pilot.app.screen.query_one(id) for id in ("#title", "#facts"))
         await until(pilot, lambda: title.size.height == 2, "the title has two lines")
-        told = " ".join(" ".join(lines_of(title)).split())
-        assert told.startswith("◀ odd ■ stalled: 7 messages ready, never received")
-        assert told.endswith("since the first was due")
+        shown = " ".join(" ".join(lines_of(title)).split())
+        assert shown.startswith("◀ odd ■ stalled: 7 messages ready, never received")
+        assert shown.endswith("since the first was due")
         await resized(pilot, 200, 24)
         whole = lines_of(facts)[0]
         # Wherever the cut is: within a word, before and after its end.

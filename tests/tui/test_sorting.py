@@ -9,7 +9,8 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.tui.overview.columns import columns_of, sort_again, sort_queues
-from tests.tui.driving import app_of, lines_of, names_in, opened, play, press, settled, table_of, text_of
+from tests.tui.driving import opened, play, press, settled
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import broken_queue, poll_of, queue_of
 

@@ -5,7 +5,8 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
-from tests.tui.driving import app_of, lines_of, opened, play, play_rows, press, resized, settled, shown, text_of
+from tests.tui.driving import opened, play, play_rows, press, resized, settled, shown
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of
 

@@ -9,7 +9,8 @@ from textual.theme import BUILTIN_THEMES
 from rsmq_tui.charts.series import Palette
 from rsmq_tui.tui.theme import COLOUR_CACHES, TOKENS, load_themes, read_theme, shipped_themes, user_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
-from tests.tui.driving import app_of, opened, play, press
+from tests.tui.driving import opened, play, press
+from tests.tui.reading import app_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 

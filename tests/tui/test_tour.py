@@ -22,20 +22,9 @@ from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.tour import Tour, TourStrip
-from tests.tui.driving import (
-    app_of,
-    lines_of,
-    made,
-    names_in,
-    play,
-    press,
-    press_for_screen,
-    say_yes,
-    says,
-    table_of,
-    until,
-    wait_for_screen,
-)
+from tests.tui.changing import made, say_yes
+from tests.tui.driving import play, press, press_for_screen, says, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, names_in, table_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
 

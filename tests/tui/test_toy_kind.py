@@ -14,7 +14,9 @@ from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
-from tests.tui.driving import app_of, made, names_in, press, say_yes, table_of, text_of, until
+from tests.tui.changing import made, say_yes
+from tests.tui.driving import press, until
+from tests.tui.reading import app_of, names_in, table_of, text_of
 
 QUEUE = "toys:wood"
 

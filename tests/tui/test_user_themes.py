@@ -7,7 +7,8 @@ from textual.widget import Widget
 
 from rsmq_tui.tui.theme import TOKENS, ThemeError, load_themes, read_theme, shipped_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
-from tests.tui.driving import app_of, opened, play, press, text_of, until
+from tests.tui.driving import opened, play, press, until
+from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 

@@ -14,7 +14,8 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import app_of, lines_of, opened, play_rows, press, settled, text_of, until
+from tests.tui.driving import opened, play_rows, press, settled, until
+from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000

@@ -154,15 +154,15 @@ class Page:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            told = json.loads(message.data)
-            if "id" in told:
-                self._waiting.pop(told["id"]).set_result(told)
-            elif told["method"] == "Network.requestWillBeSent":
-                self.requests.append(told["params"]["request"]["url"])
-            elif told["method"] == "Network.webSocketCreated":
-                self.requests.append(told["params"]["url"])
-            elif told["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
-                self.problems.append(json.dumps(told["params"]))
+            reply = json.loads(message.data)
+            if "id" in reply:
+                self._waiting.pop(reply["id"]).set_result(reply)
+            elif reply["method"] == "Network.requestWillBeSent":
+                self.requests.append(reply["params"]["request"]["url"])
+            elif reply["method"] == "Network.webSocketCreated":
+                self.requests.append(reply["params"]["url"])
+            elif reply["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
+                self.problems.append(json.dumps(reply["params"]))
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ConnectionError("the page is closed"))

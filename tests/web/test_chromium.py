@@ -43,7 +43,7 @@ def check_requests(page: Page, at: Serving) -> None:
 
 def check_problems(page: Page) -> None:
     """Nothing of the page has failed."""
-    failed = [told for told in page.problems if "WebGL" not in told]
+    failed = [reply for reply in page.problems if "WebGL" not in reply]
     assert failed == []
 
 

@@ -55,9 +55,9 @@ def time_of_polls(client: Redis, polls: int) -> float:
     """The seconds, by the server's clock, from the first to the last of so many polls."""
     times: list[float] = []
     with client.monitor() as monitor:
-        for told in monitor.listen():
-            if str(told["command"]).upper().startswith("SMEMBERS"):
-                times.append(told["time"])
+        for reply in monitor.listen():
+            if str(reply["command"]).upper().startswith("SMEMBERS"):
+                times.append(reply["time"])
             if len(times) == polls:
                 break
     return times[-1] - times[0]
@@ -190,13 +190,13 @@ async def test_the_secret_opens_the_page_and_leaves_the_address(url: str, tmp_pa
             await viewer.says("orders")
         assert at.process.stderr is not None
         at.process.terminate()
-        told = (await at.process.stderr.read()).decode()
+        reply = (await at.process.stderr.read()).decode()
 
     assert (without[0], wrong[0], forged[0], script[0], sockets) == (403, 403, 403, 403, [403, 403])
     assert (status, headers["Location"], page[0]) == (303, "/", 200)
     assert "HttpOnly" in headers["Set-Cookie"]
     assert "SameSite=Strict" in headers["Set-Cookie"]
-    assert SECRET not in cookie + at.line + told
+    assert SECRET not in cookie + at.line + reply
 
 
 async def test_a_made_secret_is_in_the_printed_address(url: str, tmp_path: Path) -> None:
@@ -226,11 +226,11 @@ async def test_a_user_and_a_password_of_the_configuration(url: str, tmp_path: Pa
 
 
 def test_an_address_for_others_needs_a_secret_or_a_password(tmp_path: Path) -> None:
-    told = call("serve", "--host", "0.0.0.0", "--port", "0", env={"HOME": str(tmp_path)})
+    reply = call("serve", "--host", "0.0.0.0", "--port", "0", env={"HOME": str(tmp_path)})
 
-    assert told.returncode == 2
-    assert "--secret" in told.stderr
-    assert "nginx or Caddy serve https" in told.stderr
+    assert reply.returncode == 2
+    assert "--secret" in reply.stderr
+    assert "nginx or Caddy serve https" in reply.stderr
 
 
 @pytest.mark.parametrize(
@@ -245,10 +245,10 @@ def test_an_address_for_others_needs_a_secret_or_a_password(tmp_path: Path) -> N
     ],
 )
 def test_usage_errors(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    told = call("serve", *arguments, env={"HOME": str(tmp_path)})
+    reply = call("serve", *arguments, env={"HOME": str(tmp_path)})
 
-    assert told.returncode == 2
-    assert words in told.stderr
+    assert reply.returncode == 2
+    assert words in reply.stderr
 
 
 async def test_a_link_opens_a_queue_with_its_filter(url: str, tmp_path: Path) -> None:

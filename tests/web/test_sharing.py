@@ -65,7 +65,7 @@ def test_every_poll_of_hours_arrives() -> None:
             times = FlightTimes(watched.at_ms, 4, number, number + 1, None, 9)
             watched.sampler.trend.series["a"].add_flights(times)
         sent = snapshot_of(watched)
-        received = receiver.take(sender.take(sent))
+        received = receiver.decode(sender.encode(sent))
         assert received.queues == sent.queues
         if before is not None and received.changes is not None:
             # Who asks what changed since the snapshot before is told so without a comparison.
@@ -75,7 +75,7 @@ def test_every_poll_of_hours_arrives() -> None:
             # What was sampled since the last bucket comes with the next one.
             while watched.sampler.trend.times_ms[-1] != watched.at_ms:
                 watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=5)
-                before = received = receiver.take(sender.take(sent := snapshot_of(watched)))
+                before = received = receiver.decode(sender.encode(sent := snapshot_of(watched)))
             check(received, sent)
 
 
@@ -87,16 +87,16 @@ def test_a_receiver_that_joins_later_has_the_same() -> None:
     for _ in range(200):
         flow.move(sent=3, deleted=1)
         watched.poll({"q": flow.row()}, after_s=5)
-        first.take(sender.take(snapshot_of(watched)))
+        first.decode(sender.encode(snapshot_of(watched)))
     full = sender.full()
     assert full is not None
-    check(late.take(full), snapshot_of(watched))
+    check(late.decode(full), snapshot_of(watched))
     for _ in range(50):
         flow.move(sent=1, deleted=2)
         watched.poll({"q": flow.row()}, after_s=5)
-        message = sender.take(snapshot_of(watched))
-        check(first.take(message), snapshot_of(watched))
-        check(late.take(message), snapshot_of(watched))
+        message = sender.encode(snapshot_of(watched))
+        check(first.decode(message), snapshot_of(watched))
+        check(late.decode(message), snapshot_of(watched))
 
 
 def test_an_outage_arrives_and_its_end() -> None:
@@ -104,7 +104,7 @@ def test_an_outage_arrives_and_its_end() -> None:
     watched.poll({"q": Flow(sent=1).row()})
     for failure in (None, "refused", "refused", None):
         sent = snapshot_of(watched, failure)
-        check(receiver.take(sender.take(sent)), sent)
+        check(receiver.decode(sender.encode(sent)), sent)
 
 
 def test_another_trend_is_sent_whole() -> None:
@@ -114,16 +114,16 @@ def test_another_trend_is_sent_whole() -> None:
         watched = Scripted()
         for _ in range(3):
             watched.poll({name: Flow(sent=2).row() for name in names}, after_s=5)
-            received = receiver.take(sender.take(snapshot_of(watched)))
+            received = receiver.decode(sender.encode(snapshot_of(watched)))
         check(received, snapshot_of(watched))
 
 
 def test_an_earlier_run_that_is_restored_after_an_outage_arrives() -> None:
     sender, receiver, watched = SnapshotSender(), SnapshotReceiver(), Scripted()
-    check(receiver.take(sender.take(snapshot_of(watched, "refused"))), snapshot_of(watched, "refused"))
+    check(receiver.decode(sender.encode(snapshot_of(watched, "refused"))), snapshot_of(watched, "refused"))
     watched.sampler.trend.times_ms += [1, 2]
     watched.poll({name: Flow(sent=2).row() for name in "cd"}, after_s=5)
-    check(receiver.take(sender.take(snapshot_of(watched))), snapshot_of(watched))
+    check(receiver.decode(sender.encode(snapshot_of(watched))), snapshot_of(watched))
 
 
 def test_a_poll_of_many_queues_is_short() -> None:
@@ -131,14 +131,14 @@ def test_a_poll_of_many_queues_is_short() -> None:
     rows = {f"queue-{number:05}": Flow(sent=number).row() for number in range(1000)}
     for _ in range(30):
         watched.poll(rows, after_s=5)
-        sender.take(snapshot_of(watched))
+        sender.encode(snapshot_of(watched))
     full = sender.full()
     assert full is not None
     messages = []
     for _ in range(3):
         # Some polls begin with new verdicts.
         watched.poll(rows, after_s=1)
-        messages.append(sender.take(snapshot_of(watched)))
+        messages.append(sender.encode(snapshot_of(watched)))
 
     assert min(map(len, messages)) < len(full) / 200
 
@@ -146,8 +146,8 @@ def test_a_poll_of_many_queues_is_short() -> None:
 def test_a_change_without_a_beginning_is_refused() -> None:
     watched, sender = Scripted(), SnapshotSender()
     watched.poll({"q": Flow().row()})
-    sender.take(snapshot_of(watched))
+    sender.encode(snapshot_of(watched))
     watched.poll({"q": Flow(sent=1).row()})
 
     with pytest.raises(RuntimeError):
-        SnapshotReceiver().take(sender.take(snapshot_of(watched)))
+        SnapshotReceiver().decode(sender.encode(snapshot_of(watched)))

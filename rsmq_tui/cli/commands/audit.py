@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
-from rsmq_tui.cli.places import Place, place_of, places_of
+from rsmq_tui.cli.places import KindPlace, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -53,12 +53,12 @@ class _Looked:
         """The exit status of an audit."""
         return EXIT_FOUND if self.findings else EXIT_UNSEEN if self.unseen else 0
 
-    def take(self, ns: str, last: AuditProgress) -> None:
+    def add(self, ns: str, last: AuditProgress) -> None:
         """Add the counts of the audit of a namespace."""
         self.queues += last.queues
         self.examined += last.examined
         self.young += last.young
-        self.unseen += [f"ns {ns}: {told}" if len(self.namespaces) > 1 else told for told in last.unseen]
+        self.unseen += [f"ns {ns}: {sentence}" if len(self.namespaces) > 1 else sentence for sentence in last.unseen]
 
 
 _NOTES = """\
@@ -209,7 +209,7 @@ def _named_places(options: Options, profile: Profile) -> Iterator[str]:
             yield found.ns
 
 
-def _name_at(place: Place, text: str) -> str | None:
+def _name_at(place: KindPlace, text: str) -> str | None:
     """Return the name of a given queue if it may be in that place."""
     profile = place.profile
     is_own = place.ns in _own_places(profile)
@@ -221,11 +221,11 @@ def _name_at(place: Place, text: str) -> str | None:
     return found.queue if is_meant and (found.kind, found.ns) == (place.kind, place.ns) else None
 
 
-async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[Place, Sequence[str] | None]]:
+async def _chosen(places: Sequence[KindPlace], queues: Sequence[str]) -> list[tuple[KindPlace, Sequence[str] | None]]:
     """Return what to check in which place: of several places, those that have one of the given queues."""
     if not queues:
         return [(place, None) for place in places]
-    chosen: list[tuple[Place, Sequence[str] | None]] = []
+    chosen: list[tuple[KindPlace, Sequence[str] | None]] = []
     looked_in: dict[str, list[str]] = {text: [] for text in queues}
     found_texts: set[str] = set()
     for place in places:
@@ -247,7 +247,7 @@ async def _chosen(places: Sequence[Place], queues: Sequence[str]) -> list[tuple[
 
 async def _look(
     options: Options,
-    place: Place,
+    place: KindPlace,
     queues: Sequence[str] | None,
     looked: _Looked,
     printer: "_Printer",
@@ -270,7 +270,7 @@ async def _look(
                 if options.fix:
                     looked.found += [(ns, finding) for finding in findings]
             line.show(_progress_words(progress, looked.findings))
-    looked.take(ns, progress)
+    looked.add(ns, progress)
 
 
 class _Printer:
@@ -345,13 +345,13 @@ def _progress_words(progress: AuditProgress, found: int) -> str:
 
 
 def _summary(options: Options, looked: _Looked) -> str:
-    told = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
+    words = f"{plural(looked.queues, 'queue')}, {count(looked.examined)} messages and fields checked: "
     if looked.findings:
-        told += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
+        words += f"{plural(looked.findings, 'finding')} in {plural(len(looked.places), 'queue')}"
     else:
-        told += "nothing found"
+        words += "nothing found"
     if looked.young:
-        told += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
+        words += f"; {count(looked.young)} sent less than a minute ago: too recent to judge"
     if looked.unseen:
-        told += "; not everything was checked, so there may be more findings"
-    return f"{told}; --fix previews the fixes" if looked.fixable and not options.fix else told
+        words += "; not everything was checked, so there may be more findings"
+    return f"{words}; --fix previews the fixes" if looked.fixable and not options.fix else words

@@ -16,7 +16,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import READ_ONLY_VARIABLE, guarded
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
-from rsmq_tui.cli.places import Place, places_of
+from rsmq_tui.cli.places import KindPlace, places_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.files import config_folder, state_folder
 from rsmq_tui.monitor.doctor import Terminal, folder_findings, terminal_findings
@@ -123,7 +123,7 @@ async def _look(options: Options) -> int:
     sections: list[Section] = []
     file = file_finding(options)
     configuration = [file]
-    places: list[Place] = []
+    places: list[KindPlace] = []
     if file.level is Level.OK:
         try:
             profiles = profiles_of(options)
@@ -155,7 +155,7 @@ async def _look(options: Options) -> int:
     return 0 if works else _EXIT_FAILED
 
 
-async def _servers(places: Sequence[Place], timeout_s: float) -> AsyncIterator[Section]:
+async def _servers(places: Sequence[KindPlace], timeout_s: float) -> AsyncIterator[Section]:
     """Yield a section for each server; all are checked at the same time."""
     tasks = [asyncio.create_task(_findings(place, timeout_s)) for place in places]
     line = ProgressLine()
@@ -172,7 +172,7 @@ async def _servers(places: Sequence[Place], timeout_s: float) -> AsyncIterator[S
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _findings(place: Place, timeout_s: float) -> list[Finding]:
+async def _findings(place: KindPlace, timeout_s: float) -> list[Finding]:
     return [finding async for finding in place.diagnose(timeout_s)]
 
 
@@ -183,14 +183,14 @@ def _terminal() -> Terminal:
 
 
 def _versions() -> list[Finding]:
-    told = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
+    versions = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
     for name in _LIBRARIES:
         try:
-            told.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             hint = "reinstall rsmq-tui: pip install --force-reinstall rsmq-tui"
             return [fail("program.versions", f"{name} is not installed", hint)]
-    return [ok("program.versions", ", ".join(told))]
+    return [ok("program.versions", ", ".join(versions))]
 
 
 def _print_section(options: Options, section: Section) -> None:

@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, Options, option, positive, several
-from rsmq_tui.cli.places import Place, place_of
+from rsmq_tui.cli.places import KindPlace, place_of
 from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import count, date_clock
 from rsmq_tui.profiles import Profile
@@ -227,7 +227,7 @@ def _number(change: Change) -> int:
     return change.change
 
 
-def _place_of_last(options: Options, profile: Profile) -> Place:
+def _place_of_last(options: Options, profile: Profile) -> KindPlace:
     """Return the place of the last change on the server; with --lists, of the last change of a list."""
     if options.lists:
         return place_of(profile, LIST.ns)

@@ -271,8 +271,8 @@ async def _list(options: Options) -> int:
                         line.clear()
                         printed(named, progress)
                         sys.stdout.flush()
-                    told = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
-                    line.show(f"{printable(queue, 60)}: {told}" if queues.is_several else told)
+                    words = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
+                    line.show(f"{printable(queue, 60)}: {words}" if queues.is_several else words)
             line.clear()
             if (progress is None or not progress.scanned) and not queues.is_several:
                 await place.refuse_missing(queue)

@@ -16,7 +16,7 @@ from rsmq_tui.cli.parsing import Command, Decorator, Options, at_least, group, o
 from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
-from rsmq_tui.monitor.poller import KnowsWaiters, Waiters
+from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, seconds
 from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
 from rsmq_tui.protocol.kinds import kind_of
@@ -183,6 +183,8 @@ async def _who(options: Options, named: QueueArgument, watched_s: float | None) 
     try:
         await place.refuse_missing(queue)
         source = place.source
+        if not isinstance(source, KnowsClients):
+            raise UsageError(f"it is not known who works on {place.kind.label or named.queue}")
         waiting = await source.blocked(queue) if isinstance(source, KnowsWaiters) else None
         found = await source.clients(queue, seconds=watched_s)
     except PeekError as error:

@@ -251,7 +251,7 @@ def _hex(rng: Random, size: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class VariedRate:
     """A rate: ``per_s``, varied by the share ``sway``, with ``burst`` more in one second of each ``burst_every_s``."""
 
     per_s: float
@@ -297,7 +297,7 @@ class Consumer:
     A share ``fails`` of them is not deleted, nor are those for which ``can_read`` returns False.
     """
 
-    pace: Pace
+    pace: VariedRate
     work_s: tuple[float, float] = (0.5, 1.5)
     fails: float = 0.0
     can_read: Callable[[bytes], bool] | None = None
@@ -312,7 +312,7 @@ class Scenario:
 
     queue: str
     body: Body
-    arrivals: Pace
+    arrivals: VariedRate
     consumer: Consumer | None
     vt_s: int = 30
     delay_s: tuple[int, int] | None = None
@@ -324,16 +324,16 @@ class Scenario:
 OK = Scenario(
     queue="thumbnails",
     body=thumbnail_body,
-    arrivals=Pace(180.0, sway=0.08),
-    consumer=Consumer(Pace(187.0), work_s=(2.0, 5.0)),
+    arrivals=VariedRate(180.0, sway=0.08),
+    consumer=Consumer(VariedRate(187.0), work_s=(2.0, 5.0)),
 )
 
 # Grows by some 20/s for a quarter of an hour, then recovers by 15/s for 22 minutes: always 36,000 to 56,000.
 GROWING = Scenario(
     queue="orders",
     body=order_body,
-    arrivals=Pace(60.0, sway=0.1),
-    consumer=Consumer(Pace(42.0), work_s=(2.0, 6.0), fails=0.05),
+    arrivals=VariedRate(60.0, sway=0.1),
+    consumer=Consumer(VariedRate(42.0), work_s=(2.0, 6.0), fails=0.05),
     backlog=Backlog(38_000, oldest_s=8_040.0, skew=3.0, rcs=(0,) * 24 + (1,)),
     bounds=Bounds(low=36_000, high=56_000, relief_per_s=25.0),
 )
@@ -342,7 +342,7 @@ GROWING = Scenario(
 STALLED = Scenario(
     queue="emails",
     body=email_body,
-    arrivals=Pace(12.0, sway=0.2, sway_every_s=50.0),
+    arrivals=VariedRate(12.0, sway=0.2, sway_every_s=50.0),
     consumer=None,
     backlog=Backlog(3_000, oldest_s=2_460.0, skew=0.4),
     bounds=Bounds(low=29_000, high=30_000, relief_per_s=0.0),
@@ -351,8 +351,8 @@ STALLED = Scenario(
 POISONED = Scenario(
     queue="invoices",
     body=invoice_body,
-    arrivals=Pace(0.2),
-    consumer=Consumer(Pace(1.5), can_read=is_readable_json),
+    arrivals=VariedRate(0.2),
+    consumer=Consumer(VariedRate(1.5), can_read=is_readable_json),
     vt_s=5,
     backlog=Backlog(9, oldest_s=1_320.0, rcs=(9, 3, 7, 9, 4, 8, 2, 9, 7), body=cut_off_invoice_body),
 )
@@ -360,8 +360,8 @@ POISONED = Scenario(
 DELAYED = Scenario(
     queue="reminders",
     body=reminder_body,
-    arrivals=Pace(0.4),
-    consumer=Consumer(Pace(2.0)),
+    arrivals=VariedRate(0.4),
+    consumer=Consumer(VariedRate(2.0)),
     delay_s=(30, 600),
     backlog=Backlog(120),
 )
@@ -369,8 +369,8 @@ DELAYED = Scenario(
 BURSTING = Scenario(
     queue="webhooks",
     body=webhook_body,
-    arrivals=Pace(1.5, burst=60),
-    consumer=Consumer(Pace(30.0)),
+    arrivals=VariedRate(1.5, burst=60),
+    consumer=Consumer(VariedRate(30.0)),
 )
 
 # The large backlog comes last, so that the others are complete before it.
@@ -412,7 +412,7 @@ class ListScenario:
 
     queue: str
     body: Body
-    arrivals: Pace
+    arrivals: VariedRate
     worker: Hands | None
     reap_every_s: float | None = None
     backlog: Backlog | None = None
@@ -431,7 +431,7 @@ class ListScenario:
 CRASHING = ListScenario(
     queue="queue:thumbnails",
     body=thumbnail_body,
-    arrivals=Pace(4.0, sway=0.15, sway_every_s=70.0),
+    arrivals=VariedRate(4.0, sway=0.15, sway_every_s=70.0),
     worker=Hands(12, work_s=(0.8, 3.0), lease_ms=5_000, dies_after_s=(22.0, 38.0)),
     reap_every_s=20.0,
     abandoned=Abandoned(leased=7, unleased=1, ended_s=1.0),
@@ -443,7 +443,7 @@ CRASHING = ListScenario(
 CLEARING = ListScenario(
     queue="queue:webhooks-out",
     body=delivery_body,
-    arrivals=Pace(10.0, sway=0.1, sway_every_s=40.0),
+    arrivals=VariedRate(10.0, sway=0.1, sway_every_s=40.0),
     worker=Hands(2, work_s=(0.15, 0.35)),
     backlog=Backlog(1_900, oldest_s=1_500.0),
     bounds=Bounds(low=600, high=1_800, relief_per_s=4.0),
@@ -454,7 +454,7 @@ CLEARING = ListScenario(
 ABANDONED = ListScenario(
     queue="queue:imports",
     body=import_file_body,
-    arrivals=Pace(0.3),
+    arrivals=VariedRate(0.3),
     worker=None,
     backlog=Backlog(240, oldest_s=2_790.0),
     abandoned=Abandoned(leased=9, unleased=3, ended_s=2_760.0),
@@ -476,15 +476,15 @@ class DemoScenario:
 # The lists come first, because their backlogs are small.
 MIXED = DemoScenario("every kind of trouble at once, each in a queue of its own", (*LIST_SCENARIOS, *SCENARIOS))
 
-_CALM_ORDERS = Scenario("orders", order_body, Pace(20.0, sway=0.1), Consumer(Pace(30.0)))
-_CALM_EMAILS = Scenario("emails", email_body, Pace(5.0, sway=0.2), Consumer(Pace(15.0)))
+_CALM_ORDERS = Scenario("orders", order_body, VariedRate(20.0, sway=0.1), Consumer(VariedRate(30.0)))
+_CALM_EMAILS = Scenario("emails", email_body, VariedRate(5.0, sway=0.2), Consumer(VariedRate(15.0)))
 _CALM = (
-    ListScenario("queue:thumbnails", thumbnail_body, Pace(4.0), Hands(12, (0.8, 2.5), lease_ms=10_000), 20.0),
+    ListScenario("queue:thumbnails", thumbnail_body, VariedRate(4.0), Hands(12, (0.8, 2.5), lease_ms=10_000), 20.0),
     # Some items are always there: an empty list does not exist.
     ListScenario(
         "queue:webhooks-out",
         delivery_body,
-        Pace(7.0),
+        VariedRate(7.0),
         Hands(1, (0.1, 0.22)),
         backlog=Backlog(30),
         bounds=Bounds(low=20, high=60, relief_per_s=4.0),
@@ -493,14 +493,14 @@ _CALM = (
     _CALM_ORDERS,
 )
 _DEAD_LETTERS = Scenario(
-    "orders-dlq", order_body, Pace(0.0), None, backlog=Backlog(40, oldest_s=5_400.0, rcs=(6, 7, 9))
+    "orders-dlq", order_body, VariedRate(0.0), None, backlog=Backlog(40, oldest_s=5_400.0, rcs=(6, 7, 9))
 )
 
 # Messages of orders are in flight for long enough to be watched; those with the least time left are the failed ones.
 _TOUR = (
     _CALM[0],
-    Scenario("emails", email_body, Pace(0.5), None, backlog=Backlog(300, oldest_s=2_460.0, skew=0.4)),
-    Scenario("orders", order_body, Pace(2.0), Consumer(Pace(4.0), work_s=(25.0, 50.0), fails=0.1), vt_s=60),
+    Scenario("emails", email_body, VariedRate(0.5), None, backlog=Backlog(300, oldest_s=2_460.0, skew=0.4)),
+    Scenario("orders", order_body, VariedRate(2.0), Consumer(VariedRate(4.0), work_s=(25.0, 50.0), fails=0.1), vt_s=60),
     _DEAD_LETTERS,
 )
 
@@ -567,7 +567,9 @@ class Arrivals:
     ``depth`` returns the current depth; it is called only if there are bounds.
     """
 
-    def __init__(self, pace: Pace, bounds: Bounds | None, speed: float, depth: Callable[[], Awaitable[int]]) -> None:
+    def __init__(
+        self, pace: VariedRate, bounds: Bounds | None, speed: float, depth: Callable[[], Awaitable[int]]
+    ) -> None:
         self._pace = pace
         self._bounds = bounds
         self._speed = speed

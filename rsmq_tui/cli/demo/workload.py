@@ -24,9 +24,9 @@ from rsmq_tui.cli.demo.scenarios import (
     Consumer,
     Hands,
     ListScenario,
-    Pace,
     Scenario,
     Ticks,
+    VariedRate,
     created,
     cut_off_invoice_body,
 )
@@ -310,7 +310,7 @@ class ListWorker:
 
 
 # The consumers of queues that have none until a control starts them.
-_SPARE = Consumer(Pace(40.0))
+_SPARE = Consumer(VariedRate(40.0))
 _SPARE_HANDS = Hands(2, work_s=(0.2, 0.6))
 
 _LAST_RESORT_S = 2.0

@@ -151,8 +151,8 @@ async def _list(server: Server, options: Options) -> int:
             if printed == options.count:
                 break
     if printed < depth:
-        told = f"rsmqctl: {count_words(printed)} of {count_words(depth)} messages; --count N prints more"
-        print(told, file=sys.stderr)
+        note = f"rsmqctl: {count_words(printed)} of {count_words(depth)} messages; --count N prints more"
+        print(note, file=sys.stderr)
     return printed
 
 

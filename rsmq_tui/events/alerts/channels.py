@@ -101,12 +101,12 @@ def _known_sequence(environment: Mapping[str, str]) -> str:
 def _run(channel: Channel, message: Message) -> None:
     """Run the command with the message as JSON on its standard input, without a terminal."""
     # Files and no pipes: a process that a command leaves behind may keep a pipe open.
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as told:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
         given.write(json.dumps(message.as_json()).encode() + b"\n")
         given.seek(0)
         try:
             process = subprocess.Popen(
-                channel.command, stdin=given, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True
+                channel.command, stdin=given, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
             )
         except OSError as error:
             raise ChannelError(f"{channel.command[0]} cannot be run: {error.strerror}") from error
@@ -114,13 +114,13 @@ def _run(channel: Channel, message: Message) -> None:
             status = process.wait(channel.timeout_s)
         except subprocess.TimeoutExpired:
             raise ChannelError(
-                f"{channel.command[0]} took longer than {channel.timeout_s:g} s{_error_words(told)}"
+                f"{channel.command[0]} took longer than {channel.timeout_s:g} s{_error_words(errors)}"
             ) from None
         finally:
             if process.poll() is None:
                 _kill(process)
         if status:
-            raise ChannelError(f"{channel.command[0]} ended with status {status}{_error_words(told)}")
+            raise ChannelError(f"{channel.command[0]} ended with status {status}{_error_words(errors)}")
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

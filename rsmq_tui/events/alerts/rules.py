@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, Message, State
-from rsmq_tui.events.alerts.store import AlertStore, Told, Topic
+from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
@@ -177,33 +177,33 @@ class _Followed:
         self._pending: dict[str, Hysteresis] = {}
         # When something became due that is not reported yet, and when the last message was made.
         self._due_ms: int | None = None
-        self._told_ms: int | None = None
-        self._firing_told_ms = 0
+        self._sent_ms: int | None = None
+        self._firing_sent_ms = 0
         if store is not None:
             self._restore(store.load(topic, now.wall_ms), now)
 
-    def _restore(self, found: Mapping[str, Told], now: _Now) -> None:
-        for name, told in found.items():
-            known = self._conditions[name] = Hysteresis(told=False)
-            known.change(True, now.ms - (now.wall_ms - told.since_ms))
+    def _restore(self, found: Mapping[str, ReportedCondition], now: _Now) -> None:
+        for name, reported in found.items():
+            known = self._conditions[name] = Hysteresis(reported=False)
+            known.change(True, now.ms - (now.wall_ms - reported.since_ms))
             known.tell()
         self.restored = set(found)
-        latest_ms = max((told.told_ms for told in found.values()), default=now.wall_ms)
-        self._firing_told_ms = now.ms - (now.wall_ms - latest_ms)
+        latest_ms = max((reported.reported_ms for reported in found.values()), default=now.wall_ms)
+        self._firing_sent_ms = now.ms - (now.wall_ms - latest_ms)
 
     @property
     def names(self) -> Set[str]:
         """The names for which the condition holds or held."""
         return self._conditions.keys()
 
-    def take(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
+    def observe(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
         """Record whether the condition holds for each name."""
         for name, holds in values:
             known = self._conditions.get(name)
             if known is None:
                 if not holds:
                     continue
-                known = self._conditions[name] = Hysteresis(told=False)
+                known = self._conditions[name] = Hysteresis(reported=False)
             if known.value is not holds:
                 known.change(holds, now_ms)
                 self._pending[name] = known
@@ -223,19 +223,19 @@ class _Followed:
         elif self._is_time(now.ms):
             both = (State.FIRING, firing), (State.RESOLVED, over)
             found = [self._tell(state, names, now) for state, names in both if names]
-            self._due_ms, self._told_ms = None, now.ms
+            self._due_ms, self._sent_ms = None, now.ms
             if firing:
-                self._firing_told_ms = now.ms
+                self._firing_sent_ms = now.ms
         repeat_ms = self._rule.repeat_ms
-        if repeat_ms is not None and not found and now.ms - self._firing_told_ms >= repeat_ms:
-            still = [name for name, known in self._conditions.items() if known.told and known.value]
+        if repeat_ms is not None and not found and now.ms - self._firing_sent_ms >= repeat_ms:
+            still = [name for name, known in self._conditions.items() if known.reported and known.value]
             if still := [name for name in still if name not in muted]:
                 lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in still}
                 since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
                 store = self._store
                 news = still if store is None else store.repeat(self._topic, since_ms, repeat_ms, now.wall_ms)
                 found.append(_Due(State.REPEATED, still, news, max(lasted_ms.values())))
-                self._told_ms = self._firing_told_ms = now.ms
+                self._sent_ms = self._firing_sent_ms = now.ms
         return found
 
     def _settled(self, now_ms: int, muted: Collection[str]) -> tuple[list[str], list[str]]:
@@ -245,7 +245,7 @@ class _Followed:
             hold_ms = self._rule.for_ms if known.value else HOLD_MS
             if now_ms - known.changed_ms < hold_ms or not known.is_settled(now_ms, hold_ms):
                 continue
-            if known.value is known.told:
+            if known.value is known.reported:
                 if known.is_flapping:
                     known.tell()
                 self._settle(name, known)
@@ -260,14 +260,14 @@ class _Followed:
             self._due_ms = now_ms
         if not self._is_patient:
             return True
-        return now_ms - self._due_ms >= GROUP_MS and (self._told_ms is None or now_ms - self._told_ms >= EVERY_MS)
+        return now_ms - self._due_ms >= GROUP_MS and (self._sent_ms is None or now_ms - self._sent_ms >= EVERY_MS)
 
     def _tell(self, state: State, names: Sequence[str], now: _Now) -> _Due:
         lasts_ms, since_ms = 0, {}
         for name in names:
             known = self._conditions[name]
             # How long it lasted: counted from its beginning, or else from when it was reported.
-            begin_ms = known.changed_ms if known.value or known.told_ms is None else known.told_ms
+            begin_ms = known.changed_ms if known.value or known.reported_ms is None else known.reported_ms
             lasts_ms = max(lasts_ms, (now.ms if known.value else known.changed_ms) - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
             known.tell()
@@ -310,7 +310,7 @@ class AlertRules:
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
 
-    def take(
+    def apply(
         self,
         snapshot: Snapshot,
         thresholds: Thresholds,
@@ -374,8 +374,8 @@ class AlertRules:
             if changed is None:
                 # A queue that is gone has no trouble.
                 over += [(name, False) for name in names - {queue.name for queue in queues}]
-            followed.take(over, now.ms)
-        followed.take([(queue.name, True) for queue in holding], now.ms)
+            followed.observe(over, now.ms)
+        followed.observe([(queue.name, True) for queue in holding], now.ms)
         due = followed.due(now, muted)
         present = {queue.name: queue for queue in queues} if due else {}
 
@@ -412,7 +412,7 @@ class AlertRules:
             over = "its memory is no longer filling up, after {}"
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
         followed = self._follow(topic, rule, now)
-        followed.take([] if holds is None else [("", holds)], now.ms)
+        followed.observe([] if holds is None else [("", holds)], now.ms)
         found = []
         for each in followed.due(now, ()):
             message = Message(

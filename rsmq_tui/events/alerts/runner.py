@@ -102,8 +102,8 @@ class Outbox:
         try:
             self._send(one)
         except Exception as error:
-            told = str(error) if isinstance(error, ChannelError) else f"{type(error).__name__}: {error}"
-            return printable(told, SENTENCE_MAX)
+            words = str(error) if isinstance(error, ChannelError) else f"{type(error).__name__}: {error}"
+            return printable(words, SENTENCE_MAX)
         self._remove(group)
         return None
 
@@ -161,9 +161,9 @@ class _Delivery:
 class AlertRunner:
     """Applies rules to snapshots, and sends the messages, from ``start`` to ``close``.
 
-    ``write`` writes to the terminal, from any thread. ``told`` is called with each message, and ``muted`` returns the
-    queues of a place whose trouble is acknowledged, both in the thread of the rules. ``clock`` is the monotonic clock
-    and ``wall_s`` the local one, both in seconds. ``store`` keeps the reported alerts; what another program has
+    ``write`` writes to the terminal, from any thread. ``on_message`` is called with each message, and ``muted`` returns
+    the queues of a place whose trouble is acknowledged, both in the thread of the rules. ``clock`` is the monotonic
+    clock and ``wall_s`` the local one, both in seconds. ``store`` keeps the reported alerts; what another program has
     reported is sent to the terminal only.
     """
 
@@ -172,7 +172,7 @@ class AlertRunner:
         alerts: Alerts,
         write: Write,
         *,
-        told: Callable[[Message], None] | None = None,
+        on_message: Callable[[Message], None] | None = None,
         muted: Callable[[Snapshot], Collection[str]] = lambda snapshot: (),
         store: AlertStore | None = None,
         is_patient: bool = True,
@@ -197,7 +197,7 @@ class AlertRunner:
             if expected.queues
         }
         self._config_problems = alerts.problems
-        self._told = told
+        self._on_message = on_message
         self._muted = muted
         self._clock = clock
         self._wall_s = wall_s
@@ -227,7 +227,7 @@ class AlertRunner:
         number = sum(len(outbox.unsent) + outbox.lost for outbox in self._outboxes.values()) + self._without_channel
         return f"{plural(number, 'message')} not sent" if number else None
 
-    def take(self, snapshot: Snapshot, thresholds: Thresholds, profile: str) -> None:
+    def apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str) -> None:
         """Apply the rules to a snapshot; returns at once."""
         work = partial(self._apply, snapshot, thresholds, profile, round(self._clock() * 1000), self._wall_s())
         with self._news:
@@ -272,10 +272,10 @@ class AlertRunner:
         muted = self._muted(snapshot)
         if is_ignored is not None:
             muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name))}
-        found = self._rules.take(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
+        found = self._rules.apply(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
         for message, news in found:
-            if self._told is not None:
-                self._told(message)
+            if self._on_message is not None:
+                self._on_message(message)
             for name in self._channels_of[message.rule]:
                 wanted = news if name in self._shared else message
                 if name not in self._outboxes:

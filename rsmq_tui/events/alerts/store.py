@@ -43,11 +43,11 @@ class Topic(NamedTuple):
     ns: str
 
 
-class Told(NamedTuple):
-    """A condition that was reported at ``told_ms`` and has held since ``since_ms``; both times are local, in ms."""
+class ReportedCondition(NamedTuple):
+    """A condition that was reported at ``reported_ms`` and has held since ``since_ms``; both times are local, in ms."""
 
     since_ms: int
-    told_ms: int
+    reported_ms: int
 
 
 _TOPIC = ("rule", "condition", "profile", "server", "ns")
@@ -95,10 +95,10 @@ class AlertStore:
         self._retry_at_s = 0.0
         self._file: AlertFile | None = None
 
-    def load(self, topic: Topic, wall_ms: int) -> dict[str, Told]:
+    def load(self, topic: Topic, wall_ms: int) -> dict[str, ReportedCondition]:
         """Return the reported alerts that are not over, by queue."""
 
-        def read(file: AlertFile) -> dict[str, Told]:
+        def read(file: AlertFile) -> dict[str, ReportedCondition]:
             with file.transaction():
                 # Times in the future are from before the clock was set back.
                 span_ms = wall_ms - KEPT_MS, wall_ms + _FUTURE_MS
@@ -109,7 +109,9 @@ class AlertStore:
             for row in rows:
                 # Another program may have written anything.
                 with suppress(TypeError, AttributeError, ValueError):
-                    found[name_of(row["queue"])] = Told(min(int(row["since_ms"]), wall_ms), int(row["told_ms"]))
+                    found[name_of(row["queue"])] = ReportedCondition(
+                        min(int(row["since_ms"]), wall_ms), int(row["told_ms"])
+                    )
             return found
 
         return self._do(read, {})
@@ -172,7 +174,7 @@ class AlertStore:
         try:
             if self._file is None:
                 self._file = AlertFile(self._path)
-            with self._file.told():
+            with self._file.explained():
                 done = work(self._file)
         except AlertStoreError as error:
             self.problem = printable(str(error), SENTENCE_MAX)

@@ -137,10 +137,10 @@ def _queues(members: Sequence[Incident]) -> str:
     if not members:
         return ""
     worst = Counter(one.worst for one in members)
-    told = (
+    verdicts = (
         f"{verdict} ({count(number)})" for verdict, number in sorted(worst.items(), key=lambda one: severity(one[0]))
     )
-    return f"{plural(len({one.ref for one in members}), 'queue')} at the same time: {', '.join(told)}"
+    return f"{plural(len({one.ref for one in members}), 'queue')} at the same time: {', '.join(verdicts)}"
 
 
 def _id(place: Place, queue: str | None, start_ms: int) -> str:

@@ -88,15 +88,15 @@ def read_manifest(store: Store) -> Manifest | None:
         ) from error
 
 
-def _read(told: Any, label: str) -> Manifest:
+def _read(given: Any, label: str) -> Manifest:
     """Return what a manifest says; raises ``HistoryError``, and ValueError, TypeError or KeyError for a damaged one."""
-    if not isinstance(told, dict):
+    if not isinstance(given, dict):
         raise TypeError("it is not an object")
-    version = _whole(told["schema"], "schema")
+    version = _whole(given["schema"], "schema")
     if version > VERSION:
         raise HistoryError(f"{label} has version {version}, but this program reads versions up to {VERSION}")
     tables: dict[str, dict[str, tuple[str, ...]]] = {}
-    for table, days in _of(dict, told["tables"], "tables").items():
+    for table, days in _of(dict, given["tables"], "tables").items():
         if table not in COLUMNS:
             continue
         for day, names in _of(dict, days, table).items():
@@ -105,24 +105,24 @@ def _read(told: Any, label: str) -> Manifest:
             files = tuple(_of(str, name, "the name of a file") for name in _of(list, names, table))
             tables.setdefault(table, {})[day] = files
     return Manifest(
-        _of(str, told["run"], "run"),
-        _whole(told["made_ms"], "made_ms", LAST_MS),
-        _of(str, told["history"], "history"),
-        tuple(_of(str, problem, "a problem") for problem in _of(list, told["problems"], "problems")),
+        _of(str, given["run"], "run"),
+        _whole(given["made_ms"], "made_ms", LAST_MS),
+        _of(str, given["history"], "history"),
+        tuple(_of(str, problem, "a problem") for problem in _of(list, given["problems"], "problems")),
         tables,
-        _of(dict, told.get("settings", {}), "settings"),
+        _of(dict, given.get("settings", {}), "settings"),
         {
             table: {day: _of(str, stamp, "a stamp") for day, stamp in _of(dict, days, table).items()}
-            for table, days in _of(dict, told.get("listed", {}), "listed").items()
+            for table, days in _of(dict, given.get("listed", {}), "listed").items()
         },
         {
             name: (_of(str, about[0], "a stamp"), _of(str, about[1], "a reason"))
-            for name, about in _of(dict, told.get("left_out", {}), "left_out").items()
+            for name, about in _of(dict, given.get("left_out", {}), "left_out").items()
         },
-        tuple(_of(str, name, "the name of a file") for name in _of(list, told.get("replaced", []), "replaced")),
+        tuple(_of(str, name, "the name of a file") for name in _of(list, given.get("replaced", []), "replaced")),
         {
             table: _whole(number, "a version")
-            for table, number in _of(dict, told.get("versions", {}), "versions").items()
+            for table, number in _of(dict, given.get("versions", {}), "versions").items()
         },
         version,
     )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
-from rsmq_tui.history.reading import History, Span, named
+from rsmq_tui.history.reading import History, RecordedSpan, named
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
 from rsmq_tui.monitor.filters.search import found_row
@@ -68,7 +68,7 @@ class Inventories:
             return await asyncio.to_thread(self._history.again, lambda: self._last(place, stored_name(queue), at_ms))
 
     def _last(self, place: Place, queue: str, at_ms: int) -> "Inventory":
-        span = Span(at_ms - _LOOK_BACK_MS, at_ms)
+        span = RecordedSpan(at_ms - _LOOK_BACK_MS, at_ms)
         files = [file for file in self._history.files(span, MESSAGES) if place in file.places]
         best: _End | None = None
         is_in_part = False
@@ -93,7 +93,7 @@ class Inventories:
         return _Ends((), frozenset()) if table is None else _ends(table)
 
     def _read_inventory(self, end: _End) -> "Inventory":
-        within = Span(end.inventory_ms, end.end_ms)
+        within = RecordedSpan(end.inventory_ms, end.end_ms)
         wanted = (
             (pc.field("inventory_ms") == end.inventory_ms)
             & (pc.field("recorder") == end.recorder)
@@ -103,8 +103,8 @@ class Inventories:
             & (pc.field("queue") == end.queue)
             & pc.field("id").is_valid()
         )
-        told = ("inventory_ms", "recorder", "profile", "server", "ns", "queue")
-        columns = (*told, "id", "sent_ms", "due_ms", "rc", "fr_ms", "size", "body")
+        key = ("inventory_ms", "recorder", "profile", "server", "ns", "queue")
+        columns = (*key, "id", "sent_ms", "due_ms", "rc", "fr_ms", "size", "body")
         tables = [
             table.filter(wanted)
             for file in self._history.files(within, MESSAGES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.reading import Span
+from rsmq_tui.history.reading import RecordedSpan
 from rsmq_tui.history.replay.messages import Inventories, Inventory
 from rsmq_tui.history.replay.polls import Change, Turn
 from rsmq_tui.history.replay.replay import Replay
@@ -71,7 +71,7 @@ class ReplayClock:
             self._counted.clear()
             self._speed = speed
 
-    def take_ms(self) -> int:
+    def pop_owed_ms(self) -> int:
         """Return how much recorded time is to be played now."""
         self._count()
         taken_ms = round(self._owed_ms)
@@ -122,7 +122,7 @@ class SeekOutcome:
     turns: tuple[Turn, ...] = ()
     sought: int = 0
     is_queue: bool = False
-    skipped: Span | None = None
+    skipped: RecordedSpan | None = None
     looking_ms: int | None = None
 
 
@@ -144,7 +144,7 @@ class Player:
     ) -> None:
         self.replay = replay
         self.is_playing = playing
-        self.told = SeekOutcome()
+        self.outcome = SeekOutcome()
         self._clock = ReplayClock(clock, speed)
         # Whether the frame that is being read is to be dropped.
         self._is_void = False
@@ -216,7 +216,7 @@ class Player:
                 await asyncio.to_thread(each)
             # The time that the command took is not played.
             self._clock.begin()
-        elif self.is_playing and (elapsed_ms := self._clock.take_ms()) > 0:
+        elif self.is_playing and (elapsed_ms := self._clock.pop_owed_ms()) > 0:
             await self._play(elapsed_ms)
         self._shown, self._position_ms = self.replay.snapshot, self.replay.position_ms
         before, self._state = self._state, self._state_now()
@@ -273,7 +273,7 @@ class Player:
     def forget_outcome(self) -> None:
         """Forget the outcome of the last seek, unless one is running."""
         if not self._is_searching:
-            self.told = SeekOutcome()
+            self.outcome = SeekOutcome()
 
     def wake(self) -> None:
         """Yield the current snapshot again."""
@@ -291,7 +291,7 @@ class Player:
         self._is_void = True
 
     def _state_now(self) -> tuple[object, ...]:
-        return self._shown, self._position_ms, self.is_playing, self.speed, self.told
+        return self._shown, self._position_ms, self.is_playing, self.speed, self.outcome
 
     def _ask(self, work: Callable[[], None]) -> None:
         # Jumps that were requested earlier come first.
@@ -317,7 +317,7 @@ class Player:
             is_over = await asyncio.to_thread(self._read_frame, elapsed_ms)
             if not self._is_void:
                 if replay.skipped is not None:
-                    self.told = SeekOutcome(skipped=replay.skipped)
+                    self.outcome = SeekOutcome(skipped=replay.skipped)
                 if is_over:
                     self.is_playing = False
             else:
@@ -333,19 +333,19 @@ class Player:
         return self.replay.is_at_end
 
     def _step(self, count: int) -> None:
-        self.told = SeekOutcome()
+        self.outcome = SeekOutcome()
         if not self.replay.step(count) and count > 0:
             # More may have been recorded by now.
             self.replay.refresh()
             self.replay.step(count)
 
     def _seek(self, at_ms: int) -> None:
-        self.told = SeekOutcome()
+        self.outcome = SeekOutcome()
         self.replay.seek(at_ms)
 
     def _go_to_change(self, direction: int, queue: tuple[Place, str] | None) -> None:
         def look(at_ms: int) -> bool:
-            self.told = SeekOutcome(looking_ms=at_ms)
+            self.outcome = SeekOutcome(looking_ms=at_ms)
             return self._is_searching
 
         try:
@@ -355,7 +355,7 @@ class Player:
             else:
                 changes = self.replay.go_to_change(direction, queue, look)
                 outcome = SeekOutcome(tuple(changes), sought=direction, is_queue=True)
-            self.told = outcome if self._is_searching else SeekOutcome()
+            self.outcome = outcome if self._is_searching else SeekOutcome()
         finally:
             self._is_searching = False
 

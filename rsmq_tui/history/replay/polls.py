@@ -20,8 +20,8 @@ from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
-from rsmq_tui.history.reading import History, Poll, Span, named
-from rsmq_tui.history.replay.tracking import Pace
+from rsmq_tui.history.reading import History, Poll, RecordedSpan, named
+from rsmq_tui.history.replay.tracking import ReplaySpans
 from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
@@ -54,9 +54,9 @@ class Timeline:
         self.span = span
         self.ranks = _ranks(file.name for file in history.listed())
         self.places = history.again(lambda: _places(history, span.to_ms if near_ms is None else near_ms))
-        self.pace = Pace(_USUAL_INTERVAL_MS)
+        self.pace = ReplaySpans(_USUAL_INTERVAL_MS)
         self._window = lru_cache(_WINDOWS_KEPT)(self._read_window)
-        self.pace = Pace(self._interval_ms())
+        self.pace = ReplaySpans(self._interval_ms())
         self._window.cache_clear()
 
     def refresh(self) -> None:
@@ -96,7 +96,7 @@ class Timeline:
         """Return the nearest moment at or after that one (or before it) for which a file may have rows."""
         for day in self._days()[:: 1 if direction > 0 else -1]:
             start_ms, end_ms = day_span_ms(day) or _NO_DAY
-            span = Span(at_ms, end_ms) if direction > 0 else Span(start_ms, at_ms)
+            span = RecordedSpan(at_ms, end_ms) if direction > 0 else RecordedSpan(start_ms, at_ms)
             files = self.history.files(span) if span.from_ms <= span.to_ms else []
             if files and direction > 0:
                 return max(at_ms, min(file.span.from_ms for file in files))
@@ -125,7 +125,7 @@ class Timeline:
         start_ms, end_ms = index * WINDOW_MS, (index + 1) * WINDOW_MS - 1
         # Polls shortly before and after decide which of several recorders is used.
         around_ms = self.pace.gap_ms if len(self.ranks) > 1 else 0
-        polls = self._chosen(list(self.history.polls(Span(start_ms - around_ms, end_ms + around_ms))))
+        polls = self._chosen(list(self.history.polls(RecordedSpan(start_ms - around_ms, end_ms + around_ms))))
         window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms)
         # Known places keep their order.
         self.places += tuple(sorted({poll.place for poll in window}.difference(self.places)))
@@ -180,7 +180,7 @@ def _places(history: History, near_ms: int) -> tuple[Place, ...]:
     may a place be in none of these files. The files of that day are read anyway.
     """
     day_ms = near_ms // DAY_MS * DAY_MS
-    found = set(history.places(Span(day_ms, day_ms + DAY_MS - 1)))
+    found = set(history.places(RecordedSpan(day_ms, day_ms + DAY_MS - 1)))
     first = {(file.day, recorder_of(file.name)): file.name for file in reversed(history.listed())}
     last = {(file.day, recorder_of(file.name)): file.name for file in history.listed()}
     for name in {*first.values(), *last.values()}:
@@ -192,7 +192,7 @@ _HOURS_KEPT = 48
 _OF = ("profile", "server", "ns", "queue")
 # A queue in its place; and the callback for the progress of a search.
 Of = tuple[Place, str]
-Told = Callable[[int], bool]
+SeekCallback = Callable[[int], bool]
 # Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
@@ -220,7 +220,7 @@ class Turn(NamedTuple):
     is_end: bool
 
 
-Found = TypeVar("Found", Change, Turn)
+ChangeT = TypeVar("ChangeT", Change, Turn)
 
 
 class _Mark(NamedTuple):
@@ -245,31 +245,31 @@ class Changes:
         """Clear the cache, after new polls were recorded."""
         self._marks.cache_clear()
 
-    def near(self, at_ms: int, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+    def near(self, at_ms: int, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
         """Return the first changes of a queue and its place after a moment, all of one time.
 
-        They are the last before it if ``direction`` is negative. Empty if there are no changes. ``told`` is called with
-        the time of each hour before it is searched; if it returns False, the search ends.
+        They are the last before it if ``direction`` is negative. Empty if there are no changes. ``on_hour`` is called
+        with the time of each hour before it is searched; if it returns False, the search ends.
         """
         place, name = queue
 
         def changes(hour: int) -> Iterator[Change]:
             return (one for one in self._changes(hour) if one.place == place and one.queue in (name, None))
 
-        return self._nearest(changes, at_ms, direction, told)
+        return self._nearest(changes, at_ms, direction, on_hour)
 
-    def turns_near(self, at_ms: int, direction: int, told: Told | None = None) -> list[Turn]:
+    def turns_near(self, at_ms: int, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
         """Return the incidents that begin or end first after a moment, as ``near`` does with changes.
 
         What has a head is left out: the head stands for it.
         """
-        return self._nearest(self._turns, at_ms, direction, told)
+        return self._nearest(self._turns, at_ms, direction, on_hour)
 
     def _nearest(
-        self, find: Callable[[int], Iterable[Found]], at_ms: int, direction: int, told: Told | None
-    ) -> list[Found]:
+        self, find: Callable[[int], Iterable[ChangeT]], at_ms: int, direction: int, on_hour: SeekCallback | None
+    ) -> list[ChangeT]:
         for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
-            if told is not None and not told(hour * HOUR_MS):
+            if on_hour is not None and not on_hour(hour * HOUR_MS):
                 break
             found = [one for one in find(hour) if (one.at_ms - at_ms) * direction > 0]
             if found:
@@ -311,9 +311,9 @@ class Changes:
 
     def _read(self, hour: int) -> Iterable[_Mark]:
         timeline = self._timeline
-        within = Span(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
+        within = RecordedSpan(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
         around_ms = timeline.pace.gap_ms if len(timeline.ranks) > 1 else 0
-        around = Span(within.from_ms - around_ms, within.to_ms + around_ms)
+        around = RecordedSpan(within.from_ms - around_ms, within.to_ms + around_ms)
         history = timeline.history
         tables = history.again(lambda: [(file, history.columns(file.name, _COLUMNS)) for file in history.files(around)])
         known = [_within(table, file.span, around) for file, table in tables if table is not None]
@@ -330,7 +330,7 @@ class Changes:
                 since_ms = at_ms if since_ms is None or not 0 <= since_ms <= at_ms else since_ms
                 yield _Mark(at_ms, place, None if queue is None else read_name(queue), said, since_ms)
 
-    def _played(self, tables: list[pa.Table], within: Span) -> list[pa.Table]:
+    def _played(self, tables: list[pa.Table], within: RecordedSpan) -> list[pa.Table]:
         """Leave out rows of recorders that are not the one played."""
         times: dict[tuple[str, ...], dict[str, list[int]]] = {}
         for table in tables:
@@ -389,7 +389,7 @@ def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
             yield mark
 
 
-def _within(table: pa.Table, of: Span, wanted: Span) -> pa.Table:
+def _within(table: pa.Table, of: RecordedSpan, wanted: RecordedSpan) -> pa.Table:
     """Return the rows of a span from a file of that span."""
     if wanted.from_ms <= of.from_ms and of.to_ms <= wanted.to_ms:
         return table

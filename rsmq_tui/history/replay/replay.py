@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.reading import History, Poll, Span
-from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, Found, Of, Timeline, Told, Turn
+from rsmq_tui.history.reading import History, Poll, RecordedSpan
+from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, ChangeT, Of, SeekCallback, Timeline, Turn
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
@@ -84,7 +84,7 @@ class Replay:
         self.labels = labels_of(self.timeline.places)
         self.position_ms = 0
         self.snapshot = Snapshot(0, "", "")
-        self.skipped: Span | None = None
+        self.skipped: RecordedSpan | None = None
         self._to_ms = to_ms
         self._changes = Changes(self.timeline, expected or {})
         self._tracks: dict[Place, PlaceTrack] = {}
@@ -93,7 +93,7 @@ class Replay:
         self.seek(max(span.from_ms, span.to_ms - HOUR_MS) if from_ms is None else from_ms)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> RecordedSpan:
         """The recorded span, from the first poll to the last."""
         return self.timeline.span
 
@@ -144,7 +144,7 @@ class Replay:
         if is_gap and next_ms is not None and to_ms < next_ms <= end_ms:
             last_ms = max((track.last_ms or 0 for track in self._tracks.values()), default=0)
             self._go_on(next_ms)
-            self.skipped = Span(last_ms or before_ms, next_ms)
+            self.skipped = RecordedSpan(last_ms or before_ms, next_ms)
         elif to_ms > before_ms:
             self._go_on(to_ms)
 
@@ -184,18 +184,18 @@ class Replay:
             self.seek(at_ms)
         return True
 
-    def go_to_change(self, direction: int, queue: Of, told: Told | None = None) -> list[Change]:
+    def go_to_change(self, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
         """Go to the next change of a queue's verdict, or the previous one if ``direction`` is negative; return it.
 
         Outages of its place are changes too.
         """
-        return self._gone_to(self._changes.near(self.position_ms, direction, queue, told))
+        return self._gone_to(self._changes.near(self.position_ms, direction, queue, on_hour))
 
-    def go_to_incident(self, direction: int, told: Told | None = None) -> list[Turn]:
+    def go_to_incident(self, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
         """Go to the next start or end of an incident, or the previous one if ``direction`` is negative; return it."""
-        return self._gone_to(self._changes.turns_near(self.position_ms, direction, told))
+        return self._gone_to(self._changes.turns_near(self.position_ms, direction, on_hour))
 
-    def _gone_to(self, found: list[Found]) -> list[Found]:
+    def _gone_to(self, found: list[ChangeT]) -> list[ChangeT]:
         if found:
             self.seek(found[0].at_ms)
         return found
@@ -217,12 +217,12 @@ class Replay:
         for poll in polls:
             light = self._take_poll(poll)
             if len(self.labels) > 1:
-                self._together.take(light)
+                self._together.combine(light)
 
     def _take_poll(self, poll: Poll) -> Snapshot:
         if poll.failure is None:
             self.thresholds[poll.place] = poll.thresholds
-        return self._track(poll.place).take(poll)
+        return self._track(poll.place).add_poll(poll)
 
     def _track(self, place: Place) -> PlaceTrack:
         track = self._tracks.get(place)
@@ -252,7 +252,7 @@ class Replay:
             self.snapshot = parts[0]
             return
         for part in parts:
-            self.snapshot = self._together.take(part)
+            self.snapshot = self._together.combine(part)
         # A copy, because it changes with every poll while screens draw it.
         self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
 
@@ -267,7 +267,9 @@ class Replay:
         first_ms, end_ms = to_ms - LOOK_BACK_MS, from_ms - 1
         while unknown and end_ms >= first_ms:
             files = [
-                file for file in timeline.history.files(Span(first_ms, end_ms)) if not unknown.isdisjoint(file.places)
+                file
+                for file in timeline.history.files(RecordedSpan(first_ms, end_ms))
+                if not unknown.isdisjoint(file.places)
             ]
             if not files:
                 return

@@ -143,7 +143,7 @@ _GAP_HINT = "no recorder was running at that time"
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ReplaySpans:
     """The recording interval in ms, and the spans that follow from it.
 
     ``kept_ms`` is the span that is shown, ``warm_ms`` the span to read before a moment, which includes rates and whole
@@ -208,7 +208,7 @@ class RecordedTrend(Trend):
 class PlaceTrack:
     """Follows a place from poll to poll in chronological order; ``label`` identifies it on the screen."""
 
-    def __init__(self, place: Place, label: str, pace: Pace) -> None:
+    def __init__(self, place: Place, label: str, pace: ReplaySpans) -> None:
         self.last_ms: int | None = None
         self._place = place
         self.label = label
@@ -222,13 +222,13 @@ class PlaceTrack:
         self._polls: deque[Poll] = deque()
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> ReplaySpans:
         """The pace of this place, if it is currently recorded less often than usual."""
         interval_ms = self._polls[-1].interval_ms if self._polls else None
-        local = self._pace if interval_ms is None else Pace(interval_ms)
+        local = self._pace if interval_ms is None else ReplaySpans(interval_ms)
         return local if local.gap_ms > self._pace.gap_ms else self._pace
 
-    def take(self, poll: Poll) -> Snapshot:
+    def add_poll(self, poll: Poll) -> Snapshot:
         """Take a poll, and return the snapshot of the place then, without its queues."""
         at_ms, last_ms = poll.at_ms, self.last_ms
         self.last_ms = at_ms

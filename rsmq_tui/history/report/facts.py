@@ -132,7 +132,7 @@ class Report:
     has_targets: bool
     queues: tuple[QueueSums, ...]
     incidents: tuple[Incident, ...]
-    outages: Mapping[Server, Sequence[slo.Span]]
+    outages: Mapping[Server, Sequence[slo.TimeSpan]]
     levels: tuple[Level, ...]
     uses: Mapping[Level, tuple[Use, ...]]
     depth: Line

@@ -47,7 +47,7 @@ class Server(NamedTuple):
 
 
 Subject = Server | QueueRef
-Span = tuple[int, int]
+TimeSpan = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class ServiceLevels:
         self._number_of = {span: number for number, span in enumerate(self._spans)}
         self._reach = TimeRange(min((span.from_ms for span in self._spans), default=end_ms), end_ms)
         self._episodes = analysis.episodes(self._reach) if wanted else ()
-        self._stalled: dict[QueueRef | None, list[Span]] = {}
+        self._stalled: dict[QueueRef | None, list[TimeSpan]] = {}
         for one in self._episodes:
             if one.verdict == STALLED:
                 self._stalled.setdefault(one.ref, []).append((one.start_ms, one.end_ms))
@@ -222,11 +222,11 @@ class ServiceLevels:
         watched_ms = self._watched.queues.get(subject, [0] * len(self._spans))[number]
         return Measured(watched_ms, covered_ms(self._stalls(subject, objective), span))
 
-    def _stalls(self, queue: QueueRef, objective: Objective) -> list[Span]:
+    def _stalls(self, queue: QueueRef, objective: Objective) -> list[TimeSpan]:
         spans = self._stalled.get(queue, ())
         return [(from_ms, to_ms) for from_ms, to_ms in spans if to_ms - from_ms >= objective.below_ms]
 
-    def _bad(self, level: Level) -> list[Span]:
+    def _bad(self, level: Level) -> list[TimeSpan]:
         """Return when the indicator of a level was bad."""
         if level.queue is None:
             return outages_of(self._episodes, Server(*level.subject[:2]))
@@ -253,7 +253,7 @@ def _spans(objective: Objective, end_ms: int) -> list[TimeRange]:
     return [*last, TimeRange(end_ms - 2 * WEEK_MS, end_ms - WEEK_MS)]
 
 
-def outages_of(episodes: Iterable[Episode], server: Server) -> list[Span]:
+def outages_of(episodes: Iterable[Episode], server: Server) -> list[TimeSpan]:
     """Return when the polls of a server failed, in any of its places."""
     return [
         (one.start_ms, one.end_ms)
@@ -267,7 +267,7 @@ class Watched:
 
     def __init__(self, analysis: Analysis, spans: Sequence[TimeRange]) -> None:
         self.queues: dict[QueueRef, list[int]] = {}
-        self._servers: dict[Server, list[Span]] = {}
+        self._servers: dict[Server, list[TimeSpan]] = {}
         self._spans = spans
         if not spans:
             return
@@ -412,9 +412,9 @@ def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[int, ...]]:
     return zip(*(table.column(f"{name}_sum").to_pylist() for name in names), strict=True)
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     """Return the spans in order, with those that overlap joined."""
-    found: list[Span] = []
+    found: list[TimeSpan] = []
     for from_ms, to_ms in sorted(spans):
         if found and from_ms <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], to_ms))
@@ -423,7 +423,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def covered_ms(spans: Iterable[Span], within: TimeRange) -> int:
+def covered_ms(spans: Iterable[TimeSpan], within: TimeRange) -> int:
     """Return how much of a range the spans cover together."""
     clipped = ((max(from_ms, within.from_ms), min(to_ms, within.to_ms)) for from_ms, to_ms in joined(spans))
     return sum(max(0, to_ms - from_ms) for from_ms, to_ms in clipped)

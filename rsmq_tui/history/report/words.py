@@ -12,7 +12,7 @@ from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plur
 # Delimiters of names in sentences; printable text does not contain them.
 NAME, END = "\x02", "\x03"
 CAUSE_MAX = 300
-_TOLD = 3
+_NAMED_MAX = 3
 METRICS = {
     "depth": "depth",
     AGE: "oldest ready message",
@@ -75,7 +75,10 @@ def subtitle(report: Report) -> str:
     parts.append(duration(report.span.length_ms))
     parts.append(plural(len(report.queues), "queue"))
     servers = dict.fromkeys(map(server_name, report.outages))
-    parts += [", ".join(list(servers)[:_TOLD]) + (f" and {len(servers) - _TOLD} more" if len(servers) > _TOLD else "")]
+    parts += [
+        ", ".join(list(servers)[:_NAMED_MAX])
+        + (f" and {len(servers) - _NAMED_MAX} more" if len(servers) > _NAMED_MAX else "")
+    ]
     return " · ".join(filter(None, parts))
 
 
@@ -165,7 +168,7 @@ def worst(report: Report) -> list[str]:
     order = worst_first(report, report.heads)
     if not order:
         return ["No queue was in trouble in this time range."]
-    return [incident_sentence(report, incident) for incident in order[:_TOLD]]
+    return [incident_sentence(report, incident) for incident in order[:_NAMED_MAX]]
 
 
 def before(report: Report) -> str:
@@ -268,14 +271,14 @@ def uses(report: Report) -> list[str]:
     for level, found in report.uses.items():
         if not found:
             continue
-        told = [
+        uses = [
             f"{moment(use.incident.start_ms)} ({printable(use.incident.worst, 40)} for {duration(use.bad_ms)}, "
             f"{100 * use.share:,.0f} %)"
             for use in found
         ]
         subject = report.name(level.queue) if level.queue else server_name(level.subject)
         sentences.append(
-            f"{NAME}{subject}{END}, {level.objective.target}: its error budget was used by {_listed(told)}."
+            f"{NAME}{subject}{END}, {level.objective.target}: its error budget was used by {_listed(uses)}."
         )
     return sentences
 
@@ -295,5 +298,5 @@ def about(report: Report) -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    told = printable(text, CAUSE_MAX)
-    return told if told.endswith((".", "…", "!", "?")) else f"{told}."
+    shown = printable(text, CAUSE_MAX)
+    return shown if shown.endswith((".", "…", "!", "?")) else f"{shown}."

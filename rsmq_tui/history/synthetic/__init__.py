@@ -5,6 +5,6 @@ plan       what is generated: files, queues, their curves over time, and reprodu
 """
 
 from rsmq_tui.history.synthetic.generator import Generator, Progress
-from rsmq_tui.history.synthetic.plan import Wanted
+from rsmq_tui.history.synthetic.plan import HistorySpec
 
-__all__ = ["Generator", "Progress", "Wanted"]
+__all__ = ["Generator", "HistorySpec", "Progress"]

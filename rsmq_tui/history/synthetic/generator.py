@@ -152,7 +152,7 @@ _CATCHING_UP = pa.scalar(1.02)
 
 
 def samples_of(
-    wanted: plan.Wanted, file: plan.File, times: plan.Times, lines: Lines, queues: Sequence[plan.Queue]
+    wanted: plan.HistorySpec, file: plan.File, times: plan.Times, lines: Lines, queues: Sequence[plan.Queue]
 ) -> pa.Table:
     """Return the rows of the polls of a file, in the order of a sealed file; ``times`` is not empty."""
     found = lines.of(times.at_ms)
@@ -161,16 +161,16 @@ def samples_of(
     now = _tiled([at - lines.from_ms for at in times.at_ms], copies).cast(_FLOAT)
     seed, every_ms = plan.mixed(wanted.seed, _JITTERS, file.span.from_ms), pa.scalar(float(wanted.every_ms))
 
-    def told(name: str, number: int) -> tuple[pa.Array, pa.Array]:
+    def counter(name: str, number: int) -> tuple[pa.Array, pa.Array]:
         """Return a counter, and the moments of its values."""
         late = pc.multiply(pc.random(rows, initializer=(seed + number) % (1 << 63)), every_ms)
         moment = pc.max_element_wise(pc.subtract(now, late), found["start"], skip_nulls=False)
         return _line(found[name], found[f"{name}_by"], moment), moment
 
-    sent = told("sent", 0)[0]
-    received, seen = told("received", 1)
+    sent = counter("sent", 0)[0]
+    received, seen = counter("received", 1)
     received = pc.min_element_wise(_whole(received), _whole(sent), skip_nulls=False)
-    deleted = pc.min_element_wise(_whole(told("deleted", 2)[0]), received, skip_nulls=False)
+    deleted = pc.min_element_wise(_whole(counter("deleted", 2)[0]), received, skip_nulls=False)
     sent = _whole(sent)
     lag = _line(found["lag"], found["lag_by"], seen)
     age = pc.add(_whole(lag), _whole(pc.subtract(now, seen)))
@@ -267,7 +267,7 @@ _LIST_UNKNOWN = (
     *("poison", "highest_rc", "oldest_ready_waiting_ms"),
 )
 # Verdicts that depend on ages or receive counts.
-_UNTOLD = pa.array([str(Verdict.AGED), str(Verdict.POISONED)])
+_UNKNOWN_VERDICTS = pa.array([str(Verdict.AGED), str(Verdict.POISONED)])
 _OK, _LIST_ZERO = pa.scalar(str(Verdict.OK)), pa.scalar(0, pa.int64())
 
 
@@ -276,16 +276,16 @@ def as_lists(table: pa.Table) -> pa.Table:
     schema, rows = SCHEMAS[SAMPLES], table.num_rows
     is_queue = pc.is_valid(table.column("queue"))
     verdict = table.column("verdict").cast(pa.string())
-    is_untold = pc.is_in(verdict, value_set=_UNTOLD)
-    told = {
+    is_unknown = pc.is_in(verdict, value_set=_UNKNOWN_VERDICTS)
+    columns = {
         "ns": pa.repeat(pa.scalar(stored_name(plan.LISTS.ns)), rows),
-        "since_ms": pc.if_else(is_untold, pa.scalar(None, pa.int64()), table.column("since_ms")),
+        "since_ms": pc.if_else(is_unknown, pa.scalar(None, pa.int64()), table.column("since_ms")),
         "kind": pc.if_else(is_queue, pa.scalar(LIST.name), pa.scalar(None, pa.string())),
-        "verdict": pc.if_else(is_untold, _OK, verdict),
+        "verdict": pc.if_else(is_unknown, _OK, verdict),
         "expired": pc.if_else(is_queue, _LIST_ZERO, pa.scalar(None, pa.int64())),
         **{name: pa.nulls(rows, schema.field(name).type) for name in _LIST_UNKNOWN},
     }
-    return pa.table({field.name: told.get(field.name, table.column(field.name)) for field in schema}).cast(schema)
+    return pa.table({field.name: columns.get(field.name, table.column(field.name)) for field in schema}).cast(schema)
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -369,7 +369,7 @@ class Generator:
     Raises ``HistoryError`` if ``out`` cannot be written or contains another history.
     """
 
-    def __init__(self, wanted: plan.Wanted, out: str | Path, *, state: Path | None = None) -> None:
+    def __init__(self, wanted: plan.HistorySpec, out: str | Path, *, state: Path | None = None) -> None:
         self.plan = plan.Plan(wanted)
         self._store, segments = open_store(str(out), state or state_folder())
         self.label = self._store.label
@@ -432,7 +432,7 @@ class Generator:
         return done
 
     def _begin(self) -> None:
-        mark = json.dumps(self.plan.wanted.told) + "\n"
+        mark = json.dumps(self.plan.wanted.must_equal) + "\n"
         found = self._store.read(_MARK)
         if found is None and (self._store.read(SCHEMA_FILE) is not None or self._is_used()):
             raise HistoryError(f"{self.label} contains a recorded history: name another folder")

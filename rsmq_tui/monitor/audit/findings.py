@@ -157,8 +157,8 @@ class Finding:
     @property
     def what(self) -> str:
         """What was found, with its count."""
-        told = self.words.one if self.count == 1 else f"{count(self.count)} {self.words.many}"
-        return f"{told}: {self.detail}" if self.detail else told
+        text = self.words.one if self.count == 1 else f"{count(self.count)} {self.words.many}"
+        return f"{text}: {self.detail}" if self.detail else text
 
     @property
     def fix(self) -> str | None:

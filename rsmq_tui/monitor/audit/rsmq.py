@@ -308,14 +308,14 @@ class AuditProgress:
     def words(self) -> str:
         """The progress, the rate and the remaining time, for people."""
         is_known = 0 < self.queues <= self.listed
-        told = f"{count(self.queues)} of {plural(self.listed, 'queue')}" if is_known else plural(self.queues, "queue")
+        text = f"{count(self.queues)} of {plural(self.listed, 'queue')}" if is_known else plural(self.queues, "queue")
         per_s = self.queues / self.elapsed_s if self.elapsed_s >= 1 else 0.0
         if per_s:
-            told += f", {per_s:,.0f}/s" if per_s >= 1 else ""
+            text += f", {per_s:,.0f}/s" if per_s >= 1 else ""
             left = self.listed - self.queues
             if left > 0:
-                told += f", {duration(left / per_s * 1000)} left"
-        return f"{told}, {count(self.examined)} messages and fields checked"
+                text += f", {duration(left / per_s * 1000)} left"
+        return f"{text}, {count(self.examined)} messages and fields checked"
 
 
 async def audit(

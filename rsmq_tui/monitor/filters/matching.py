@@ -459,8 +459,8 @@ class Term:
         ``ages_in_bodies`` is True if ages are read from bodies.
         """
         in_body = self.needs_body or (ages_in_bodies and self.field == "age")
-        told: dict[ReadField, bool] = {"counts": self.needs_counts, "size": self.field == "size", "body": in_body}
-        return frozenset(field for field, is_needed in told.items() if is_needed)
+        needed: dict[ReadField, bool] = {"counts": self.needs_counts, "size": self.field == "size", "body": in_body}
+        return frozenset(field for field, is_needed in needed.items() if is_needed)
 
 
 def sent_by_id(raw: RawMessage, at_ms: int) -> int | None:

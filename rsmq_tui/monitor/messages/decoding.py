@@ -16,9 +16,9 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -115,13 +115,23 @@ def encode(content: bytes, like: bytes, layers: Sequence[str]) -> bytes | None:
     return content
 
 
-def _finished(steps: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+class Steps(Generic[T]):
+    """Iterates over a generator whose steps do the work; then ``result`` is what it has returned."""
+
+    def __init__(self, steps: Generator[None, None, T]) -> None:
+        self._steps = steps
+        self.result: T
+
+    def __iter__(self) -> Iterator[None]:
+        """Do one step after another."""
+        self.result = yield from self._steps
+
+
+def _finished(work: Generator[None, None, T]) -> T:
+    steps = Steps(work)
+    for _ in steps:
+        pass
+    return steps.result
 
 
 def _layer_of(data: bytes, *, is_in_base64: bool = False) -> str | None:

@@ -38,7 +38,7 @@ from rsmq_tui.protocol import (
     leading_int,
     name_of,
 )
-from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, Place, read_item_id
+from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, ItemPlace, read_item_id
 
 
 class MessageState(StrEnum):
@@ -51,7 +51,7 @@ class MessageState(StrEnum):
     UNLEASED = "no lease"
 
 
-def place_of(id: str | bytes) -> Place | None:
+def place_of(id: str | bytes) -> ItemPlace | None:
     """Return the place of a list item from its id; None for an RSMQ message."""
     # Fast path for millions of ids: the ids of RSMQ messages have no colon there.
     if id[1:2] not in (":", b":"):
@@ -71,7 +71,7 @@ def state_of(score: bytes, rc: bytes | None, at_ms: int, id: bytes = b"") -> Mes
     return _hidden_state(rc)
 
 
-def item_state(place: Place, score: bytes, at_ms: int) -> MessageState:
+def item_state(place: ItemPlace, score: bytes, at_ms: int) -> MessageState:
     """Return the state of a list item with that place and score, at that server time."""
     if place == "queue":
         return MessageState.READY
@@ -248,7 +248,7 @@ def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     )
 
 
-def _item_row(message: PeekedMessage, place: Place, at_ms: int) -> MessageRow:
+def _item_row(message: PeekedMessage, place: ItemPlace, at_ms: int) -> MessageRow:
     deadline_ms = None if place == "queue" else read_score(message.score)[0]
     state = item_state(place, message.score.encode(), at_ms)
     return MessageRow(message.id, message.score, state, deadline_ms, None, None, None, message.size, message.preview)
@@ -321,7 +321,7 @@ class _Found:
         self.poison: set[bytes] = set()
         self.missing: set[bytes] = set()
 
-    def take(self, page: PageLook) -> None:
+    def add(self, page: PageLook) -> None:
         self.looked += page.looked
         self.highest_rc = max(self.highest_rc, page.highest_rc)
         self.missing.update(page.missing[: _IDS_MAX - len(self.missing)])
@@ -365,7 +365,7 @@ class Look:
         look._tell()
         return look
 
-    def take_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
+    def store_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
         """Store the receive counts around the first hidden message; ``looked`` is how many messages were read."""
         self._quick = poison, highest_rc
         if not depth:
@@ -379,15 +379,15 @@ class Look:
         else:
             self._tell()
 
-    def take_headless(self, at_ms: int) -> None:
+    def note_headless(self, at_ms: int) -> None:
         """Note that the first message has no body."""
         self._headless_ms = at_ms
         self._tell()
 
-    def take_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
+    def store_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
         """Store a page of the walk; the last page ends it."""
         walk = self._walk = self._walk or _Found(at_ms)
-        walk.take(page)
+        walk.add(page)
         if page.is_last:
             self._walked, self._walked_ms, self._walked_row, self._walk = walk, at_ms, row, None
             self.is_outdated = False

@@ -131,7 +131,7 @@ class MemoryGrowth:
         self._times_ms.clear()
         self._used.clear()
 
-    def take(self, info: ServerInfo | None) -> None:
+    def add(self, info: ServerInfo | None) -> None:
         """Process the values of INFO, None for unknown; after a restart of the server, start again from nothing."""
         last = self._last
         if info is None or last is None or info.run_id != last.run_id or info.at_ms <= last.at_ms:

@@ -102,7 +102,7 @@ class QueueTracker(Tracker):
         growth = self._growth(sample, references) if may_grow else 0.0
         self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, self.look.found.poison)
         if depth and len(row) > _WHOLE_ROW:
-            self.look.take_headless(at_ms)
+            self.look.note_headless(at_ms)
         found = self.look.found
         limits = self._thresholds
         bodiless = _bodiless(found.missing, depth) if found.missing else None

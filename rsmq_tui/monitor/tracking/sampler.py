@@ -5,6 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import compress
 from math import fsum, inf
 from operator import is_not, itemgetter
@@ -171,8 +172,23 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(slots=True)
+class _PollInProgress:
+    """A poll, from its beginning until the next one begins."""
+
+    at_ms: int = 0
+    since_last_ms: int = 0
+    references: References = (None, None, None, None)
+    memory_limit: Limit | None = None
+    # The queues whose states change although their rows do not; None for all, after a poll that did not end.
+    stale: list[int] | None = None
+    # The rows of that many queues, the first ones, have arrived.
+    rows: int = 0
+    has_ended: bool = False
+
+
 class Sampler:
-    """Keeps a tracker for each queue. A poll calls ``begin``, then ``take`` as rows arrive, then ``finish``.
+    """Keeps a tracker for each queue. A poll calls ``begin``, then ``add_rows`` as they arrive, then ``finish``.
 
     ``changes`` says which states the last poll replaced, as in ``Snapshot``.
     ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
@@ -185,17 +201,14 @@ class Sampler:
         self._new_tracker = new_tracker
         self._trackers: dict[str, Tracker] = {}
         # The queues in the order of the rows, their trackers, their rows and their states: the same from poll to poll,
-        # but for those that change. The current poll has taken the rows of the first ``_taken``.
+        # but for those that change.
         self._names: tuple[str, ...] = ()
         self._order: list[Tracker] = []
         self._rows: list[Row | None] = []
         self._states: list[QueueState | None] = []
-        self._taken = 0
-        # When states change although the rows do not, and those of the current poll; None for all, after a poll that
-        # did not end.
+        # When states change although the rows do not.
         self._stale_from = DueTimes()
-        self._stale: list[int] | None = None
-        self._has_ended = False
+        self._poll = _PollInProgress()
         # The states after the last poll that succeeded, None if there are other queues since; and the indexes of those
         # that were replaced since.
         self._finished: tuple[QueueState, ...] | None = ()
@@ -204,14 +217,10 @@ class Sampler:
         self._totals = RunningTotals()
         self._rotation = Rotation()
         self._shown: Sequence[str] = ()
-        self._at_ms = 0
-        self._since_poll_ms = 0
-        self._references: References = (None, None, None, None)
         # The queues that this program changes, and how many polls have begun since.
         self._own_changes: dict[str, int] = {}
         # The contribution to the sums of queues whose rates are unknown because of such a change: their last rates.
         self._counted: dict[str, QueueState] = {}
-        self._memory_limit: Limit | None = None
         # The time of the last moment that was kept.
         self._remembered_ms = 0
 
@@ -221,41 +230,39 @@ class Sampler:
 
     def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
         """Start a poll made at that server time; ``memory_limit`` is when the memory of the server will be full."""
-        self._memory_limit = memory_limit
-        self._since_poll_ms = at_ms - self._at_ms
-        self._at_ms = at_ms
-        self._taken = 0
-        self._stale = self._stale_from.take(at_ms) if self._has_ended else None
-        self._has_ended = False
+        last = self._poll
+        stale = self._stale_from.pop_due(at_ms) if last.has_ended else None
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
-        self._references = (
+        references = (
             reference(at_ms, RATE_SPAN_MS),
             reference(at_ms, DRAIN_SPAN_MS),
             reference(at_ms, growing_ms),
             reference(at_ms, growing_ms // 2),
         )
+        self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, references, memory_limit, stale)
 
-    def take(self, names: Sequence[str], rows: Iterable[Row]) -> None:
-        """Process the rows of these queues, which follow those taken before in this poll.
+    def add_rows(self, names: Sequence[str], rows: Iterable[Row]) -> None:
+        """Process the rows of these queues, which follow those added before in this poll.
 
         A row that is the same object as in the last poll costs next to nothing.
         """
-        begin, at_ms, states = self._taken, self._at_ms, self._states
-        end = self._taken = begin + len(names)
+        poll, states = self._poll, self._states
+        begin, at_ms = poll.rows, poll.at_ms
+        end = poll.rows = begin + len(names)
         if self._names[begin:end] != tuple(names):
             self._follow_names(begin, names)
-            self._stale = None
+            poll.stale = None
         new = rows if isinstance(rows, list) else list(rows)
         for index in self._to_update(begin, new):
             tracker, row = self._order[index], new[index - begin]
             self._rows[index] = row
             if at_ms >= tracker.stale_from_ms or (row is not tracker.row and row != tracker.row):
-                tracker.own_change_ms = self._since_poll_ms if self._names[index] in self._own_changes else 0
-                tracker.memory_limit = self._memory_limit
+                tracker.own_change_ms = poll.since_last_ms if self._names[index] in self._own_changes else 0
+                tracker.memory_limit = poll.memory_limit
                 before = tracker.state
-                after = states[index] = tracker.update(row, at_ms, self._references)
+                after = states[index] = tracker.update(row, at_ms, poll.references)
                 if after is not before:
                     self._changed.add(index)
                 if self._own_changes or self._counted:
@@ -265,18 +272,18 @@ class Sampler:
 
     def _to_update(self, begin: int, rows: Sequence[Row]) -> Iterable[int]:
         """Return the indexes of the queues whose states may change by these rows, or by the time."""
-        end = begin + len(rows)
-        if self._stale is None:
+        end, stale = begin + len(rows), self._poll.stale
+        if stale is None:
             return range(begin, end)
         # Nothing is read of a queue that rests: of 100,000, most objects are no longer in the processor's caches.
         changed = compress(range(begin, end), map(is_not, rows, self._rows[begin:end]))
-        stale = self._stale[bisect_left(self._stale, begin) : bisect_left(self._stale, end)]
-        return sorted({*changed, *stale})
+        return sorted({*changed, *stale[bisect_left(stale, begin) : bisect_left(stale, end)]})
 
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
         """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
-        if self._taken != len(self._names):
-            self._follow_names(self._taken, ())
+        at_ms = self._poll.at_ms
+        if self._poll.rows != len(self._names):
+            self._follow_names(self._poll.rows, ())
         if len(self._names) != len(self._trackers):
             for name in self._trackers.keys() - set(self._names):
                 state = self._trackers.pop(name).state
@@ -288,16 +295,14 @@ class Sampler:
             states = cast("tuple[QueueState, ...]", tuple(self._states))
         self.changes = None if before is None else Changes(before, sorted(self._changed))
         self._finished, self._changed = states, set()
-        if self.trend.is_due(self._at_ms):
-            self.trend.open_bucket(self._at_ms)
+        if self.trend.is_due(at_ms):
+            self.trend.open_bucket(at_ms)
             for tracker in self._trackers.values():
                 tracker.series.append(tracker.sample)
-        self._has_ended = True
+        self._poll.has_ended = True
         totals = self._totals.totals(states)
         self.trend.add_totals(
-            TotalsPoint(
-                self._at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s
-            )
+            TotalsPoint(at_ms, totals.ready, totals.hidden, totals.arrivals_s, totals.deletes_s, totals.receives_s)
         )
         return states, totals
 
@@ -340,20 +345,20 @@ class Sampler:
             if rest := tracker.remember_more():
                 more[name] = rest
         # A moment within a poll is before the samples of that poll.
-        from_ms, self._remembered_ms = self._remembered_ms, self._at_ms
+        from_ms, self._remembered_ms = self._remembered_ms, self._poll.at_ms
         flights = {
             name: series.flights.since(from_ms)
             for name, series in self.trend.series.items()
             if series.flights and series.flights[-1].at_ms >= from_ms
         }
-        oldest_ms = self._at_ms - TREND_MS
+        oldest_ms = self._poll.at_ms - TREND_MS
         changes = {
             name: [at_ms for at_ms in series.changed_ms if at_ms >= oldest_ms]
             for name, series in self.trend.series.items()
             if series.changed_ms and series.changed_ms[-1] >= oldest_ms
         }
         day, totals = self.trend.day.last, self.trend.day_totals
-        return Moment(self._at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
+        return Moment(self._poll.at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from the state of an earlier run, as if polls had failed until now."""
@@ -382,7 +387,7 @@ class Sampler:
     def resume(self, at_ms: int) -> None:
         """Note that polls failed until now."""
         self.trend.resume(at_ms)
-        self._has_ended = False
+        self._poll.has_ended = False
         for tracker in self._trackers.values():
             tracker.resume()
 
@@ -399,37 +404,37 @@ class Sampler:
             tracker = self._trackers.get(name)
             if tracker is not None and tracker.look is not None:
                 self._rotation.restart(name, tracker.look)
-        return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._at_ms)
+        return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._poll.at_ms)
 
-    def take_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
+    def store_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
         """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
         for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
             tracker = self._trackers.get(name)
             if tracker is not None and tracker.look is not None and tracker.sample is not None:
                 before = tracker.look.found
-                tracker.look.take_counts(looked, poison, highest_rc, tracker.sample.depth, self._at_ms)
+                tracker.look.store_counts(looked, poison, highest_rc, tracker.sample.depth, self._poll.at_ms)
                 self._spread(tracker, before)
 
-    def take_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
+    def store_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
         """Store how long the sampled messages of these queues waited and are being worked on."""
         for name, found in zip(names, flights, strict=True):
             tracker = self._trackers.get(name)
             if tracker is None or tracker.look is None or tracker.state is None:
                 continue
-            times = flight_times(found, tracker.state.vt_s, self._at_ms)
+            times = flight_times(found, tracker.state.vt_s, self._poll.at_ms)
             if times is not None:
                 tracker.series.add_flights(times)
             if times != tracker.look.times:
                 tracker.look.times = times
                 self._make_stale(tracker)
 
-    def take_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
+    def store_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
         """Store what the sampled pages of messages contained."""
         for page, found in pages:
             tracker = self._trackers.get(page.queue)
             if tracker is not None and tracker.look is not None:
                 before = tracker.look.found
-                tracker.look.take_page(found, tracker.row, self._at_ms)
+                tracker.look.store_page(found, tracker.row, self._poll.at_ms)
                 self._spread(tracker, before)
 
     def _spread(self, tracker: Tracker, before: Looked) -> None:

@@ -82,20 +82,20 @@ class Thresholds:
         ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
         ``in_words``, those that are not durations are given in words: 100 messages, 10 % of arrivals.
         """
-        told = []
+        parts = []
         for known in fields(self):
             name, value = known.name.removesuffix("_ms"), getattr(self, known.name)
             words = _THRESHOLD_WORDS.get(name) if in_words else None
             if value == known.default or (names and name not in names) or (only_higher and value < known.default):
                 continue
             if words is not None:
-                told.append(words(value))
+                parts.append(words(value))
             else:
-                told.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
-        return ", ".join(told)
+                parts.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
+        return ", ".join(parts)
 
 
-class Episode(NamedTuple):
+class TroubleTimes(NamedTuple):
     """One trouble of a queue: when its condition began, stopped holding, and became clearly over; None for not yet."""
 
     since_ms: int
@@ -115,7 +115,7 @@ class Troubles:
     __slots__ = ("episodes", "suspended")
 
     def __init__(self) -> None:
-        self.episodes: dict[Verdict, Episode] = {}
+        self.episodes: dict[Verdict, TroubleTimes] = {}
         # Troubles that cannot be judged now: when each began, and until when it may go on.
         self.suspended: dict[Verdict, tuple[int, int]] = {}
 
@@ -163,16 +163,16 @@ class Troubles:
         if began_ms is not None:
             if episode is None or episode.over_since_ms is not None:
                 since_ms = self._began(verdict, began_ms, at_ms) if episode is None else episode.since_ms
-                self.episodes[verdict] = Episode(since_ms)
+                self.episodes[verdict] = TroubleTimes(since_ms)
         elif episode is not None:
             over_since_ms = at_ms if episode.over_since_ms is None else episode.over_since_ms
             clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
             if not is_clear:
-                self.episodes[verdict] = Episode(episode.since_ms, over_since_ms)
+                self.episodes[verdict] = TroubleTimes(episode.since_ms, over_since_ms)
             elif at_ms - clear_since_ms >= clear_ms:
                 del self.episodes[verdict]
             else:
-                self.episodes[verdict] = Episode(episode.since_ms, over_since_ms, clear_since_ms)
+                self.episodes[verdict] = TroubleTimes(episode.since_ms, over_since_ms, clear_since_ms)
 
     def _began(self, verdict: Verdict, began_ms: int, at_ms: int) -> int:
         since_ms, until_ms = self.suspended.pop(verdict, (began_ms, 0))
@@ -207,7 +207,7 @@ class Troubles:
             if len(rest) == 1:
                 self.suspended[Verdict(name)] = since_ms, rest[0] or 0
             else:
-                self.episodes[Verdict(name)] = Episode(since_ms, *rest)
+                self.episodes[Verdict(name)] = TroubleTimes(since_ms, *rest)
 
     def ends_ms(self, clear_ms: int) -> list[int]:
         """Return the times at which troubles end if nothing changes."""

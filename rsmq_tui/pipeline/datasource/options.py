@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, QueueReader, RsmqError, failure_of
 from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ
@@ -300,7 +301,7 @@ def opened_lists(options: Options) -> ListReader:
     return ListReader(options.server.address(), options.list_names, options.lists)
 
 
-def opened_poller(options: Options, *, interval_s: float = 1.0) -> LivePoller | ListPoller:
+def opened_poller(options: Options, *, interval_s: float = 1.0) -> Polling:
     """Return a poller of the queues that the options name; raises ``SourceError``.
 
     A poller of lists searches for them only on request: a background search would not run between two polls.

@@ -129,8 +129,8 @@ def episodes_of(runs: DataFrame) -> DataFrame:
             ),
         }
     )
-    told = troubles.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
-    return conform(told, EPISODES)
+    explained = troubles.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
+    return conform(explained, EPISODES)
 
 
 def _joined(runs: DataFrame) -> DataFrame:

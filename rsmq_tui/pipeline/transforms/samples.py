@@ -132,9 +132,9 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
 def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
     """Return the rows of the recorder that counts in each minute, with when the last poll before failed, if any."""
     joined = rows.withColumn("minute", _minute()).join(minutes, [*PLACE, "minute"], "left")
-    told = joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder")))
+    known = joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder")))
     failed_ms = sf.array_max(sf.filter("failed_ms", lambda failed: failed < sf.col("at_ms")))
-    return told.withColumn("failed_ms", failed_ms).drop("teller", "minute", "recorder")
+    return known.withColumn("failed_ms", failed_ms).drop("teller", "minute", "recorder")
 
 
 def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
@@ -257,20 +257,20 @@ _MEANS = ("ready", "hidden", *METRICS)
 _SPARSE_MS = 9_500
 
 
-def rollup(told: DataFrame, table: str) -> DataFrame:
+def rollup(annotated: DataFrame, table: str) -> DataFrame:
     """Return a roll-up of ``annotated_samples``; its percentiles are of all samples of a bucket, by nearest rank.
 
     The one at 10 seconds has the samples that were polled more often than that, and those after which it is unknown.
     """
     if table == ROLLUP_10S:
-        told = told.where(sf.coalesce("interval_ms", sf.lit(0)) < _SPARSE_MS)
+        annotated = annotated.where(sf.coalesce("interval_ms", sf.lit(0)) < _SPARSE_MS)
     more: dict[str, Column] = {}
     if table == ROLLUP_1H:
         last = sf.struct("vt_s", "maxsize", sf.col("at_ms").alias("last_ms"), sf.col("depth").alias("last_depth"))
         more["last"] = sf.max_by(last, "at_ms")
         more |= {f"{metric}_known": sf.count(metric) for metric in METRICS}
     buckets = (
-        told.where(sf.col("queue").isNotNull())
+        annotated.where(sf.col("queue").isNotNull())
         .groupBy(*QUEUE, *_BUCKETS[: _BUCKETS.index(table) + 1])
         .agg(
             sf.max_by("kind", "at_ms").alias("kind"),
@@ -294,7 +294,7 @@ def rollup(told: DataFrame, table: str) -> DataFrame:
 _HOUR_STEP = 1 << 22
 
 
-def verdict_runs(told: DataFrame) -> DataFrame:
+def verdict_runs(annotated: DataFrame) -> DataFrame:
     """Return the maximal runs of samples of a queue with one verdict, from ``annotated_samples``.
 
     A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of failed polls
@@ -307,7 +307,7 @@ def verdict_runs(told: DataFrame) -> DataFrame:
     counted = sf.least(sf.greatest(depth, sf.lit(-_MESSAGES_MAX)), sf.lit(_MESSAGES_MAX))
     peak = sf.when(depth.isNotNull(), (counted + 1) * _HOUR_STEP - 1 - sf.pmod(at_ms, sf.lit(HOUR_MS)))
     runs = (
-        told.where(sf.col("verdict").isNotNull())
+        annotated.where(sf.col("verdict").isNotNull())
         .groupBy(*QUEUE, "run_ms", "run_kind", "told", "verdict")
         .agg(
             sf.max(at_ms).alias("last_ms"),
@@ -346,9 +346,9 @@ def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep = persi
     that all four tables share go through ``keep``, so that they are computed once; the caller must release them.
     """
     # Reading, shuffling and sorting the samples takes more than half the time of each table.
-    told = keep(annotated_samples(samples, hours, keep))
-    return {table: rollup(told, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)} | {
-        VERDICT_RUNS: verdict_runs(told)
+    annotated = keep(annotated_samples(samples, hours, keep))
+    return {table: rollup(annotated, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)} | {
+        VERDICT_RUNS: verdict_runs(annotated)
     }
 
 

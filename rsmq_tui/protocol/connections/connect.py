@@ -606,8 +606,8 @@ def _way_to(address: Address, question: Question) -> _Way:
         return _Way(question.node, tls is not None, tls, sentinels.user, sentinels.password, {})
     from redis.connection import parse_url  # noqa: PLC0415 - as above
 
-    told: dict[str, Any] = parse_url(address.url)  # type: ignore[no-untyped-call] # redis-py has not typed it
-    others = {name: value for name, value in told.items() if name not in _OF_THE_URL_ALONE}
+    options: dict[str, Any] = parse_url(address.url)  # type: ignore[no-untyped-call] # redis-py has not typed it
+    others = {name: value for name, value in options.items() if name not in _OF_THE_URL_ALONE}
     return _Way(question.node, address.is_secure, address.tls, address.user, address.password, others)
 
 

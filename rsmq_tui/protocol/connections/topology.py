@@ -99,7 +99,7 @@ class SentinelTopology:
         for node in tuple(self._nodes):
             reply = yield Question(node, command, to_sentinel=True)
             if isinstance(reply, Exception):
-                silent.append((node, _told_by(reply, "sentinel|get-master-addr-by-name")))
+                silent.append((node, _failure_by(reply, "sentinel|get-master-addr-by-name")))
             elif not _is_place(reply):
                 ignorant = node
             else:
@@ -150,7 +150,7 @@ class ClusterTopology:
         for node in tuple(self._nodes):
             reply = yield Question(node, ("CLUSTER", "SLOTS"))
             if isinstance(reply, Exception):
-                silent.append((node, _told_by(reply, "cluster|slots")))
+                silent.append((node, _failure_by(reply, "cluster|slots")))
                 continue
             ranges = list(_ranges(reply, node))
             if knows(ranges):
@@ -201,7 +201,7 @@ def _without_tag(ns: str) -> Failure:
     )
 
 
-def _told_by(error: Exception, command: str) -> Failure:
+def _failure_by(error: Exception, command: str) -> Failure:
     if "cluster support disabled" in str(error):
         return Failure("no-cluster", "it is not part of a cluster", "remove `cluster` from the profile")
     failure = failure_of(error)
@@ -212,13 +212,13 @@ def _told_by(error: Exception, command: str) -> Failure:
 
 def _silence(sentence: str, silent: list[tuple[Node, Failure]], wanting: str, prefix: str) -> Failure:
     """Combine the failures of all nodes into one."""
-    told = ", ".join(f"{node}: {failure.sentence}" for node, failure in silent)
+    reasons = ", ".join(f"{node}: {failure.sentence}" for node, failure in silent)
     kinds = {failure.kind for _, failure in silent}
     kind, hint = silent[0][1].kind, silent[0][1].hint
     if "noauth" in kinds:
         kind = "noauth"
         hint = f"{wanting} a password: {prefix}password_env, {prefix}password_file or {prefix}password_command"
-    return Failure(kind, f"{sentence} ({told})", hint)
+    return Failure(kind, f"{sentence} ({reasons})", hint)
 
 
 def _names(reply: list[Any]) -> Iterator[str]:

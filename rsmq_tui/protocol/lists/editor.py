@@ -118,10 +118,10 @@ class ListEditor(EditExecutor):
                 return found
             start += _LEASES_PER_CALL
 
-    async def look(self, batch: Batch) -> str:
+    async def infer_outcome(self, batch: Batch) -> str:
         """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         if not isinstance(batch, ListBatch):
-            return await QueueEditor.sharing(self, self.ns).look(batch)
+            return await QueueEditor.sharing(self, self.ns).infer_outcome(batch)
         try:
             home = self._home_of(batch)
             return batch.traces(await are_there(partial(self._ask, home), self._link_of(home).runner, batch))

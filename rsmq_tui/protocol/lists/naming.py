@@ -126,7 +126,7 @@ def _filling(template: str, text: str) -> str | None:
     return None
 
 
-Place = Literal["queue", "processing"]
+ItemPlace = Literal["queue", "processing"]
 Area = Literal["q", "p"]
 """A place, as in an id."""
 
@@ -142,15 +142,15 @@ _TOKEN_LENGTH = 22
 _SHA_LENGTH = 1 + 40
 _DIGITS = 15
 
-_LETTERS: dict[Place, Area] = {"queue": "q", "processing": "p"}
-PLACE_OF: dict[Area, Place] = {"q": "queue", "p": "processing"}
+_LETTERS: dict[ItemPlace, Area] = {"queue": "q", "processing": "p"}
+PLACE_OF: dict[Area, ItemPlace] = {"q": "queue", "p": "processing"}
 _ID = re.compile(r"([qp]):([0-9]{1,15}):([0-9a-f]{40})")
 
 
 class ItemId(NamedTuple):
     """Where an item lay, counted from the one that is taken next (in processing: from the oldest), and its SHA1."""
 
-    place: Place
+    place: ItemPlace
     position: int
     sha: str
 
@@ -172,7 +172,7 @@ def item_sha(item: bytes) -> str:
     return sha1(item, usedforsecurity=False).hexdigest()
 
 
-def item_id(place: Place, position: int, item: bytes) -> str:
+def item_id(place: ItemPlace, position: int, item: bytes) -> str:
     """Return the id of an item at a position."""
     return f"{_LETTERS[place]}:{position}:{item_sha(item)}"
 

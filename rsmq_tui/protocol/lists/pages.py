@@ -16,8 +16,8 @@ from rsmq_tui.protocol.lists.naming import (
     UNKNOWN_LEASE_SCORE,
     UNLEASED_SCORE,
     ItemId,
+    ItemPlace,
     ListNames,
-    Place,
     item_sha,
     leased_item,
     read_item_id,
@@ -72,7 +72,7 @@ class Range(NamedTuple):
     With ``front``, indexes count from the item that is taken next (in processing the oldest), else from the other end.
     """
 
-    place: Place
+    place: ItemPlace
     front: bool
     first: int
     last: int
@@ -99,7 +99,7 @@ class Moment:
     asked: tuple[Range, ...]
     items: tuple[Sequence[Item], ...]
 
-    def length(self, place: Place) -> int:
+    def length(self, place: ItemPlace) -> int:
         """Return how many items lay at a place."""
         return self.ready if place == "queue" else self.hidden
 
@@ -127,7 +127,7 @@ class ListRanges:
         self._takes_right = names.take_from == "right"
         self._longest = 0
         self._most_items = _FIRST_ITEMS
-        self._lengths: dict[Place, int] = {"queue": 0, "processing": 0}
+        self._lengths: dict[ItemPlace, int] = {"queue": 0, "processing": 0}
 
     async def read(
         self, *ranges: Range, most_bytes: int = PAGE_BYTES, whole_bytes: int = BODY_BYTES_MAX, start_bytes: int = 0
@@ -195,7 +195,7 @@ _LOOKED_MAX = 2_000
 class Located(NamedTuple):
     """An item, and its position, counted from the front."""
 
-    place: Place
+    place: ItemPlace
     position: int
     item: Item
 
@@ -293,7 +293,7 @@ class ListPages:
         return body
 
     async def _at(
-        self, ranges: ListRanges, wanted: ItemId, place: Place, position: int, arrived: Arrived
+        self, ranges: ListRanges, wanted: ItemId, place: ItemPlace, position: int, arrived: Arrived
     ) -> bytes | None:
         items = await self._runner.ask_long(arrived, ranges.command(Range(place, True, position, position)))
         body: bytes | None = items[0] if items else None
@@ -333,7 +333,7 @@ async def _rows(
 
     ``ready`` is the length of the queue. With ``backward`` the last items are read first.
     """
-    parts: list[tuple[Place, int, int]] = [
+    parts: list[tuple[ItemPlace, int, int]] = [
         ("queue", start, min(stop, ready)),
         ("processing", max(0, start - ready), stop - ready),
     ]
@@ -365,20 +365,20 @@ async def _look(
     # come before those in the queue, so that no id of the queue takes an item of theirs.
     wanted = sorted(wanted, key=lambda id: (id.place == "queue", -id.position))
     asked = _near(wanted)
-    other: dict[Place, Place] = {"queue": "processing", "processing": "queue"}
+    other: dict[ItemPlace, ItemPlace] = {"queue": "processing", "processing": "queue"}
     if elsewhere:
         # What was taken last is the newest in processing; what was put back is taken next.
         places = {other[id.place] for id in wanted}
         asked += [Range(place, place == "queue", 0, SPAN_ITEMS - 1) for place in sorted(places)]
     now = await ranges.read(*asked, most_bytes=PAGE_BYTES // max(4, len(asked)), whole_bytes=whole_bytes)
-    there: dict[tuple[Place, str], dict[int, Item]] = {}
-    seen: dict[Place, set[int]] = {"queue": set(), "processing": set()}
+    there: dict[tuple[ItemPlace, str], dict[int, Item]] = {}
+    seen: dict[ItemPlace, set[int]] = {"queue": set(), "processing": set()}
     for number, (part, items) in enumerate(zip(asked, now.items, strict=True)):
         for position, item in zip(now.positions(number), items, strict=True):
             there.setdefault((part.place, sha_of(item)), {})[position] = item
             seen[part.place].add(position)
     found: dict[ItemId, Located] = {}
-    moved: dict[Place, int] = {"queue": 0, "processing": 0}
+    moved: dict[ItemPlace, int] = {"queue": 0, "processing": 0}
     for id in wanted:
         place = id.place
         same = there.get((place, id.sha))
@@ -397,7 +397,7 @@ async def _look(
 def _near(wanted: Iterable[ItemId]) -> list[Range]:
     """Return the ranges to search for items in that order: each item, then the items around it."""
     room, found = _LOOKED_MAX, list[Range]()
-    floor: dict[Place, int] = {"queue": 1 << 62, "processing": 1 << 62}
+    floor: dict[ItemPlace, int] = {"queue": 1 << 62, "processing": 1 << 62}
     for place, position, _ in wanted:
         beyond = min(position + SPAN_ITEMS // 4, floor[place] - 1)
         if position < beyond:

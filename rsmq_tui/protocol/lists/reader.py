@@ -94,7 +94,7 @@ class ListRowCodec:
             looks = "".join("1" if self._may_look(name, now_ms) else "0" for name in names)
         return keys, (now_ms, self._shown_bytes, *self._range, looks, int(len(keys) == len(names)))
 
-    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+    def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove from a row's end when a lease expires; if the next item was not read, keep the one from before.
 
         A row with an error is read in each poll.
@@ -118,7 +118,7 @@ class ListRowCodec:
         return due
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a settled row has the form of ``ListRow``."""
+        """Return whether a normalized row has the form of ``ListRow``."""
         ready, processing, leases, _, lease = row
         return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
 
@@ -352,7 +352,7 @@ LISTS_MAX = 100_000
 # An empty list does not exist in Redis. A queue is forgotten after this many searches that do not find it.
 KEPT_SEARCHES = 10
 
-Told = Callable[[int, int], None]
+SearchCallback = Callable[[int, int], None]
 """Called with the approximate number of keys scanned, and the number of known lists."""
 
 _GLOB = re.compile(r"[*?\[]")
@@ -388,19 +388,19 @@ class ListDiscovery:
         return bool(self._globs)
 
     async def search(
-        self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, told: Told | None = None
+        self, *, pause_s: float = 0.0, steps_max: int | None = STEPS_MAX, on_progress: SearchCallback | None = None
     ) -> bool:
         """Scan the keys of the server, or of every node of a cluster; return whether the scan was complete.
 
         ``names`` grows with each step. It sleeps for ``pause_s`` between steps; ``steps_max`` limits the steps for each
-        server and pattern, None for no limit. ``told`` is called after each step. Raises redis-py's errors.
+        server and pattern, None for no limit. ``on_progress`` is called after each step. Raises redis-py's errors.
         """
         found: set[bytes] = set()
         passed = count(SCAN_COUNT, SCAN_COUNT)
 
         def stepped() -> None:
-            if told is not None:
-                told(next(passed), len(self.names))
+            if on_progress is not None:
+                on_progress(next(passed), len(self.names))
 
         note: str | None = None
         if self._globs:
@@ -427,8 +427,8 @@ class ListDiscovery:
         while steps_max is None or steps < steps_max:
             (reply,) = await link.runner.commands(("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list"))
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
-                told = " ".join(str(reply).split())
-                return f"the server refused the search for lists ({told}): only lists given by name are shown"
+                answer = " ".join(str(reply).split())
+                return f"the server refused the search for lists ({answer}): only lists given by name are shown"
             if isinstance(reply, Exception):
                 raise reply
             cursor, keys = reply

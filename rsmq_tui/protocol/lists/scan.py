@@ -18,8 +18,8 @@ from rsmq_tui.protocol.lists.naming import (
     UNKNOWN_LEASE_SCORE,
     UNLEASED_SCORE,
     Area,
+    ItemPlace,
     ListNames,
-    Place,
     leased_item,
 )
 from rsmq_tui.protocol.lists.pages import (
@@ -62,7 +62,7 @@ class LeaseBook:
         for deadlines in self._deadlines.values():
             deadlines.sort(key=float, reverse=True)
 
-    def take(self, mark: int) -> bytes | None:
+    def pop(self, mark: int) -> bytes | None:
         """Return a deadline for an item of that hash, or None if none is left."""
         deadlines = self._deadlines.get(mark)
         return deadlines.pop() if deadlines else None
@@ -133,7 +133,7 @@ def index_of(history: "array[int]", gram: "array[int]") -> int | None:
 class WindowItems:
     """Items at one moment with their positions, counted from the front, and their hashes."""
 
-    place: Place
+    place: ItemPlace
     moment: Moment
     positions: Sequence[int]
     items: Sequence[Item]
@@ -171,7 +171,7 @@ class ListWalk:
     """
 
     def __init__(
-        self, ranges: ListRanges, place: Place, *, count: int, first: int | None = None, last: int = 0,
+        self, ranges: ListRanges, place: ItemPlace, *, count: int, first: int | None = None, last: int = 0,
         most_bytes: int = SCAN_BODY_BYTES, whole_bytes: int = SCAN_BODY_BYTES,
     ) -> None:  # fmt: skip
         self.history: array[int] = array("q")
@@ -206,11 +206,11 @@ class ListWalk:
 
     async def step(self) -> WindowItems:
         """Read the next window; there may be nothing new in it."""
-        return self.take(
+        return self.new_items(
             await self._ranges.read(self.window, most_bytes=self.most_bytes, whole_bytes=self._whole_bytes), 0
         )
 
-    def take(self, now: Moment, number: int) -> WindowItems:
+    def new_items(self, now: Moment, number: int) -> WindowItems:
         """Return the new items of the window, which is the range ``number`` of ``now``."""
         length = now.length(self._place)
         # The first window is counted from the front, and may reach beyond ``last``.
@@ -294,7 +294,7 @@ def whole_walk(
     )  # fmt: skip
 
 
-PLACES: tuple[Place, ...] = ("queue", "processing")
+PLACES: tuple[ItemPlace, ...] = ("queue", "processing")
 # How many items of the front are read along with processing, to find those that were put back meanwhile.
 _FRONT_ITEMS = 500
 # At most this many items without a lease are held back until leases have been read again.
@@ -319,7 +319,7 @@ class ListScan:
         bodies: bool = True,
         sizes: bool = True,
         count: int = CHUNK_MESSAGES,
-        places: Sequence[Place] = PLACES,
+        places: Sequence[ItemPlace] = PLACES,
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield once every item that stays in the queue or in processing during the scan, even if it moves.
 
@@ -336,7 +336,7 @@ class ListScan:
         """
         scan = _Scan(ListRanges(self._runner, self._names, queue), count, places)
         coming: asyncio.Task[list[_Scored]] | None = None
-        told = 0
+        reported = 0
         last: WindowItems | None = None
         try:
             while True:
@@ -345,11 +345,11 @@ class ListScan:
                 coming = None if scan.is_over else await sent(self._runner, scan.step())
                 for last, scores in found:
                     if last.items:
-                        told = scan.lost
-                        yield _chunk(last, scores, bodies, told)
+                        reported = scan.lost
+                        yield _chunk(last, scores, bodies, reported)
                 if coming is None:
                     break
-            if last is not None and scan.lost > told:
+            if last is not None and scan.lost > reported:
                 # Nothing was new in the last windows.
                 yield _chunk(last.only(()), (), bodies, scan.lost)
         finally:
@@ -364,7 +364,7 @@ _Scored = tuple[WindowItems, Sequence[bytes]]
 class _Scan:
     """One scan: the queue, then processing, then the items that were put back."""
 
-    def __init__(self, ranges: ListRanges, count: int, places: Sequence[Place]) -> None:
+    def __init__(self, ranges: ListRanges, count: int, places: Sequence[ItemPlace]) -> None:
         self._ranges = ranges
         self._queue = ListWalk(ranges, "queue", count=count) if "queue" in places else None
         self._processing = ListWalk(ranges, "processing", count=count) if "processing" in places else None
@@ -405,9 +405,9 @@ class _Scan:
         if queue is not None:
             asked += [queue.window, Range("queue", True, 0, _FRONT_ITEMS - 1)]
         now = await self._ranges.read(*asked, most_bytes=walk.most_bytes, whole_bytes=SCAN_BODY_BYTES)
-        found, back = walk.take(now, 0), None
+        found, back = walk.new_items(now, 0), None
         if queue is not None:
-            queue.take(now, 1)
+            queue.new_items(now, 1)
             found, back = self._not_given(queue, found)
         self.is_over = walk.is_over
         scored = [self._leased(found, book)]
@@ -419,7 +419,7 @@ class _Scan:
 
     def _leased(self, found: WindowItems, book: LeaseBook) -> _Scored:
         """Return the items with a lease; hold back the others, which may have got one since leases were read."""
-        deadlines = list(map(book.take, found.marks))
+        deadlines = list(map(book.pop, found.marks))
         self._held.append(found.only([at for at, deadline in enumerate(deadlines) if deadline is None]))
         leased = found.only([at for at, deadline in enumerate(deadlines) if deadline is not None])
         return leased, [deadline for deadline in deadlines if deadline is not None]
@@ -428,7 +428,7 @@ class _Scan:
         held, self._held = [each for each in self._held if each.items], []
         if held:
             await book.read()
-        return [(each, [book.take(mark) or book.missing for mark in each.marks]) for each in held]
+        return [(each, [book.pop(mark) or book.missing for mark in each.marks]) for each in held]
 
     def _not_given(self, queue: ListWalk, found: WindowItems) -> tuple[WindowItems, WindowItems]:
         """Return the items not yet yielded: of those in processing, and of those put back to the front.

@@ -365,5 +365,5 @@ def mark_of(item: bytes) -> bytes:
     """Return what distinguishes an item from others of its size, as the script computes it."""
     if len(item) <= _MARK_BYTES:
         return item
-    told = item if len(item) < BIG_BYTES else item[:_END_BYTES] + item[-_END_BYTES:]
-    return hashlib.sha1(told, usedforsecurity=False).hexdigest().encode()
+    hashed = item if len(item) < BIG_BYTES else item[:_END_BYTES] + item[-_END_BYTES:]
+    return hashlib.sha1(hashed, usedforsecurity=False).hexdigest().encode()

@@ -75,9 +75,10 @@ def _send_once(
 ) -> Flow[list[bool]]:
     """Send the messages whose mark is not in the fence; return for each whether it was sent.
 
-    They go in chunks, each atomic. A fence takes some 60 bytes a message, and expires ``keep_s`` seconds after its last
-    use. ``counts`` are the names of two hashes: how often each content was sent under any fence, and how often it was
-    to be sent in this write. It is then sent only if the second is greater. Raises as ``send_messages``.
+    A fence is a set, on the server, of the marks of what was sent. Messages go in chunks, each atomic, which adds their
+    marks. A fence takes some 60 bytes a message, and expires ``keep_s`` seconds after its last use. ``counts`` are the
+    names of two hashes: how often each content was sent under any fence, and how often it was to be sent in this write.
+    It is then sent only if the second is greater. Raises as ``send_messages``.
     """
     validation.queue_name(queue)
     given_delay = optional_seconds("delay", delay)

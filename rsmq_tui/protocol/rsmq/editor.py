@@ -120,7 +120,7 @@ class QueueEditor(EditExecutor):
             (values,) = await self._read(("HMGET", self._keys.attributes(queue), *part))
             yield {name: value for name, value in zip(part, values, strict=True) if value is not None}
 
-    async def look(self, batch: Batch) -> str:
+    async def infer_outcome(self, batch: Batch) -> str:
         """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         attributes = self._keys.attributes(batch.queue)
         try:

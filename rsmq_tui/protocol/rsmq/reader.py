@@ -132,7 +132,7 @@ class RsmqRowCodec:
                 rows[number].append(1)
         return rows
 
-    def settle(self, name: str, row: Row, before: Row, now_ms: int) -> float:
+    def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove from a row when time alone will change it; a row with an error is read in each poll."""
         if not isinstance(row, list) or len(row) not in (2, 6, 7):
             raise misshapen("in the row of a queue")
@@ -142,7 +142,7 @@ class RsmqRowCodec:
         return inf if due == b"" else due_ms(due)
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a settled row has the form of ``scripts.Row``."""
+        """Return whether a normalized row has the form of ``scripts.Row``."""
         if len(row) == 2:
             return (blob(row[0]) or _are_attributes(row[0])) and (count(row[1]) or blob(row[1]))
         # Written out for speed: it checks every row.

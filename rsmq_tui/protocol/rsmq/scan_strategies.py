@@ -296,9 +296,9 @@ class BodyScan:
         """Yield every body that stays in the queue during the scan, and perhaps others; a few at a time.
 
         Some bodies may belong to no message: see ``messages``. If the hash table shrinks meanwhile, some come again:
-        ``Seen`` tells which, at a cost that is better spent on the bodies that match. A step takes about ``count``
-        fields, fewer if bodies are long; a small queue comes whole. The next is under way while the caller works.
-        Bodies that do not pass ``wanted`` may be left out. Close it with ``aclose``.
+        the caller removes duplicates, by ``Seen`` and only of the bodies that match, which is cheaper. A step takes
+        about ``count`` fields, fewer if bodies are long; a small queue comes whole. The next is under way while the
+        caller works. Bodies that do not pass ``wanted`` may be left out. Close it with ``aclose``.
         """
         steps, shortest_s = 0, inf
         looking: asyncio.Task[tuple[bytes, BodyChunk, float]] | None = None

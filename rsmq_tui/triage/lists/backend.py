@@ -48,8 +48,8 @@ from rsmq_tui.triage.lists.select import (
     ItemFinder,
     ListSelection,
     Look,
+    PlaceRange,
     Search,
-    Span,
     select_items,
     spans_of,
     walk_ms,
@@ -227,8 +227,8 @@ async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, o
             where = "taken next" if isinstance(action, actions.Push) and action.first else "taken last"
             return replace(found, what=f"{found.what}, {where}", notes=notes)
         case actions.Import():
-            told = "They are added at the end, in the order of the file, without their ids, receive counts and times."
-            return replace(found, notes=(*notes, told))
+            note = "They are added at the end, in the order of the file, without their ids, receive counts and times."
+            return replace(found, notes=(*notes, note))
     raise TriageError(f"{action.verb.lower()} does not apply to list queues")
 
 
@@ -322,10 +322,10 @@ class ListExport(Exporting):
         there: Counter[bytes] = Counter()
         known = spans_of((position_of(item.id) for item in unread), ready) if area == "q" else []
         near = [
-            Span(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
+            PlaceRange(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
             for span in known
         ]
-        for spans in (near, [Span(0, EVERYWHERE)]):
+        for spans in (near, [PlaceRange(0, EVERYWHERE)]):
             async with aclosing(Look(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
                 async for _, found in seen:
                     for place, body, _ in found:
@@ -354,7 +354,7 @@ class Leases:
     def __init__(self, known: dict[bytes, list[tuple[bytes, bytes]]]) -> None:
         self._left = {item: list(leases) for item, leases in known.items()}
 
-    def take(self, item: RawMessage) -> RawMessage | None:
+    def with_lease(self, item: RawMessage) -> RawMessage | None:
         """Return an item with its lease, or None if the lease that was seen no longer exists."""
         left = self._left.get(item.body or b"", [])
         if item.score in _NONE:
@@ -493,7 +493,7 @@ class _Preparing:
             prepared, found = Step(), []
             for body in bodies:
                 item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
-                leased = leases.take(item._replace(size=len(body)))
+                leased = leases.with_lease(item._replace(size=len(body)))
                 if leased is None:
                     prepared.sorted_out += Outcome.CHANGED
                 else:

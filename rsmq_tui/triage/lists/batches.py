@@ -16,26 +16,26 @@ from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, Span
+from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, PlaceRange
 from rsmq_tui.triage.undo import BatchUndo
 
 
 def row_of(batch: ListBatch) -> dict[str, object]:
     """Return the columns of a batch, other than kind and queue."""
-    told = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
+    fields = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
     # The journal keeps bodies only of items that are removed from the server.
     edits = packed_edits(batch.edits, bodies=batch.takes_away)
-    return {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(told), "edits": edits}
+    return {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(fields), "edits": edits}
 
 
 def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     """Return the batch of a row; an invalid row raises ``DamageError``, or any error of decoding."""
-    told = json.loads(row["lists"])
-    names = ListNames(**told["names"])
-    namespaces = told["ns"], told["target_ns"]
+    fields = json.loads(row["lists"])
+    names = ListNames(**fields["names"])
+    namespaces = fields["ns"], fields["target_ns"]
     if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, namespaces))):
         raise DamageError("the names of its keys are invalid")
-    is_first = told.get("first", False)
+    is_first = fields.get("first", False)
     if not isinstance(is_first, bool):
         raise DamageError("the end to which its items go is invalid")
     target = None if row["target"] is None else known_name(row["target"])
@@ -51,7 +51,7 @@ class ListUndo(BatchUndo):
     def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
         super().__init__(journal, change, already)
         # The place of the batch undone before: the items of the next one are beside it.
-        self._beside: Span | None = None
+        self._beside: PlaceRange | None = None
 
     def still_done(self, entry: Entry) -> str:
         """Return the outcome, without the items that were undone: an undo may have ended within a batch."""
@@ -86,7 +86,7 @@ class ListUndo(BatchUndo):
                 meant.setdefault(digest_of(edit.before.id), deque()).append(edit)
 
         async def make(bodies: list[bytes], window: Window) -> Step:
-            self._beside = Span(window.near, window.far)
+            self._beside = PlaceRange(window.near, window.far)
             edits = []
             for body in bodies:
                 before, after = meant[item_digest(body)].popleft()
@@ -104,15 +104,15 @@ class ListUndo(BatchUndo):
         async for prepared in finder.passes(make):
             yield prepared
 
-    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> Span:
+    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> PlaceRange:
         """Return where the items probably are: beside those of the batch undone before, or at an end."""
         if self._beside is not None:
             near, far = self._beside
-            return Span(max(0, near - inverse.size), far + inverse.size)
+            return PlaceRange(max(0, near - inverse.size), far + inverse.size)
         if not was_first:
-            return Span(0, inverse.size - 1)
+            return PlaceRange(0, inverse.size - 1)
         ready = (await lists.facts(inverse.queue)).ready
-        return Span(max(0, ready - inverse.size), max(0, ready - 1))
+        return PlaceRange(max(0, ready - inverse.size), max(0, ready - 1))
 
 
 def _still_done(journal: Journal, change: int, entry: Entry) -> str:

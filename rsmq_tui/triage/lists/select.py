@@ -106,7 +106,7 @@ KEPT = "taken or removed by others, or now among those that are kept"
 Make = Callable[[list[bytes], Window], Awaitable[Step]]
 
 
-class Span(NamedTuple):
+class PlaceRange(NamedTuple):
     """A range of places in a list, both ends included; place 0 is the item that was pushed last."""
 
     near: int
@@ -159,20 +159,20 @@ def walk_ms(place: int) -> float:
     return place * _WALK_US / 1000
 
 
-def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[Span]:
+def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[PlaceRange]:
     """Return the spans of items with these positions, in order, counted from the item that is taken next.
 
     ``is_still`` is True if nothing was pushed since. Otherwise spans are wider, and none are returned if they cover
     much of the list: a search of the whole list finds the items in order.
     """
     slack = 0 if is_still else _SLACK_ITEMS
-    spans: list[Span] = []
+    spans: list[PlaceRange] = []
     for position in positions:
         place = max(0, ready - 1 - position)
         if spans and spans[-1].near - place <= _JOINED_ITEMS:
-            spans[-1] = Span(min(place, spans[-1].near), max(place + slack, spans[-1].far))
+            spans[-1] = PlaceRange(min(place, spans[-1].near), max(place + slack, spans[-1].far))
         else:
-            spans.append(Span(place, place + slack))
+            spans.append(PlaceRange(place, place + slack))
     is_much = sum(span.far - span.near for span in spans) > ready * _MUCH
     return [] if is_much and not is_still else spans
 
@@ -188,7 +188,7 @@ class Look:
         self.longest = 1
         self._editor, self._queue, self._area = editor, queue, area
 
-    async def windows(self, span: Span) -> AsyncGenerator[WindowItems, None]:
+    async def windows(self, span: PlaceRange) -> AsyncGenerator[WindowItems, None]:
         """Read a span in the order in which items are taken; each window has only items not read before."""
         walk = self._editor.walk(self._queue, self._area, None if span.far == EVERYWHERE else span.far, span.near)
         while not walk.is_over:
@@ -198,7 +198,7 @@ class Look:
         self.has_gaps = self.has_gaps or walk.lost > 0
 
     async def sightings(
-        self, wanted: Counter[bytes], spans: Sequence[Span]
+        self, wanted: Counter[bytes], spans: Sequence[PlaceRange]
     ) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
         """Read spans in their order, and yield the length of the list and the wanted items of each window.
 
@@ -226,7 +226,7 @@ class Look:
                     if not left:
                         return
 
-    async def parts(self, wanted: Counter[bytes], spans: Sequence[Span]) -> AsyncGenerator[Part, None]:
+    async def parts(self, wanted: Counter[bytes], spans: Sequence[PlaceRange]) -> AsyncGenerator[Part, None]:
         """Yield the wanted items in parts for one call each, in the order in which they are taken."""
         part, claimed, before = Part(), 0, 0
         async with aclosing(self.sightings(wanted, spans)) as seen:
@@ -262,7 +262,7 @@ class ItemFinder:
         queue: str,
         area: AreaLetter,
         wanted: Counter[bytes],
-        spans: Sequence[Span] = (),
+        spans: Sequence[PlaceRange] = (),
         *,
         spared: int = 0,
         backwards: bool = False,
@@ -282,7 +282,7 @@ class ItemFinder:
         for _ in range(_PASSES):
             if not self._wanted:
                 return
-            whole = Span(self._spared, EVERYWHERE)
+            whole = PlaceRange(self._spared, EVERYWHERE)
             async with aclosing(self._one_pass(make, [whole], is_whole=True)) as steps:
                 async for prepared in steps:
                     yield prepared
@@ -290,7 +290,7 @@ class ItemFinder:
             yield Step(sorted_out=Outcome.CHANGED * moved_on, left=MOVED_ON)
 
     async def _one_pass(
-        self, make: Make, spans: Sequence[Span], *, is_whole: bool = False
+        self, make: Make, spans: Sequence[PlaceRange], *, is_whole: bool = False
     ) -> AsyncGenerator[Step, None]:
         look = Look(self._editor, self._queue, self._area)
         found = look.parts(self._wanted, spans)
@@ -346,7 +346,7 @@ class Area(NamedTuple):
     most: int | None = None
 
 
-class Found(NamedTuple):
+class LeftOut(NamedTuple):
     """The numbers of items that were left out.
 
     ``elsewhere``: no longer as shown. ``not_meant``: outside the ``Area``. ``unsearched``: too long to match.
@@ -367,7 +367,7 @@ async def select_items(
     area: Area,
     selection: ListSelection,
     on_progress: ScanCallback,
-) -> Found:
+) -> LeftOut:
     """Select the items of a scope that are in the area; raises what the editor and the search raise."""
     adding = _Adding(area, selection)
     elsewhere = unsearched = restarts = 0
@@ -395,7 +395,7 @@ async def select_items(
                     adding.add(items, at_ms)
                     on_progress(ScanProgress(scanned, depth, adding.taken))
     selection.ready, selection.newest = await editor.newest(queue)
-    return Found(elsewhere, adding.not_meant, unsearched, is_incomplete=restarts > 0 or look.has_gaps)
+    return LeftOut(elsewhere, adding.not_meant, unsearched, is_incomplete=restarts > 0 or look.has_gaps)
 
 
 def _walked(scope: Scope | None, area: Area) -> Matching | None:
@@ -459,7 +459,7 @@ async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId],
     """Search near the positions of the ids first, then the whole list."""
     wanted = Counter(bytes.fromhex(id.sha) for id in named)
     ready = (await editor.facts(queue)).ready
-    for spans in (spans_of((id.position for id in named), ready), [Span(0, EVERYWHERE)]):
+    for spans in (spans_of((id.position for id in named), ready), [PlaceRange(0, EVERYWHERE)]):
         async with aclosing(Look(editor, queue, "q").sightings(wanted, spans)) as seen:
             async for length, found in seen:
                 items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
@@ -499,7 +499,7 @@ async def _everything(
     depth = number + (facts.processing if area.processing else 0)
     scanned = 0
     if number:
-        async with aclosing(look.windows(Span(area.spared, first))) as coming:
+        async with aclosing(look.windows(PlaceRange(area.spared, first))) as coming:
             async for window in coming:
                 bodies = window.bodies[: number - scanned]
                 scanned += len(bodies)
@@ -517,7 +517,7 @@ async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, N
     """Read the items in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     seen = 0
-    async with aclosing(Look(editor, queue, "p").windows(Span(0, EVERYWHERE))) as coming:
+    async with aclosing(Look(editor, queue, "p").windows(PlaceRange(0, EVERYWHERE))) as coming:
         async for window in coming:
             found = []
             for position, body in zip(window.positions, window.bodies, strict=True):

@@ -107,12 +107,12 @@ async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move,
     """Return notes on moving messages to a list; raises ``TriageError`` if it is not possible."""
     owner = names.owner(to.queue)
     if not to.queue or owner is not None:
-        told = (
+        reason = (
             f"the target belongs to {printable(owner or '')}"
             if to.queue
             else "name the list by its whole key: list:KEY"
         )
-        raise TriageError(told)
+        raise TriageError(reason)
     refuse_other_slots(editor, names, [to.queue], [Target(action.queue, editor.ns)])
     await refuse_unreadable(ListEditor.beside(editor, names), to)
     return ["They are added at its end, in the order of delivery. Lists have no receive counts; undo restores them."]
@@ -132,7 +132,7 @@ def refuse_other_slots(editor: EditExecutor, names: ListNames, lists: Sequence[s
     keys += [names.marker(name, "x") for name in lists]
     keys += [Keys(to.ns or "").messages(to.queue) for to in queues] + [Keys(to.ns or "").index for to in queues]
     if not editor.can_reach_at_once(*keys):
-        told = " and ".join([*lists, *(to.text for to in queues)])
+        targets = " and ".join([*lists, *(to.text for to in queues)])
         raise TriageError(
-            f"on this cluster the keys of {told} are in different slots: give them one hash tag, as in queue:{{x}}"
+            f"on this cluster the keys of {targets} are in different slots: give them one hash tag, as in queue:{{x}}"
         )

@@ -120,7 +120,7 @@ class Targets:
 _CHUNK_MESSAGES = 2_000
 _CHUNK_BYTES = 1 << 40
 # How many source queues a preview checks; dead letters rarely come from more.
-_WAYS_TOLD = 20
+_WAYS_SHOWN = 20
 
 _WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
 _SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
@@ -184,7 +184,7 @@ async def origin_notes(
     lost = ways.pop(action.queue, 0)
     if lost:
         notes.append(f"{_of(lost, selection.count)} no known origin: {_fail(lost)}.")
-    for queue, count in ways.most_common(_WAYS_TOLD):
+    for queue, count in ways.most_common(_WAYS_SHOWN):
         try:
             wrong = "" if (await editor.fields(queue)).exists else "which does not exist"
         except RsmqError:

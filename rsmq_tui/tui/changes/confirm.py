@@ -70,7 +70,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self._look_creating = look_creating
         self._colour = colour
         self._preview: Preview | None = None
-        self._told_s = 0.0
+        self._shown_s = 0.0
         self._is_seen = False
         # The preview of the button in the middle: the same change in a wider scope.
         self._again: Look | None = None
@@ -268,8 +268,8 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _tell_progress(self, progress: "ScanProgress") -> None:
         now_s = time.monotonic()
-        if self._is_open and now_s - self._told_s >= _SEEING_EVERY_S:
-            self._told_s = now_s
+        if self._is_open and now_s - self._shown_s >= _SEEING_EVERY_S:
+            self._shown_s = now_s
             scanned = f"{count(progress.scanned)} of {count(max(progress.scanned, progress.depth))}"
             self._say(f"scanning … {scanned}, {matches(progress.matched)}")
 

@@ -56,7 +56,7 @@ class _Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeTold:
+class ChangeStatus:
     """The state of a change: ``words``, and while it runs, how many of the ``planned`` edits were ``handled``.
 
     ``planned`` is None if there is nothing to count; ``is_alarm`` is set if something failed or was left out. At the
@@ -119,13 +119,13 @@ _TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "
 UNDOES = " · u undoes"
 
 
-def end_of(report: "Report") -> ChangeTold:
+def end_of(report: "Report") -> ChangeStatus:
     """Return the outcome of a change."""
     undoes = UNDOES if report.undoable and report.name != "undo" else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if report.name in _TAKING else 0
     retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
-    return ChangeTold(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
+    return ChangeStatus(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
 
 
 def meant_by(scope: "Scope | None") -> str:
@@ -144,12 +144,12 @@ def meant_by(scope: "Scope | None") -> str:
     return ""
 
 
-def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
+def end_of_export(exported: "Exported | None", path: Path) -> ChangeStatus:
     """Return the outcome of an export: what it wrote, and what it left out."""
     from rsmq_tui.monitor.filters.search import INCOMPLETE  # noqa: PLC0415 - not before the first paint
 
     if exported is None:
-        return ChangeTold(f"exported {plural(0, 'message')} to {path}")
+        return ChangeStatus(f"exported {plural(0, 'message')} to {path}")
     # Messages that could not be searched might not have matched: they are not part of the total.
     whole = exported.written + exported.cut + exported.gone
     some = f"{count(exported.written)} of " if exported.written < whole else ""
@@ -162,7 +162,7 @@ def end_of_export(exported: "Exported | None", path: Path) -> ChangeTold:
     but = f" (left out: {left_out})" if left_out else ""
     missing = f"; {INCOMPLETE}" if exported.is_incomplete else ""
     words = f"exported {some}{plural(whole, 'message')}{but} to {path}{missing}"
-    return ChangeTold(words, is_alarm=bool(left_out or missing))
+    return ChangeStatus(words, is_alarm=bool(left_out or missing))
 
 
 def interrupted(change: "Change", ns: str) -> str:
@@ -181,7 +181,7 @@ def _undo(site: WatchedServer, change: int, _: "ScanCallback") -> "Awaitable[Pre
 
 
 # How long the outcome of a change is shown.
-TOLD_S = 30.0
+STATUS_S = 30.0
 # How long quitting waits for the current batch; after that, the next start finds out whether it was executed.
 _QUIT_S = 10.0
 _GIVE_UP_S = 1.0
@@ -190,7 +190,7 @@ _GIVE_UP_S = 1.0
 class ChangeController:
     """Runs the changes of an app, one at a time, each on one of its sites.
 
-    ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``told``, and None at the
+    ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``status``, and None at the
     end.
     """
 
@@ -198,9 +198,9 @@ class ChangeController:
         self,
         app: App[Any],
         shown: Callable[[str], Snapshot | None],
-        tell: Callable[[ChangeTold | None], None],
+        tell: Callable[[ChangeStatus | None], None],
     ) -> None:
-        self.told: ChangeTold | None = None
+        self.status: ChangeStatus | None = None
         self._app = app
         self._shown = shown
         self._tell_screens = tell
@@ -214,7 +214,7 @@ class ChangeController:
         self._several: tuple[_Made, ...] = ()
         # The changes that an undo would revert, by place, namespace and queue, and the version of the journal then.
         self._undoable: dict[tuple[str, str, str | None], tuple[object, Change | None]] = {}
-        self.is_told_undoable = True
+        self.is_undoable = True
 
     @property
     def is_running(self) -> bool:
@@ -375,10 +375,10 @@ class ChangeController:
             return
         for hints in self._app.screen.query("KeyHints").results(Painted):
             hints.repaint()
-        told = self.told
-        is_undoable = told is None or told.change is None or (found is not None and found.change == told.change)
-        if is_undoable != self.is_told_undoable:
-            self.is_told_undoable = is_undoable
+        status = self.status
+        is_undoable = status is None or status.change is None or (found is not None and found.change == status.change)
+        if is_undoable != self.is_undoable:
+            self.is_undoable = is_undoable
             for line in self._app.screen.query("ChangeLine").results(Painted):
                 line.repaint()
 
@@ -433,8 +433,8 @@ class ChangeController:
         self._is_stopping = True
         if self._run is not None:
             self._run.cancel()
-        if self.told is not None and self.told.is_running:
-            self._tell(replace(self.told, is_stopping=True))
+        if self.status is not None and self.status.is_running:
+            self._tell(replace(self.status, is_stopping=True))
 
     async def stop(self) -> None:
         """Cancel the running change, and wait for its current batch; raises TimeoutError."""
@@ -538,28 +538,32 @@ class ChangeController:
         self._start(sites, partial(self._make, aims, run), doing(preview.action), preview.count)
 
     def _start(
-        self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeTold]], words: str, planned: int | None
+        self,
+        sites: Sequence[WatchedServer],
+        work: Callable[[], Awaitable[ChangeStatus]],
+        words: str,
+        planned: int | None,
     ) -> None:
         self._is_stopping = False
         self._ended.clear()
-        self._tell(ChangeTold(words, is_running=True, planned=planned))
+        self._tell(ChangeStatus(words, is_running=True, planned=planned))
         self._worker = self._app.run_worker(partial(self._to_end, sites, work), name=words, group="change")
 
-    async def _to_end(self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeTold]]) -> None:
+    async def _to_end(self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeStatus]]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
-            told = await work()
+            status = await work()
         except TriageError as error:
-            told = ChangeTold(f"it failed: {error}", is_alarm=True)
+            status = ChangeStatus(f"it failed: {error}", is_alarm=True)
         finally:
             self._run = None
             self._ended.set()
             for site in sites:
                 site.source.wake()
-        self._tell(told)
+        self._tell(status)
 
-    async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeTold:
+    async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeStatus:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
         words = doing(run.preview.action)
@@ -568,7 +572,7 @@ class ChangeController:
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
-        action, told = run.preview.action, end_of(run.report)
+        action, status = run.preview.action, end_of(run.report)
         if run.report.retry is not None:
             self._skipped = aims[0].site, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
@@ -579,7 +583,7 @@ class ChangeController:
             self._forget_undone(run.preview)
         elif aims[0].is_found:
             self._remember_several(aims, run.report)
-        return replace(told, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
+        return replace(status, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
 
     def _remember_several(self, aims: Aims, report: "Report") -> None:
         """Remember the changes of an action on the results of a search, for ``undo_several``."""
@@ -601,7 +605,7 @@ class ChangeController:
         undone = {each.action.change for each in previews_in(preview) if isinstance(each.action, Undo)}
         self._several = tuple(each for each in self._several if each.change not in undone)
 
-    async def _export(self, aims: Aims, path: Path) -> ChangeTold:
+    async def _export(self, aims: Aims, path: Path) -> ChangeStatus:
         from rsmq_tui.triage.several import export_several  # noqa: PLC0415
 
         exported: Exported | None = None
@@ -613,7 +617,7 @@ class ChangeController:
                     "exporting", progress.scanned, max(progress.scanned, progress.depth), skipped=left_out
                 )
                 if self._is_stopping:
-                    return ChangeTold("export cancelled: no file was written")
+                    return ChangeStatus("export cancelled: no file was written")
         return end_of_export(exported, path)
 
     async def _recover(self, site: WatchedServer) -> None:
@@ -630,7 +634,7 @@ class ChangeController:
                 self._app.notify(interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
 
     def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
-        told = ChangeTold(
+        status = ChangeStatus(
             words,
             is_running=True,
             handled=handled,
@@ -639,15 +643,15 @@ class ChangeController:
             failed=failed,
             is_stopping=self._is_stopping,
         )
-        self._tell(told)
+        self._tell(status)
 
-    def _tell(self, told: ChangeTold | None) -> None:
-        self.told = told
-        self.is_told_undoable = True
-        self._tell_screens(told)
-        if told is not None and not told.is_running:
-            self._app.set_timer(TOLD_S, partial(self._forget, told))
+    def _tell(self, status: ChangeStatus | None) -> None:
+        self.status = status
+        self.is_undoable = True
+        self._tell_screens(status)
+        if status is not None and not status.is_running:
+            self._app.set_timer(STATUS_S, partial(self._forget, status))
 
-    def _forget(self, told: ChangeTold) -> None:
-        if self.told is told:
+    def _forget(self, status: ChangeStatus) -> None:
+        if self.status is status:
             self._tell(None)

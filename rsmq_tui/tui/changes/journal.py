@@ -15,15 +15,15 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import label_table
-from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 CHANGES_MAX = 1_000
 # How often the file is checked for changes by other programs.
@@ -126,7 +126,7 @@ class JournalScreen(DashboardScreen):
         self._outlook = None
         self._show_details()
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         self._outlook = None
         self._look()
 

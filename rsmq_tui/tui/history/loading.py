@@ -109,7 +109,7 @@ MISSING = "to read an analysis, install the extra `history`: pip install 'rsmq-t
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LoadRequest:
     """What to load: a range (None for the last day) and the queues of the charts (None for all).
 
     ``points`` is the number of points of a line; a heat map is loaded only if ``is_heat``. A changed ``look`` asks for
@@ -153,7 +153,7 @@ class Lines:
 class Shown:
     """What was loaded for ``wanted``; ``failure`` says why nothing was."""
 
-    wanted: Wanted
+    wanted: LoadRequest
     label: str = ""
     history: str = ""
     made_ms: int | None = None
@@ -176,7 +176,7 @@ class Loader:
         self._kept: dict[str, tuple[object, object]] = {}
         self._failed: list[str] = []
 
-    def load(self, wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+    def load(self, wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Shown:
         """Load what was requested; ``default`` chooses the range if none is given. Errors are in the result.
 
         A part that cannot be read is missing and listed in ``problems``; the others are there.
@@ -206,7 +206,7 @@ class Loader:
         self._look = look
         return self._analysis
 
-    def _load(self, analysis: "Analysis", wanted: Wanted, default: Callable[[TimeRange], TimeRange]) -> Shown:
+    def _load(self, analysis: "Analysis", wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Shown:
         whole, manifest = analysis.span(), analysis.manifest
         shown = Shown(wanted, analysis.label, manifest.history, manifest.made_ms, whole)
         if whole is None:
@@ -271,12 +271,12 @@ class Loader:
         return made
 
 
-def _no_lines(wanted: Wanted) -> Lines:
+def _no_lines(wanted: LoadRequest) -> Lines:
     metric, *rates = (Line(name, "mean", 0, ()) for name in (wanted.metric, *_RATES))
     return Lines(metric, None, None, tuple(rates))
 
 
-def _lines(analysis: "Analysis", wanted: Wanted, span: TimeRange) -> Lines:
+def _lines(analysis: "Analysis", wanted: LoadRequest, span: TimeRange) -> Lines:
     refs, metric = wanted.refs, wanted.metric
     asked = [(metric, "mean"), *((rate, "mean") for rate in _RATES)]
     if refs is None or len(refs) != 1:

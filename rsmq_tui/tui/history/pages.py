@@ -261,7 +261,7 @@ _INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. For a row, ``ref`` returns its queue, ``at_ms`` the moment to replay, ``told`` its text in full."""
+    """One page. For a row, ``ref`` returns its queue, ``at_ms`` the moment to replay, ``sentence`` its text in full."""
 
     id: str
     title: str
@@ -270,7 +270,7 @@ class Page:
     count: Callable[[Lists], int] = lambda _: 0
     ref: Callable[[Any], QueueRef | None] = lambda row: row.ref
     at_ms: Callable[[Any], int | None] = lambda _: None
-    told: Callable[[Any], str] = lambda _: ""
+    sentence: Callable[[Any], str] = lambda _: ""
     empty: str = ""
 
 
@@ -319,7 +319,7 @@ PAGES = (
         incident_rows,
         lambda lists: sum(one.head_id is None for one in lists.incidents),
         at_ms=lambda row: row.start_ms,
-        told=lambda row: f"{' → '.join(row.verdicts)}: {row.cause}" if len(row.verdicts) > 1 else row.cause,
+        sentence=lambda row: f"{' → '.join(row.verdicts)}: {row.cause}" if len(row.verdicts) > 1 else row.cause,
         empty="No queue had a problem in this time.",
     ),
     Page(
@@ -329,7 +329,7 @@ PAGES = (
         lambda lists: lists.episodes[::-1],
         lambda lists: len(lists.episodes),
         at_ms=lambda row: row.start_ms,
-        told=lambda row: row.cause,
+        sentence=lambda row: row.cause,
         empty="No queue had a problem in this time.",
     ),
     Page(
@@ -339,7 +339,7 @@ PAGES = (
         lambda lists: lists.poison,
         lambda lists: len(lists.poison),
         at_ms=lambda row: row.first_seen_ms,
-        told=lambda row: row.id,
+        sentence=lambda row: row.id,
         empty=f"No poison messages in this time; {_INVENTORIES}.",
     ),
     Page(
@@ -348,7 +348,7 @@ PAGES = (
         ADVICE_COLUMNS,
         lambda lists: lists.advice,
         lambda lists: len(lists.advice),
-        told=lambda row: row.told,
+        sentence=lambda row: row.told,
         empty=f"No advice on visibility timeouts; {_INVENTORIES}.",
     ),
     Page(
@@ -357,7 +357,7 @@ PAGES = (
         FORECAST_COLUMNS,
         lambda lists: lists.forecasts,
         lambda lists: len(lists.forecasts),
-        told=lambda row: row.told,
+        sentence=lambda row: row.told,
         empty="No forecasts: they need at least one day of history.",
     ),
     Page(
@@ -380,8 +380,8 @@ def key_of(page: Page, row: Any) -> str:
     return repr((*parts, getattr(row, "bucket_ms", None)))
 
 
-def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: int) -> list[Piece]:
-    """Return the tabs of the pages with their numbers, and ``told``, texts about the chosen one.
+def tab_pieces(chosen: Page, lists: Lists | None, notes: Sequence[str], width: int) -> list[Piece]:
+    """Return the tabs of the pages with their numbers, and ``notes``, texts about the chosen one.
 
     If not all tabs fit, only the chosen one is shown, with its number among them.
     """
@@ -389,9 +389,9 @@ def tab_pieces(chosen: Page, lists: Lists | None, told: Sequence[str], width: in
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
     place = PAGES.index(chosen)
     pieces = tab_line(words, place)
-    if cells_of(pieces) > width - sum(map(cell_len, told)):
+    if cells_of(pieces) > width - sum(map(cell_len, notes)):
         pieces = tab_alone(words, place)
-    return [*pieces, *((text, "muted") for text in told)]
+    return [*pieces, *((text, "muted") for text in notes)]
 
 
 _AGE_UNITS = ((172_800_000, 86_400_000, "d"), (7_200_000, 3_600_000, "h"), (600_000, 60_000, "min"), (0, 1_000, "s"))
@@ -552,8 +552,8 @@ class HeatView(LineView):
                 shade = " " if level < 0 else _SHADES[level]
                 pieces.append((shade * cell, "strong" if level == len(_SHADES) - 1 else "spark"))
             lines.append(pieces)
-        told = [f"{_SHADES[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
-        lines += [[], [(" " + "  ".join(told) + "   blank: no data", "muted")]]
+        legend = [f"{_SHADES[index] * 2} {metric_value(heat.metric, level)}+" for index, level in enumerate(levels)]
+        lines += [[], [(" " + "  ".join(legend) + "   blank: no data", "muted")]]
         return lines
 
 
@@ -611,7 +611,7 @@ def detail_lines(
             if column.title and text:
                 style = cell[1] if isinstance(cell, tuple) else ""
                 lines.append([(f"{column.title:<{_TITLE_WIDTH}} ", "muted"), (printable(text, _TEXT_MAX), style)])
-        if wrapped := textwrap.wrap(printable(page.told(row), _TEXT_MAX), width):
+        if wrapped := textwrap.wrap(printable(page.sentence(row), _TEXT_MAX), width):
             lines += [[], *([(line, "")] for line in wrapped)]
     incidents = [one for one in lists.incidents if ref is not None and one.ref == ref]
     if ref is not None and incidents:

@@ -23,9 +23,9 @@ from rsmq_tui.tui.history.loading import (
     PRESETS,
     Lists,
     Loader,
+    LoadRequest,
     Past,
     Shown,
-    Wanted,
     last,
     range_words,
     read_range,
@@ -35,10 +35,10 @@ from rsmq_tui.tui.history.loading import (
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog
-from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
+from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 
 class RangeScreen(Dialog[TimeRange]):
@@ -62,21 +62,21 @@ class RangeScreen(Dialog[TimeRange]):
         self._entry = Input(
             placeholder="21:50 – 22:30, 2031-05-17 21:50, -2h", id="from-to", compact=True, select_on_focus=False
         )
-        self._told = TextLine(id="told")
+        self._words = TextLine(id="told")
 
     def compose(self) -> ComposeResult:
         """The preset ranges, and an input for others."""
         with Vertical():
             yield ChoiceList(*(Content(words) for words, _ in PRESETS))
             yield self._entry
-            yield self._told
+            yield self._words
 
     def on_mount(self) -> None:
         """Focus the list; typed characters go to the input."""
         box = self.query_one(Vertical)
         box.border_title = Content(f"Time range, {zone_words(self._whole.to_ms)}")
         box.border_subtitle = Content("enter selects · or type a range")
-        self._told.show([(f" recorded: {range_words(self._whole)}", "muted")])
+        self._words.show([(f" recorded: {range_words(self._whole)}", "muted")])
         self.query_one(OptionList).focus()
 
     def on_key(self, event: events.Key) -> None:
@@ -107,7 +107,7 @@ class RangeScreen(Dialog[TimeRange]):
         try:
             self.dismiss(read_range(text, self._whole))
         except MomentError as error:
-            self._told.show([(f" {printable(str(error), 200)}", "alarm")])
+            self._words.show([(f" {printable(str(error), 200)}", "alarm")])
 
 
 _NARROW = 60
@@ -155,13 +155,13 @@ def row_pieces(page: pages.Page, row: Any) -> list[Piece]:
     if isinstance(row, Episode | Incident):
         verdict = row.verdict if isinstance(row, Episode) else row.worst
         pieces.append((f"{printable(pages.trouble_words(verdict), 30)} ", pages.trouble_token(verdict)))
-    return [*pieces, (printable(page.told(row), 300), "")]
+    return [*pieces, (printable(page.sentence(row), 300), "")]
 
 
 def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = "") -> list[Piece]:
     """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
-    told = _why_empty(shown, page, typed, of)
-    return [(f"  {line}", style) for words, style in told for line in _wrapped(words, width)]
+    reasons = _why_empty(shown, page, typed, of)
+    return [(f"  {line}", style) for words, style in reasons for line in _wrapped(words, width)]
 
 
 def _why_empty(shown: Shown, page: pages.Page, typed: str, of: str) -> list[Piece]:
@@ -270,7 +270,7 @@ class PastChoice:
 
 
 # Differs from everything that the screen loads.
-_NOTHING = Wanted(points=0)
+_NOTHING = LoadRequest(points=0)
 _FEWEST_POINTS, _MOST_POINTS = 40, 400
 
 
@@ -289,7 +289,7 @@ class HistoryScreen(DashboardScreen):
         self._wanted_queue = queue
         self._loader = Loader(past.analysis)
         self._shown = Shown(_NOTHING)
-        self._asked = Wanted(refs=())
+        self._asked = LoadRequest(refs=())
         self._is_loading = False
         self._page = pages.PAGES[0]
         self._choice = PastChoice()
@@ -303,7 +303,7 @@ class HistoryScreen(DashboardScreen):
         self._where = TextLine(id="where")
         self._title = TextLine(id="title")
         self._tabs = TextLine(id="tabs")
-        self._told = TextLine(id="why")
+        self._reason = TextLine(id="why")
         self.charts = pages.PastCharts()
         self._pane = pages.PastPane(self.charts)
         self.heat = pages.HeatView(id="heat")
@@ -323,7 +323,7 @@ class HistoryScreen(DashboardScreen):
             yield self._filter
             yield from self.tables.values()
             yield self.heat
-        yield self._told
+        yield self._reason
         yield KeyHints("table", "history", "app")
 
     def on_mount(self) -> None:
@@ -549,13 +549,13 @@ class HistoryScreen(DashboardScreen):
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
         width = self.size.width
         self._title.show(range_pieces(self.span, marked, width))
-        told = [f"   of {self._of}"] if self._of else []
-        told += ["   loading …"] if self._is_loading else []
-        self._tabs.show(pages.tab_pieces(self._page, shown.lists if shown.whole else None, told, width))
+        notes = [f"   of {self._of}"] if self._of else []
+        notes += ["   loading …"] if self._is_loading else []
+        self._tabs.show(pages.tab_pieces(self._page, shown.lists if shown.whole else None, notes, width))
 
     def _tell_row(self) -> None:
         """Show the full text of the row under the cursor, and its details."""
         page, row, refs = self._page, self._row, self._choice.refs
-        self._told.show(row_pieces(page, row))
+        self._reason.show(row_pieces(page, row))
         ref = page.ref(row) if row is not None else refs[0] if len(refs) == 1 else None
         self._pane.show(page, row, ref, self._shown.lists, self._cells)

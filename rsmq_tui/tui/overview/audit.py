@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.text import count, plural, printable
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
@@ -75,13 +75,13 @@ class AuditScreen(DashboardScreen):
         self._is_asked_again = False
         self._ns: str | None = None
         self._error: str | None = None
-        self._told: ChangeTold | None = None
+        self._status: ChangeStatus | None = None
 
     def on_mount(self) -> None:
         """Start the audit."""
         self.table.focus()
         # A change that was reported before needs no second audit.
-        self._told = self.dashboard.changes.told
+        self._status = self.dashboard.changes.status
         self._audit()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -121,10 +121,10 @@ class AuditScreen(DashboardScreen):
         """The last change of the queue, or of the namespace if all of its queues are audited."""
         return self.site, self.queue
 
-    def _follow_change(self, told: ChangeTold) -> None:
-        if told is self._told:
+    def _follow_change(self, status: ChangeStatus) -> None:
+        if status is self._status:
             return
-        self._told = told
+        self._status = status
         if self._is_running:
             self._is_asked_again = True
         else:

@@ -16,10 +16,10 @@ from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, pr
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 if TYPE_CHECKING:
     from rsmq_tui.events.model import Event

@@ -39,10 +39,10 @@ from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.filters import WordFilter
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known

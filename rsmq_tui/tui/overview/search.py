@@ -18,7 +18,7 @@ from rsmq_tui.monitor import Filter, MessageRow, PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.filters.language import names_queue
 from rsmq_tui.monitor.text import count, duration, matches, plural, printable
 from rsmq_tui.triage.scope import Marked, Matching, Scope
-from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeTold
+from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeStatus
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
@@ -27,8 +27,8 @@ from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -46,7 +46,7 @@ _AT_ONCE = 4
 _FOR_ALL_KINDS = ("delete",)
 
 
-class Found:
+class QueueMatches:
     """The matches in one queue, and which of them are marked."""
 
     def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
@@ -92,7 +92,7 @@ def _key(site: WatchedServer, queue: str) -> str:
 class Line(NamedTuple):
     """A row of the table: a message, or without one the queue above its messages."""
 
-    found: Found
+    found: QueueMatches
     row: MessageRow | None
 
     @property
@@ -112,7 +112,7 @@ class _Context:
         """Whether queues of several servers are shown."""
         return not are_of_one_server(self._screen.dashboard.sites)
 
-    def of(self, found: Found) -> MessageContext:
+    def of(self, found: QueueMatches) -> MessageContext:
         """Return what the cells of a queue's messages show."""
         dashboard, site = self._screen.dashboard, found.site
         part = dashboard.part(site.place)
@@ -178,11 +178,11 @@ class SearchScreen(DashboardScreen):
         self._cells = _Context(self)
         self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
         self.filter_line = FilterLine(names_queues=True)
-        self._told = TextLine(id="title")
+        self._title = TextLine(id="title")
         self._pane = MessagePane()
         self._text, self._pattern = "", "*"
         self._order = BY_QUEUE
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, QueueMatches] = {}
         self._listed = self._queues = self._done = self._read = 0
         self._stage: Stage | None = None
         self._searches = 0
@@ -194,7 +194,7 @@ class SearchScreen(DashboardScreen):
     def compose(self) -> ComposeResult:
         """Status, progress, filter, messages and the one under the cursor, hints."""
         yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._told
+        yield self._title
         yield self.filter_line
         with Vertical():
             yield self.table
@@ -367,9 +367,9 @@ class SearchScreen(DashboardScreen):
         line, known = self.table.cursor_row, super().usable
         return known if line is None else replace(known, kinds=frozenset({line.found.site.kind.name}))
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages there were changed, and the results may be outdated.
-        again = [aim for aim in told.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
+        again = [aim for aim in status.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
         for aim in again if self._stage is not None else ():
             if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
                 found.marks.clear()
@@ -384,7 +384,7 @@ class SearchScreen(DashboardScreen):
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
-        self._show_told()
+        self._show_title()
         self._show_pane()
         self.query_one(KeyHints).follow(self.usable)
 
@@ -476,7 +476,7 @@ class SearchScreen(DashboardScreen):
 
     async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
         order = self._order_of_all
-        found = Found(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
+        found = QueueMatches(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
         hits = found.hits
         try:
             async with aclosing(site.source.search(queue, hits.wanted)) as parts:
@@ -497,7 +497,7 @@ class SearchScreen(DashboardScreen):
             hits.end(Stage.FAILED, str(error))
         self._put(found)
 
-    def _put(self, found: Found) -> None:
+    def _put(self, found: QueueMatches) -> None:
         """List the matches in a queue, in place of earlier ones."""
         before = self._found.pop(found.key, found)
         self._listed += found.hits.number_kept - before.listed
@@ -519,7 +519,7 @@ class SearchScreen(DashboardScreen):
         self._show()
 
     def _show(self) -> None:
-        self._show_told()
+        self._show_title()
         self.table.columns = _columns(clock_times=self.dashboard.clock_times)
         if self._is_changed or not self.table.rows:
             self._is_changed = False
@@ -556,9 +556,9 @@ class SearchScreen(DashboardScreen):
             return "Type a filter: json.customer.id=4711. Begin with queue:orders-* to search only these queues."
         return "Searching …" if self._stage is Stage.RUNNING else "No message matches."
 
-    def _show_told(self) -> None:
+    def _show_title(self) -> None:
         if self._stage is None:
-            self._told.show([(" ◀ search all queues", "strong")])
+            self._title.show([(" ◀ search all queues", "strong")])
             return
         found = [each for each in self._found.values() if each.hits.matched]
         errors = sum(bool(each.hits.error) for each in self._found.values())
@@ -582,7 +582,7 @@ class SearchScreen(DashboardScreen):
         # The results take precedence over the filter.
         width = self.size.width - len(" ◀ ") - 1
         pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
-        self._told.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
+        self._title.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
 
     @property
     def _stage_words(self) -> list[tuple[int, str]]:

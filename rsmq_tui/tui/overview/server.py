@@ -71,7 +71,7 @@ class ServerScreen(DashboardScreen):
             shown = self._index(places)
             self.place = places[(shown + step) % len(places)]
             self._forget()
-            self.take(self.dashboard.snapshot)
+            self.receive_snapshot(self.dashboard.snapshot)
 
     def leads_somewhere(self, action: str) -> bool:
         """Return False for other servers if there is only one."""

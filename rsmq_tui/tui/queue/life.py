@@ -436,8 +436,8 @@ class LifeScreen(DashboardScreen):
         is_item = place_of(view.id) is not None
         # The server copies and hashes an item to find it again, which takes long for a long item.
         is_too_long = is_item and view.size > START_OF_BYTES and not asked
-        told = self.dashboard.changes.told
-        is_changing = is_item and told is not None and told.is_running
+        status = self.dashboard.changes.status
+        is_changing = is_item and status is not None and status.is_running
         if isinstance(source, ReadsAgain) and not (is_item and view.row is None) and not (is_too_long or is_changing):
             self._reading = self.run_worker(partial(self._take, view), group="life")
 

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Key, Where, bindings_of
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
@@ -249,16 +249,16 @@ class MessageScreen(ActingScreen):
     def _row(self) -> MessageRow | None:
         return None if self._message is None or self._is_taken else self._message.row
 
-    def _follow_change(self, told: ChangeTold) -> None:
-        if told.taken and told.scope is not None and told.scope is self.asked:
+    def _follow_change(self, status: ChangeStatus) -> None:
+        if status.taken and status.scope is not None and status.scope is self.asked:
             # A read that started before the change is outdated.
-            self._is_taken, self._taken_by = True, told.change
+            self._is_taken, self._taken_by = True, status.change
             self.workers.cancel_group(self, "message")
             # A worker that is cancelled before its first step never counts as finished.
             self._reading, self._is_reading_long = None, False
             self._show_body()
             self.refresh_words()
-        elif self._is_taken and told.undone is not None and told.undone == self._taken_by:
+        elif self._is_taken and status.undone is not None and status.undone == self._taken_by:
             self._is_taken = False
             self._fetch()
         else:
@@ -271,8 +271,8 @@ class MessageScreen(ActingScreen):
         """
         if self._is_item and self._message is not None and self._message.size > START_OF_BYTES:
             return
-        told = self.dashboard.changes.told
-        is_changing = self._is_item and told is not None and told.is_running
+        status = self.dashboard.changes.status
+        is_changing = self._is_item and status is not None and status.is_running
         if not is_changing and (self._reading is None or self._reading.is_finished):
             self._read_again()
 
@@ -392,8 +392,8 @@ def row_pieces(row: MessageRow, at_ms: int) -> list[Piece]:
         due = f"visible for {duration(at_ms - due_ms)}"
     sent = "sent at an unknown time" if row.sent_ms is None else f"sent {clock(row.sent_ms, date=True)}"
     state = row.state_at(at_ms)
-    told = (due, sent, *_receives(row), size(row.size))
-    return [(f" {state.value}", MESSAGE_TOKENS[state]), ("".join(f" · {words}" for words in told), "")]
+    parts = (due, sent, *_receives(row), size(row.size))
+    return [(f" {state.value}", MESSAGE_TOKENS[state]), ("".join(f" · {words}" for words in parts), "")]
 
 
 def _receives(row: MessageRow) -> tuple[str, ...]:
@@ -471,7 +471,7 @@ class MessagePane(Pane[MessageView | None]):
             return MessageView(page.at_ms, row.id, again, again.preview, again.size) if again else None
         return await source.read(self._queue, row.id)
 
-    def take(self, found: MessageView | None) -> None:
+    def show_details(self, found: MessageView | None) -> None:
         """Show the body, or that the message is gone."""
         if found is None:
             return
@@ -493,8 +493,8 @@ class MessagePane(Pane[MessageView | None]):
     def _show_body(self) -> None:
         row, body, problem = self._row, self._body, printable(self._problem, 100)
         if body is None:
-            told = [] if row is None else ["not recorded" if row.size else "it has no body"]
-            self._view.show_none(" · ".join([*filter(None, [problem]), *told]))
+            reasons = [] if row is None else ["not recorded" if row.size else "it has no body"]
+            self._view.show_none(" · ".join([*filter(None, [problem]), *reasons]))
         elif not body and row is not None and row.size:
             self._view.show_none(
                 " · ".join(filter(None, [problem, f"its {size(row.size)} are read when it is opened"]))

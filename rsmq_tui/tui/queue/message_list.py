@@ -28,7 +28,7 @@ from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.queue.positions import Found, Position, PositionError, beyond_words, find, place_among
+from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
     DUE,
     MATCH,
@@ -46,8 +46,8 @@ from rsmq_tui.tui.queue.search import (
     tab_pieces,
     wanted_in,
 )
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 
@@ -138,7 +138,7 @@ class Pager:
         is_end = start + rows >= high if step > 0 else start <= low
         return None if is_end else replace(asked, offset=max(low, start + step * rows) - base)
 
-    def take(self, request: PageRequest, page: Page) -> bool:
+    def accept(self, request: PageRequest, page: Page) -> bool:
         """Take a page; False if it is the reply to an older request."""
         if not self._is_answered(request):
             return False
@@ -175,7 +175,7 @@ def _top(_: Page) -> int:
     return 0
 
 
-def _row_of(found: Found, page: Page) -> int:
+def _row_of(found: FoundPosition, page: Page) -> int:
     """Return the row of the found message; if it has moved meanwhile, of its former place."""
     places = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
     return next(places, found.place - page.start + page.bounds(found.part)[0])
@@ -245,8 +245,8 @@ class MessageList(Vertical):
         self.filter_line = FilterLine()
         self._tabs = tabs
         self._tab_line = TextLine(id="tabs")
-        self._told = TextLine(id="search")
-        self._told.display = False
+        self._search_line = TextLine(id="search")
+        self._search_line.display = False
         self._pager = Pager(queue)
         self._state: QueueState | None = None
         self._read_for_ms: int | None = None
@@ -264,7 +264,7 @@ class MessageList(Vertical):
         """Tabs, the filter or the state of a search, messages."""
         yield self._tab_line
         yield self.filter_line
-        yield self._told
+        yield self._search_line
         yield self.table
 
     def on_mount(self) -> None:
@@ -534,7 +534,7 @@ class MessageList(Vertical):
                 self.show()
             return
         before = () if self._pager.page is None else self._pager.page.rows
-        if not self._pager.take(request, page):
+        if not self._pager.accept(request, page):
             return
         self.marks.follow(before, page.rows)
         self.show()
@@ -583,7 +583,7 @@ class MessageList(Vertical):
         finally:
             self._is_following = False
         before = hits.rows
-        hits.take_again(again)
+        hits.update_rows(again)
         self.marks.follow(before, hits.rows)
         for id, row in again.rows.items():
             if row is None:
@@ -649,8 +649,8 @@ class MessageList(Vertical):
             place = pager.place(self.table.cursor_index)
             self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, place, stale, self.size.width))
             words = self._finding or self._order_words
-            self._told.display = bool(words) and not self.filter_line.is_open
-            self._told.show([(words, "strong")])
+            self._search_line.display = bool(words) and not self.filter_line.is_open
+            self._search_line.show([(words, "strong")])
             return
         noun, now_ms = MATCH, self._now_ms(hits.at_ms)
         if self.typed.is_empty:
@@ -660,10 +660,10 @@ class MessageList(Vertical):
                 numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
-        self._told.display = not self.filter_line.is_open
+        self._search_line.display = not self.filter_line.is_open
         number = self.table.cursor_index + 1 if self.table.rows else 0
         pieces = search_pieces(hits, self.typed.text, noun, number, now_ms, self.size.width)
-        self._told.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+        self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
 
     @property
     def _order_words(self) -> str:

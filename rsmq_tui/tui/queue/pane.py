@@ -175,7 +175,7 @@ class QueuePane(Pane[Page]):
             raise PeekError("no queue is selected")
         return await dashboard_of(self.app).site(queue.place).source.peek(PageRequest(queue.name, count=_MESSAGES))
 
-    def take(self, found: Page) -> None:
+    def show_details(self, found: Page) -> None:
         """Show the first messages."""
         self._page, self._problem = found, ""
         self._show_messages()

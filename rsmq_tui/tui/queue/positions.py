@@ -57,22 +57,22 @@ class PositionError(ValueError):
 
 def read_position(text: str, now_ms: int) -> Position:
     """Read 31, 50%, 22:10, 10m ago, a date and time, or an id; raises ``PositionError``."""
-    told = text.strip()
-    if _DIGITS.fullmatch(told):
-        return Number(int(told.replace(",", "")))
-    if (share := _SHARE.fullmatch(told)) is not None and float(share[1]) <= 100:
+    typed = text.strip()
+    if _DIGITS.fullmatch(typed):
+        return Number(int(typed.replace(",", "")))
+    if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
         return Share(float(share[1]))
-    age = _AGE.fullmatch(told)
-    for moment in (told, f"-{age[1]}" if age is not None else told):
+    age = _AGE.fullmatch(typed)
+    for moment in (typed, f"-{age[1]}" if age is not None else typed):
         with suppress(MomentError):
             return Sent(read_moment(moment, now_ms, shown_zone()))
     # Only the ids of list items have colons.
-    if told and (read_item_id(told) is not None or not re.search(r"[\s:%]", told)):
-        return Named(told)
-    raise PositionError(f"'{printable(told, _SHOWN_CHARS)}' is not a position: write {FORMS}")
+    if typed and (read_item_id(typed) is not None or not re.search(r"[\s:%]", typed)):
+        return Named(typed)
+    raise PositionError(f"'{printable(typed, _SHOWN_CHARS)}' is not a position: write {FORMS}")
 
 
-class Found(NamedTuple):
+class FoundPosition(NamedTuple):
     """Where a position is: ``place`` counts from 0 in the ``part``.
 
     ``row`` is the message that was searched for. ``words`` describe what was examined, if that is not obvious.
@@ -99,31 +99,34 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
     return place
 
 
-async def find(source: Source, queue: str, part: Part, position: Position, told: Callable[[Progress], None]) -> Found:
+async def find(
+    source: Source, queue: str, part: Part, position: Position, on_progress: Callable[[Progress], None]
+) -> FoundPosition:
     """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
 
-    An id that is not in the part is searched for in the whole queue. ``told`` gets the progress of a search for an id.
+    An id that is not in the part is searched for in the whole queue. ``on_progress`` gets the progress of a search for
+    an id.
     """
     match position:
         case Number() | Share():
             low, high = (await source.peek(PageRequest(queue, part, count=1))).bounds(part)
-            return Found(part, _place_of(position, high - low), words=beyond_words(position, high - low))
+            return FoundPosition(part, _place_of(position, high - low), words=beyond_words(position, high - low))
         case Sent(at_ms):
             first = await source.peek(PageRequest(queue, part, count=1))
             if first.rows and first.rows[0].is_item:
                 return await _first_item_sent(source, first, at_ms)
             return await _first_sent(source, PageRequest(queue, part), at_ms)
         case Named(id):
-            row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, told)
+            row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, on_progress)
             if row is not None:
                 for within in dict.fromkeys((part, "all")):
                     page = await source.peek(PageRequest(queue, within, "at", row.anchor, count=1))
                     if page.rows and page.rows[0].id == row.id:
-                        return Found(within, page.start - page.bounds(within)[0], row)
+                        return FoundPosition(within, page.start - page.bounds(within)[0], row)
     raise PositionError(f"no message {_missing(position)}")
 
 
-async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Found:
+async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> FoundPosition:
     """Find the first message in the order of due times that was sent then or later.
 
     No message is due before it was sent, so the messages that are due from then on are examined, at most LOOKED_MAX.
@@ -136,7 +139,9 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
             if row.sent_ms is not None and row.sent_ms >= sent_ms:
                 looked += number
                 words = f"sent {date_clock(row.sent_ms)}: the first in the order of due times"
-                return Found(part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked))
+                return FoundPosition(
+                    part, page.start - page.bounds(part)[0] + number - 1, row, _examined_words(words, looked)
+                )
         looked += len(page.rows)
         if page.is_last:
             break
@@ -144,7 +149,7 @@ async def _first_sent(source: Source, request: PageRequest, sent_ms: int) -> Fou
     raise PositionError(_examined_words(f"no message {_missing(Sent(sent_ms))}", looked))
 
 
-async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
+async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> FoundPosition:
     """Find the first item of a list that was sent then or later, by bisection: items are taken in their order."""
     request, row = first.request, None
     # Items in processing come last, and were sent first.
@@ -164,15 +169,17 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> Found:
     if row is None:
         raise PositionError(_examined_words(f"no item {_missing(Sent(sent_ms))}", looked))
     words = f"sent {date_clock(row.sent_ms)}: the first in the order of the list"
-    return Found(request.part, low, row, _examined_words(words, looked))
+    return FoundPosition(request.part, low, row, _examined_words(words, looked))
 
 
-async def _with_prefix(source: Source, queue: str, id: str, told: Callable[[Progress], None]) -> MessageRow | None:
+async def _with_prefix(
+    source: Source, queue: str, id: str, on_progress: Callable[[Progress], None]
+) -> MessageRow | None:
     """Return a message whose id begins with that: of those found in one step, the one that is due first."""
     wanted = Filter(f"id:{id}", (Term("id", ":", id),))
     async with aclosing(source.search(queue, wanted)) as found:
         async for progress in found:
-            told(progress)
+            on_progress(progress)
             if progress.messages:
                 return min(progress.rows, key=lambda row: (row.due_ms is None, row.due_ms or 0, row.id))
     return None

@@ -46,7 +46,7 @@ from rsmq_tui.monitor.text import (
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
-from rsmq_tui.tui.changes.controller import ChangeTold
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.links import Link
@@ -62,8 +62,8 @@ from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, copy_text
-from rsmq_tui.tui.widgets.filter_line import FilterLine
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
@@ -359,9 +359,9 @@ class QueueScreen(ActingScreen):
         self.set_focus(self.messages.table)
         self.messages.show()
 
-    def _follow_change(self, told: ChangeTold) -> None:
+    def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages were changed, and the results of a search may be outdated.
-        if told.scope is not None and told.scope is self.asked:
+        if status.scope is not None and status.scope is self.asked:
             self.asked = None
             self.messages.marks.clear()
         self.messages.search_again()
@@ -489,7 +489,7 @@ class GroupScreen(Dialog[str]):
             GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
         )
         self._entry = ChoiceInput(_FIRST, choices=(), placeholder="json.customer.type, or shape", id="by")
-        self._told = TextLine(id="counted")
+        self._counted = TextLine(id="counted")
         self._source, self._queue, self._wanted = source, queue, wanted
         self._groups: Groups | None = None
         self._at_ms = 0
@@ -500,7 +500,7 @@ class GroupScreen(Dialog[str]):
         """The input, the progress, and the groups."""
         with Vertical():
             yield self._entry
-            yield self._told
+            yield self._counted
             yield self.table
 
     def on_mount(self) -> None:
@@ -528,8 +528,8 @@ class GroupScreen(Dialog[str]):
         if fields:
             known = {f"json{path_text(path)}": number for path, number in fields.most_common(_FIELDS_SHOWN)}
             self._entry.suggest((*known, "shape"))
-            told = " · ".join(f"{printable(field, 40)} {number}" for field, number in known.items())
-            self._words = (f" ↓ fields of {plural(len(bodies), 'message')}: {told}", "muted")
+            counts = " · ".join(f"{printable(field, 40)} {number}" for field, number in known.items())
+            self._words = (f" ↓ fields of {plural(len(bodies), 'message')}: {counts}", "muted")
             self._show()
 
     @on(Input.Submitted)
@@ -572,7 +572,7 @@ class GroupScreen(Dialog[str]):
         self._show()
 
     def _show(self) -> None:
-        self._told.show([self._words])
+        self._counted.show([self._words])
         groups = self._groups
         if groups is None or groups.total == self._shown_total:
             return

@@ -77,10 +77,10 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
         numbers = {"in flight": 0, "delayed": 0} if state.hidden == 0 else {}
         if state.depth == 0:
             numbers["poison"] = 0
-    told = {name: number_text(number, is_sure=is_sure) for name, number in numbers.items()}
-    if state.poison and "poison" not in {*found, *told}:
-        told["poison"] = number_text(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
-    return told
+    texts = {name: number_text(number, is_sure=is_sure) for name, number in numbers.items()}
+    if state.poison and "poison" not in {*found, *texts}:
+        texts["poison"] = number_text(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
+    return texts
 
 
 def tab_pieces(
@@ -93,19 +93,19 @@ def tab_pieces(
     """
     full, place_of_tab = [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs], tabs.index(chosen)
     short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
-    told: list[Piece] = [(f"   {marked}", "strong")] if marked else []
+    marks: list[Piece] = [(f"   {marked}", "strong")] if marked else []
     if stale:
-        return [tab_alone(full, place_of_tab)[0], *told, (f" ✗ {printable(stale, 230)}", "alarm")]
+        return [tab_alone(full, place_of_tab)[0], *marks, (f" ✗ {printable(stale, 230)}", "alarm")]
     where: list[Piece] = [(f"   {place}", "muted")] if place else []
     lines = (
-        [*tab_line(full, place_of_tab), *told, *where],
-        [*tab_line(short, place_of_tab), *told, *where],
-        [*tab_line(full, place_of_tab), *told],
-        [*tab_line(short, place_of_tab), *told],
-        [*tab_alone(full, place_of_tab), *told, *where],
+        [*tab_line(full, place_of_tab), *marks, *where],
+        [*tab_line(short, place_of_tab), *marks, *where],
+        [*tab_line(full, place_of_tab), *marks],
+        [*tab_line(short, place_of_tab), *marks],
+        [*tab_alone(full, place_of_tab), *marks, *where],
     )
     fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(fitting, [*tab_alone(full, place_of_tab), *told])
+    return next(fitting, [*tab_alone(full, place_of_tab), *marks])
 
 
 ROWS_MAX = 1_000
@@ -242,7 +242,7 @@ class Hits:
             self.rows = tuple(self._again.get(each.row.id, each.row) for each in self._kept)
             self.keys = tuple(row.id for row in self.rows)
 
-    def take_again(self, again: RowsAgain) -> None:
+    def update_rows(self, again: RowsAgain) -> None:
         """Update some rows that were read again; the order stays, and rows that are gone stay listed."""
         self.arrange()
         for each, row in zip(self._kept, self.rows, strict=True):
@@ -350,7 +350,7 @@ def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, wid
     matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
     if place:
         matched = f"{count(place)} of {matched}"
-    told: list[Piece] = []
+    pieces: list[Piece] = []
     for is_short in (False, True):
         ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]
         if hits.order != DUE:
@@ -363,14 +363,14 @@ def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, wid
         ranked += _stage(hits, now_ms, is_short=is_short)
         if hits.restarts:
             ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
-        told = fitting(ranked, width - 1)
-        if cells_of(told) < width:
+        pieces = fitting(ranked, width - 1)
+        if cells_of(pieces) < width:
             break
     wanted = f"filter: {printable(text)}   " if text else ""
-    room = width - 1 - cells_of(told)
+    room = width - 1 - cells_of(pieces)
     if cells_of([(wanted, "")]) > room:
         wanted = f"{printable(text, room - 3)}   " if text and room > 6 else ""
-    return [(f" {wanted}", ""), *told]
+    return [(f" {wanted}", ""), *pieces]
 
 
 def nothing_found(hits: Hits) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rsmq_tui.tui.replay.session import ReplaySession
 
 
-_CHANGES_TOLD = 2
+_CHANGES_SHOWN = 2
 # From this share of the requested speed on, the actual speed is not shown.
 _AS_ASKED = 0.95
 
@@ -43,21 +43,23 @@ def speed_words(player: "Player") -> str:
 
 def outcome_words(replaying: "ReplaySession") -> str:
     """Describe what a seek found, or the gap that was skipped; empty if there is nothing to say."""
-    told = replaying.player.told
-    if told.looking_ms is not None:
-        return f"searching at {clock(told.looking_ms, date=True)[:16]} …"
-    found = [*map(_change_words, told.changes), *map(_turn_words, told.turns)]
+    outcome = replaying.player.outcome
+    if outcome.looking_ms is not None:
+        return f"searching at {clock(outcome.looking_ms, date=True)[:16]} …"
+    found = [*map(_change_words, outcome.changes), *map(_turn_words, outcome.turns)]
     if found:
-        words = ", ".join(found[:_CHANGES_TOLD])
-        more = len(found) - _CHANGES_TOLD
+        words = ", ".join(found[:_CHANGES_SHOWN])
+        more = len(found) - _CHANGES_SHOWN
         return f"{words}, and {more} more" if more > 0 else words
-    if told.sought and told.is_queue:
-        return "no verdict changes after this" if told.sought > 0 else "no verdict changed before this"
-    if told.sought:
-        return "no incident begins or ends after this" if told.sought > 0 else "no incident began or ended before this"
-    if told.skipped is not None:
-        lasted = duration(told.skipped.to_ms - told.skipped.from_ms)
-        return f"skipped {lasted} from {clock(told.skipped.from_ms)[:8]}: nothing was recorded"
+    if outcome.sought and outcome.is_queue:
+        return "no verdict changes after this" if outcome.sought > 0 else "no verdict changed before this"
+    if outcome.sought:
+        return (
+            "no incident begins or ends after this" if outcome.sought > 0 else "no incident began or ended before this"
+        )
+    if outcome.skipped is not None:
+        lasted = duration(outcome.skipped.to_ms - outcome.skipped.from_ms)
+        return f"skipped {lasted} from {clock(outcome.skipped.from_ms)[:8]}: nothing was recorded"
     return ""
 
 

@@ -176,12 +176,12 @@ class DiffScreen(DashboardScreen):
         # The later date is shown only if it differs.
         same_day = clock(diff.then_ms, date=True)[:10] == now[:10]
         instants = f"{date_clock(diff.then_ms)} → {now[11:] if same_day else now} {zone_words(diff.now_ms)}"
-        told = [
+        notes = [
             f"{plural(diff.other_verdicts, 'verdict')} changed" if diff.other_verdicts else "",
             f"{count(diff.appeared)} new" if diff.appeared else "",
             f"{count(diff.vanished)} gone" if diff.vanished else "",
         ]
-        words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, told)])
+        words = " · ".join([plural(len(diff.queues), "queue"), *filter(None, notes)])
         return [(" ◀ ", "muted"), (instants, "strong"), (f"   {duration(diff.now_ms - diff.then_ms)}   {words}", "")]
 
 

@@ -18,7 +18,7 @@ from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
-    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.history.reading import History, RecordedSpan
     from rsmq_tui.history.replay.player import Player, ReplaySource
     from rsmq_tui.monitor.incidents import Expected
 
@@ -89,7 +89,7 @@ class ReplaySession:
         return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
 
     @property
-    def span(self) -> "Span":
+    def span(self) -> "RecordedSpan":
         """The recorded span."""
         return self.player.replay.span
 
@@ -156,11 +156,11 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
             tracks[place] = PlaceTrack(place, labels.get(place, place.ns), timeline.pace)
             queues[place] = QueueDetector(place.server, place.ns, poll.thresholds)
             servers.setdefault(place.server, ServerDetector(place.server))
-        tracks[place].take(poll)
+        tracks[place].add_poll(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
-        found += servers[place.server].take(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
+        found += servers[place.server].observe(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         if poll.info is not None and informing.setdefault(place.server, place) == place:
-            found += servers[place.server].take_info(poll.info)
-        found += queues[place].take(snapshot)
+            found += servers[place.server].observe_info(poll.info)
+        found += queues[place].observe(snapshot)
     return found

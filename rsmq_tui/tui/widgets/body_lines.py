@@ -529,7 +529,7 @@ _MATCH_BYTES_MAX = 4 << 10
 _SEARCHED_BYTES = 128 << 10
 
 
-class Wanted:
+class TextSearch:
     """A text to find in a body, even if JSON escapes its letters.
 
     A capital letter in it makes the search case-sensitive.

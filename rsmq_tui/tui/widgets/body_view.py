@@ -15,9 +15,9 @@ from textual.strip import Strip
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rsmq_tui.monitor.messages.decoding import Decoded, decoding
+from rsmq_tui.monitor.messages.decoding import Decoded, Steps, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
-from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, View, Wanted, first_view, found_in, lines_of
+from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, TextSearch, View, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, lines_words
 
@@ -55,7 +55,7 @@ class BodyView(LineView):
         # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
         self._is_all_folded = False
         self._exceptions: set[int] = set()
-        self._wanted: Wanted | None = None
+        self._wanted: TextSearch | None = None
         self._found: int | None = None
         self._search = ""
         self._shown: list[int] = []
@@ -130,7 +130,7 @@ class BodyView(LineView):
 
     def find(self, text: str) -> None:
         """Go to the next match of a text, from the cursor or the first visible line; an empty text ends the search."""
-        self._wanted, self._found, self._search = Wanted(text) if text else None, None, ""
+        self._wanted, self._found, self._search = TextSearch(text) if text else None, None, ""
         self._wrapped.clear()
         self.find_next(1)
         self._tell()
@@ -253,19 +253,19 @@ class BodyView(LineView):
         lines = self._document
         if lines is None:
             return
-        until_s, told = time.monotonic() + _TURN_S, 0.0
+        until_s, shown_share = time.monotonic() + _TURN_S, 0.0
         while not lines.is_read:
             lines.read_on()
             if time.monotonic() > until_s:
-                if lines.share > told + 0.02:
-                    told = lines.share
+                if lines.share > shown_share + 0.02:
+                    shown_share = lines.share
                     self._scroll(0)
                 await _give_way()
                 until_s = time.monotonic() + _TURN_S
         self._wrapped.clear()
         self._scroll(0)
 
-    async def _find(self, wanted: Wanted, step: int) -> None:
+    async def _find(self, wanted: TextSearch, step: int) -> None:
         lines = self._document
         if lines is None:
             return
@@ -371,7 +371,7 @@ class BodyView(LineView):
             self._first = max(self._first, min((number, 0), self._first_for(number)), self._first_for(number, row or 0))
         self._scroll(0)
 
-    def _row_of(self, number: int, found: int, wanted: Wanted) -> int:
+    def _row_of(self, number: int, found: int, wanted: TextSearch) -> int:
         """Return the row of a line that contains a match, by the number of matches before it in the line."""
         if self._document is None or len(self._rows(number)) == 1:
             return 0
@@ -404,8 +404,8 @@ class BodyView(LineView):
         if lines is None:
             return
         tabs = " · ".join(f"[{view}]" if view is self.view else view.value for view in _VIEWS)
-        told = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
-        self.border_title = Content(" · ".join(filter(None, told)))
+        parts = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
+        self.border_title = Content(" · ".join(filter(None, parts)))
         *_, (last, _) = [(0, 0), *islice(self._rows_from(*self._first, 1), self.size.height if len(lines) else 0)]
         place = [lines_words(self._first[0] + 1, last + 1, len(lines), is_all=lines.is_read)]
         if not lines.is_read:
@@ -474,18 +474,14 @@ async def _give_way() -> None:
         quick = quick + 1 if now_s - before_s < _QUICK_S else 0
 
 
-async def _in_turns(steps: Generator[None, None, T]) -> T:
+async def _in_turns(work: Generator[None, None, T]) -> T:
     """Return the result of a generator whose steps do the work; the user interface has its turns between them."""
-    until_s = time.monotonic() + _TURN_S
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    steps, until_s = Steps(work), time.monotonic() + _TURN_S
+    for _ in steps:
         if time.monotonic() > until_s:
             await _give_way()
             until_s = time.monotonic() + _TURN_S
+    return steps.result
 
 
 def wrapped(line: list[Piece], width: int) -> list[list[Piece]]:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, duration, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED
-from rsmq_tui.tui.changes.controller import UNDOES, ChangeTold
+from rsmq_tui.tui.changes.controller import UNDOES, ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
 from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
@@ -275,37 +275,43 @@ class ChangeLine(Painted):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: ChangeTold | None = None
+        self._status: ChangeStatus | None = None
 
-    def tell(self, told: ChangeTold | None) -> None:
+    def tell(self, status: ChangeStatus | None) -> None:
         """Show this state; None hides the line."""
-        self._told = told
-        self.display = told is not None
+        self._status = status
+        self.display = status is not None
         self.repaint()
 
     def paint(self) -> list[Strip]:
         """Paint the line."""
-        told = self._told
-        if told is None:
+        status = self._status
+        if status is None:
             return []
-        if not told.is_running:
-            words = told.words if dashboard_of(self.app).changes.is_told_undoable else told.words.removesuffix(UNDOES)
-            return [self.clipped([(f" {printable(words)}", "alarm" if told.is_alarm else "strong")])]
-        end = "stopping after the current batch" if told.is_stopping else "esc cancels"
-        numbers = f"{count(told.handled)} / {count(told.planned)}" if told.planned is not None else count(told.handled)
-        counts = [numbers if told.handled or told.planned is not None else ""]
+        if not status.is_running:
+            words = status.words if dashboard_of(self.app).changes.is_undoable else status.words.removesuffix(UNDOES)
+            return [self.clipped([(f" {printable(words)}", "alarm" if status.is_alarm else "strong")])]
+        end = "stopping after the current batch" if status.is_stopping else "esc cancels"
+        numbers = (
+            f"{count(status.handled)} / {count(status.planned)}"
+            if status.planned is not None
+            else count(status.handled)
+        )
+        counts = [numbers if status.handled or status.planned is not None else ""]
         counts += [
-            f"{count(number)} {word}" for number, word in ((told.skipped, "skipped"), (told.failed, "failed")) if number
+            f"{count(number)} {word}"
+            for number, word in ((status.skipped, "skipped"), (status.failed, "failed"))
+            if number
         ]
         words = " · ".join([*filter(None, counts), end])
-        room = self.size.width - cell_len(told.words) - len(words) - 5
-        pieces: list[Piece] = [(f" {printable(told.words)}  ", "strong"), *self._bar(told, min(room, _BAR_CELLS))]
+        room = self.size.width - cell_len(status.words) - len(words) - 5
+        pieces: list[Piece] = [(f" {printable(status.words)}  ", "strong"), *self._bar(status, min(room, _BAR_CELLS))]
         return [self.clipped([*pieces, (words, "")])]
 
-    def _bar(self, told: ChangeTold, cells: int) -> list[Piece]:
-        if told.planned is None or cells < 4:
+    def _bar(self, status: ChangeStatus, cells: int) -> list[Piece]:
+        if status.planned is None or cells < 4:
             return []
-        done = round(cells * min(1.0, told.handled / max(1, told.planned)))
+        done = round(cells * min(1.0, status.handled / max(1, status.planned)))
         return [("█" * done, "spark"), ("░" * (cells - done) + " ", "muted")]
 
 

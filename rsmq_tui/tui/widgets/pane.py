@@ -35,7 +35,7 @@ class Pane(Vertical, Generic[T]):
 
     Its widgets in a container of the class ``parts`` are hidden while it is closed. ``draw`` shows what is known
     without a read. ``read`` reads the rest, at most five times a second: at once after the move of a resting cursor,
-    otherwise when it rests again. ``take`` gets the result, unless the cursor has moved on meanwhile.
+    otherwise when it rests again. ``show_details`` gets the result, unless the cursor has moved on meanwhile.
     """
 
     DEFAULT_CSS = """
@@ -68,7 +68,7 @@ class Pane(Vertical, Generic[T]):
         """Read the rest; may raise ``PeekError``."""
         raise NotImplementedError
 
-    def take(self, found: T) -> None:
+    def show_details(self, found: T) -> None:
         """Show what was read."""
 
     def fail(self, problem: str) -> None:
@@ -168,4 +168,4 @@ class Pane(Vertical, Generic[T]):
                 self.fail(str(error))
         else:
             if key == self._key:
-                self.take(found)
+                self.show_details(found)

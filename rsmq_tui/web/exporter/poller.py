@@ -37,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PollTotals:
     """The totals of a target's polls; ``polls`` and their cost include only successful ones."""
 
     polls: int = 0
@@ -46,12 +46,12 @@ class Tally:
     commands: int = 0
     failures: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(USUAL_FAILURES, 0))
 
-    def with_poll(self, snapshot: Snapshot) -> "Tally":
+    def with_poll(self, snapshot: Snapshot) -> "PollTotals":
         """Return the tally after one more poll, which may have failed."""
         if (failure := snapshot.link.failure) is not None:
             return replace(self, failures={**self.failures, failure.kind: self.failures.get(failure.kind, 0) + 1})
         cost = snapshot.cost
-        return Tally(
+        return PollTotals(
             self.polls + 1,
             self.seconds + cost.poll_ms / 1000,
             self.bytes + cost.bytes,
@@ -67,7 +67,7 @@ class Reading:
     target: Target
     snapshot: Snapshot | None
     failure: Failure | None
-    tally: Tally
+    tally: PollTotals
 
     @property
     def current(self) -> Snapshot | None:
@@ -99,7 +99,7 @@ class TargetPoller:
         # When the current poll began, and when the last one ended.
         self._begun_s: float | None = None
         self._ended_s: float | None = None
-        self._reading = Reading(target, None, _NOT_YET, Tally())
+        self._reading = Reading(target, None, _NOT_YET, PollTotals())
 
     async def run(self) -> None:
         """Poll at each interval and on request, until cancelled; then close the connections."""

@@ -307,10 +307,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _limit_s(self) -> float | None:
         """Return how long the response may take, from the scraper's timeout, or None if it sends none."""
         try:
-            told_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
+            timeout_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
         except ValueError:
             return None
-        return max(_LEAST_S, told_s - _MARGIN_S) if 0 < told_s < 1e6 else None
+        return max(_LEAST_S, timeout_s - _MARGIN_S) if 0 < timeout_s < 1e6 else None
 
     def _say(self, status: HTTPStatus, text: str) -> None:
         self._send(status, f"{text}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})

@@ -46,13 +46,13 @@ def main() -> None:
                 history, out = json.loads(line)
                 spent_s, begun_s = _spent_s(engine), time.perf_counter()
                 outcome = PipelineRun(Job(history, out), Path(folder), cast(Any, lambda *_: lasting)).run()
-                told = {
+                found = {
                     "seconds": time.perf_counter() - begun_s,
                     "cpu_s": _spent_s(engine) - spent_s,
                     "days": outcome.days,
                     "problems": outcome.problems,
                 }
-                print(json.dumps(told), flush=True)
+                print(json.dumps(found), flush=True)
         finally:
             engine.close()
 

@@ -13,7 +13,7 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer, workload
 from rsmq_tui.cli.demo import scenarios as embedded_scenarios
-from rsmq_tui.cli.demo.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, Pace
+from rsmq_tui.cli.demo.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped, connect_async
 from tests.cli.demo.processes import DEADLINE_S
@@ -24,10 +24,10 @@ QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:l
 DYING = Hands(5, work_s=(600.0, 600.0), lease_ms=20, dies_after_s=(0.05, 0.1), down_s=0.0)
 QUICK = Hands(4, work_s=(0.0, 0.01), lease_ms=60_000)
 
-STILL = ListScenario(QUEUE, embedded_scenarios.thumbnail_body, Pace(0.0), None, backlog=Backlog(40, 60.0))
+STILL = ListScenario(QUEUE, embedded_scenarios.thumbnail_body, VariedRate(0.0), None, backlog=Backlog(40, 60.0))
 # Less comes than the workers take, however slow the machine is.
-BUSY = replace(STILL, arrivals=Pace(25.0), worker=QUICK, backlog=Backlog(300, 60.0))
-OTHER = replace(STILL, queue="queue:other", arrivals=Pace(50.0), backlog=Backlog(7, 60.0))
+BUSY = replace(STILL, arrivals=VariedRate(25.0), worker=QUICK, backlog=Backlog(300, 60.0))
+OTHER = replace(STILL, queue="queue:other", arrivals=VariedRate(50.0), backlog=Backlog(7, 60.0))
 
 
 def ready(client: redis.Redis) -> list[bytes]:
@@ -193,7 +193,11 @@ async def test_a_depth_stays_within_its_bounds(
     monkeypatch.setattr(embedded_scenarios, "_BOUNDS_CHECK_S", 0.0)
     worker = Hands(4, work_s=(0.02, 0.02))
     bounded = replace(
-        STILL, arrivals=Pace(600.0), worker=worker, backlog=None, bounds=Bounds(low=50, high=200, relief_per_s=1.0)
+        STILL,
+        arrivals=VariedRate(600.0),
+        worker=worker,
+        backlog=None,
+        bounds=Bounds(low=50, high=200, relief_per_s=1.0),
     )
     async with working(redis_url, bounded):
         highest = await highest_of_two_swings(lambda: client.llen(QUEUE))
@@ -202,7 +206,7 @@ async def test_a_depth_stays_within_its_bounds(
 
 
 async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
-    async with working(redis_url, replace(STILL, arrivals=Pace(1.0), backlog=None), speed=500.0):
+    async with working(redis_url, replace(STILL, arrivals=VariedRate(1.0), backlog=None), speed=500.0):
         await reached(lambda: client.llen(QUEUE) > 100)
 
 
@@ -237,7 +241,7 @@ async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client
 async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(
     redis_url: str, client: redis.Redis
 ) -> None:
-    scenario = replace(STILL, arrivals=Pace(20.0), backlog=Backlog(3_000, 60.0))
+    scenario = replace(STILL, arrivals=VariedRate(20.0), backlog=Backlog(3_000, 60.0))
     async with working(redis_url, scenario, OTHER):
         before = client.llen("queue:other")
         client.delete(QUEUE)
@@ -247,7 +251,7 @@ async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(
 
 
 async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis) -> None:
-    scenario = replace(STILL, arrivals=Pace(20.0), abandoned=Abandoned(leased=2, unleased=1, ended_s=5.0))
+    scenario = replace(STILL, arrivals=VariedRate(20.0), abandoned=Abandoned(leased=2, unleased=1, ended_s=5.0))
     async with working(redis_url, scenario, OTHER):
         client.flushall()
         await reached(lambda: client.llen(QUEUE) > 40 and client.llen("queue:other") > 7)

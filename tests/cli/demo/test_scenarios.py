@@ -13,8 +13,8 @@ from rsmq_tui.cli.demo.scenarios import (
     SCENARIOS,
     STALLED,
     Backlog,
-    Pace,
     Scenario,
+    VariedRate,
 )
 from rsmq_tui.cli.demo.workload import messages_of
 from rsmq_tui.protocol import StoredMessage, sent_ms
@@ -44,11 +44,11 @@ def test_the_queues_of_the_demo() -> None:
 
 
 def test_a_pace_sways_around_its_rate_and_bursts() -> None:
-    pace = Pace(100.0, sway=0.1, sway_every_s=40.0, burst=50, burst_every_s=20.0)
+    pace = VariedRate(100.0, sway=0.1, sway_every_s=40.0, burst=50, burst_every_s=20.0)
     assert pace.rate(0.5) == pytest.approx(150.8, abs=0.1)
     assert pace.rate(10.0) == pytest.approx(110.0)
     assert pace.rate(30.0) == pytest.approx(90.0)
-    assert Pace(100.0).rate(0.5) == 100.0
+    assert VariedRate(100.0).rate(0.5) == 100.0
 
 
 def test_the_ok_queue_keeps_up_in_the_mean_and_not_always() -> None:
@@ -121,5 +121,5 @@ def test_no_backlog_is_no_message() -> None:
 
 
 def test_the_same_seed_gives_the_same_bodies() -> None:
-    scenario = Scenario("q", scenarios.order_body, Pace(1.0), None, backlog=Backlog(20, oldest_s=10.0))
+    scenario = Scenario("q", scenarios.order_body, VariedRate(1.0), None, backlog=Backlog(20, oldest_s=10.0))
     assert [message.body for message in backlog_of(scenario)] == [message.body for message in backlog_of(scenario)]

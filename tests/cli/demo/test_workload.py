@@ -9,16 +9,20 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer, scenarios
-from rsmq_tui.cli.demo.scenarios import Backlog, Bounds, Consumer, Pace, Scenario
+from rsmq_tui.cli.demo.scenarios import Backlog, Bounds, Consumer, Scenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import Rsmq, connect_async
 from tests.cli.demo.processes import DEADLINE_S
 from tests.cli.demo.running import highest_of_two_swings, reached, working
 
 BUSY = Scenario(
-    "busy", scenarios.order_body, Pace(200.0), Consumer(Pace(400.0), work_s=(0.0, 0.1)), backlog=Backlog(700, 60.0)
+    "busy",
+    scenarios.order_body,
+    VariedRate(200.0),
+    Consumer(VariedRate(400.0), work_s=(0.0, 0.1)),
+    backlog=Backlog(700, 60.0),
 )
-IDLE = Scenario("idle", scenarios.order_body, Pace(50.0), None)
+IDLE = Scenario("idle", scenarios.order_body, VariedRate(50.0), None)
 
 
 async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis) -> None:
@@ -43,8 +47,8 @@ async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url:
     poisoned = Scenario(
         "poisoned",
         scenarios.invoice_body,
-        Pace(20.0),
-        Consumer(Pace(50.0), work_s=(0.0, 0.0), can_read=scenarios.is_readable_json),
+        VariedRate(20.0),
+        Consumer(VariedRate(50.0), work_s=(0.0, 0.0), can_read=scenarios.is_readable_json),
         vt_s=0,
         backlog=Backlog(2, 60.0, rcs=(3,), body=scenarios.cut_off_invoice_body),
     )
@@ -67,7 +71,12 @@ async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url:
 
 async def test_lost_messages_are_received_again(redis_url: str, client: redis.Redis) -> None:
     losing = Scenario(
-        "losing", scenarios.order_body, Pace(0.0), Consumer(Pace(100.0), fails=1.0), vt_s=0, backlog=Backlog(5, 60.0)
+        "losing",
+        scenarios.order_body,
+        VariedRate(0.0),
+        Consumer(VariedRate(100.0), fails=1.0),
+        vt_s=0,
+        backlog=Backlog(5, 60.0),
     )
     async with working(redis_url, losing):
         await reached(lambda: Rsmq(client).get_queue_attributes("losing").totalrecv > 10)
@@ -75,7 +84,9 @@ async def test_lost_messages_are_received_again(redis_url: str, client: redis.Re
 
 
 async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis) -> None:
-    delayed = Scenario("delayed", scenarios.reminder_body, Pace(100.0), Consumer(Pace(100.0)), delay_s=(100, 200))
+    delayed = Scenario(
+        "delayed", scenarios.reminder_body, VariedRate(100.0), Consumer(VariedRate(100.0)), delay_s=(100, 200)
+    )
     async with working(redis_url, delayed):
         await reached(lambda: client.zcard("rsmq:delayed") > 20)
         now_s, _ = client.time()
@@ -93,8 +104,8 @@ async def test_a_depth_stays_within_its_bounds(
     bounded = Scenario(
         "bounded",
         scenarios.order_body,
-        Pace(500.0),
-        Consumer(Pace(200.0), work_s=(0.0, 0.0)),
+        VariedRate(500.0),
+        Consumer(VariedRate(200.0), work_s=(0.0, 0.0)),
         bounds=Bounds(low=50, high=200, relief_per_s=10.0),
     )
     queues = Rsmq(client)
@@ -105,7 +116,7 @@ async def test_a_depth_stays_within_its_bounds(
 
 
 async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
-    slow = Scenario("slow", scenarios.order_body, Pace(1.0), None)
+    slow = Scenario("slow", scenarios.order_body, VariedRate(1.0), None)
     async with working(redis_url, slow, speed=500.0):
         await reached(lambda: Rsmq(client).get_queue_attributes("slow").totalsent > 100)
 
@@ -118,7 +129,7 @@ async def test_another_namespace(redis_url: str, client: redis.Redis) -> None:
 
 
 async def test_a_queue_that_exists_gets_no_second_backlog(redis_url: str, client: redis.Redis) -> None:
-    still = Scenario("still", scenarios.order_body, Pace(0.0), None, backlog=Backlog(30, 60.0))
+    still = Scenario("still", scenarios.order_body, VariedRate(0.0), None, backlog=Backlog(30, 60.0))
     for _ in range(2):
         async with working(redis_url, still):
             assert client.zcard("rsmq:still") == 30
@@ -147,7 +158,7 @@ async def test_a_server_that_lost_everything_gets_everything_again(redis_url: st
 async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(
     redis_url: str, client: redis.Redis
 ) -> None:
-    still = Scenario("still", scenarios.order_body, Pace(0.0), None, backlog=Backlog(700, 60.0, rcs=(0, 3)))
+    still = Scenario("still", scenarios.order_body, VariedRate(0.0), None, backlog=Backlog(700, 60.0, rcs=(0, 3)))
     async with working(redis_url, still, ns="{shop}"):
         attributes = Rsmq(client, ns="{shop}").get_queue_attributes("still")
         assert (attributes.msgs, attributes.totalsent, attributes.totalrecv) == (700, 700, 1050)

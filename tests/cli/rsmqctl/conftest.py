@@ -51,8 +51,8 @@ def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             status = status_of(main, arguments)
-        told = capsysbinary.readouterr()
-        return Done(status, told.out.decode(), told.err.decode())
+        printed = capsysbinary.readouterr()
+        return Done(status, printed.out.decode(), printed.err.decode())
 
     return ctl
 

@@ -94,9 +94,9 @@ def test_each_command_has_help_with_examples_that_can_be_parsed(
     ],
 )
 def test_help_says_what_to_know(anywhere: Ctl, group: str, action: str, words: tuple[str, ...]) -> None:
-    told = " ".join(anywhere(group, action, "--help").out.split())
+    printed = " ".join(anywhere(group, action, "--help").out.split())
     for word in words:
-        assert word in told
+        assert word in printed
 
 
 def test_the_version(anywhere: Ctl) -> None:

@@ -36,7 +36,7 @@ class Watched:
     def __init__(self, *rules: Rule, s: int = 0, **values: Any) -> None:
         self.rules = AlertRules(rules, **values)
         self.s = s
-        self.told: list[Message] = []
+        self.sent: list[Message] = []
         self.news: list[Message | None] = []
         self.muted: set[str] = set()
         self.wall_s = 1_000_000.0
@@ -48,14 +48,14 @@ class Watched:
         found: list[Message] = []
         for _ in range(s):
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
-            tellings = self.rules.take(
+            tellings = self.rules.apply(
                 snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
                 muted=self.muted,
             )  # fmt: skip
             found += [telling.message for telling in tellings]
             self.news += [telling.news for telling in tellings]
             self.s += 1
-        self.told += found
+        self.sent += found
         return found
 
 
@@ -88,7 +88,7 @@ def test_the_end_is_not_told_where_that_is_not_wanted() -> None:
     watched.poll(state("orders"), s=200)
     watched.poll(stalled(), s=10)
 
-    assert said(watched.told) == [("firing", 1), ("firing", 1)]
+    assert said(watched.sent) == [("firing", 1), ("firing", 1)]
 
 
 def test_a_thousand_queues_at_once_are_one_message() -> None:
@@ -99,7 +99,7 @@ def test_a_thousand_queues_at_once_are_one_message() -> None:
         watched.poll(*[stalled(name) if int(name[1:]) < part * 250 else state(name) for name in names])
     watched.poll(*map(stalled, names), s=120)
 
-    (message,) = watched.told
+    (message,) = watched.sent
     assert (message.count, len(message.queues)) == (1000, LISTED)
     assert message.text == (
         "redis://shop:6379/0 rsmq: 1,000 queues: stalled, for 5 s: q0000, q0001, q0002, q0003, q0004 and 995 more"
@@ -113,10 +113,10 @@ def test_more_queues_of_a_rule_are_told_a_minute_later() -> None:
     watched = Watched(rule())
     watched.poll(stalled("a"), state("b"), state("c"), s=_GROUP_S + 1)
     watched.poll(stalled("a"), stalled("b"), state("c"), s=20)
-    assert said(watched.told) == [("firing", 1)]
+    assert said(watched.sent) == [("firing", 1)]
     watched.poll(stalled("a"), stalled("b"), stalled("c"), s=_EVERY_S)
 
-    assert said(watched.told) == [("firing", 1), ("firing", 2)]
+    assert said(watched.sent) == [("firing", 1), ("firing", 2)]
 
 
 def test_it_has_to_last() -> None:
@@ -125,7 +125,7 @@ def test_it_has_to_last() -> None:
     watched.poll(deep, s=119)
     watched.poll(shallow)
     watched.poll(deep, s=120)
-    assert watched.told == []
+    assert watched.sent == []
 
     (message,) = watched.poll(deep, s=_GROUP_S + 1)
     assert message.text == "redis://shop:6379/0 rsmq: orders: depth 11 (depth > 10), for 2m 5s"
@@ -136,7 +136,7 @@ def test_what_flaps_is_told_once() -> None:
     for _ in range(40):
         watched.poll(stalled(), s=8)
         watched.poll(state("orders"), s=7)
-    assert said(watched.told) == [("firing", 1)]
+    assert said(watched.sent) == [("firing", 1)]
 
     assert said(watched.poll(state("orders"), s=120)) == [("resolved", 1)]
 
@@ -145,23 +145,23 @@ def test_it_is_repeated_as_long_as_it_lasts() -> None:
     watched = Watched(rule(repeat_ms=600_000))
     watched.poll(stalled(), s=1900)
 
-    assert said(watched.told) == [("firing", 1), ("repeated", 1), ("repeated", 1), ("repeated", 1)]
-    assert watched.told[1].title == "rsmq-tui: still: stalled"
-    assert watched.told[3].lasts_ms == 1_805_000
+    assert said(watched.sent) == [("firing", 1), ("repeated", 1), ("repeated", 1), ("repeated", 1)]
+    assert watched.sent[1].title == "rsmq-tui: still: stalled"
+    assert watched.sent[3].lasts_ms == 1_805_000
     watched.poll(state("orders"), s=1200)
-    assert said(watched.told)[4:] == [("resolved", 1)]
+    assert said(watched.sent)[4:] == [("resolved", 1)]
 
 
 def test_quiet_hours_send_nothing_and_what_still_holds_is_sent_then() -> None:
     watched = Watched(rule(quiet=read_quiet("22:00-06:00 UTC")))
     watched.wall_s = datetime(2031, 5, 17, 21, 50, tzinfo=UTC).timestamp()
     watched.poll(stalled("a"), state("b"), state("c"), s=300)
-    assert said(watched.told) == [("firing", 1)]
+    assert said(watched.sent) == [("firing", 1)]
     # From now on it is night: a is over, b begins, c begins and is over.
     watched.poll(stalled("a"), state("b"), state("c"), s=400)
     watched.poll(state("a"), stalled("b"), stalled("c"), s=4 * 3600)
     watched.poll(state("a"), stalled("b"), state("c"), s=3 * 3600)
-    assert said(watched.told) == [("firing", 1)]
+    assert said(watched.sent) == [("firing", 1)]
 
     found = watched.poll(state("a"), stalled("b"), state("c"), s=3600)
     assert said(found) == [("firing", 1), ("resolved", 1)]
@@ -177,12 +177,12 @@ def test_a_rule_names_queues_and_profiles() -> None:
     queues = [stalled("orders"), stalled("mail-in"), stalled("else"), stalled("work", kind="list")]
     watched.poll(*queues, state("x", Verdict.BROKEN), s=30, profile="prod")
 
-    assert [(message.rule, [each.queue for each in message.queues]) for message in watched.told] == [
+    assert [(message.rule, [each.queue for each in message.queues]) for message in watched.sent] == [
         ("stalled", ["mail-in", "orders"]), ("trouble", ["work"]),
     ]  # fmt: skip
-    assert watched.told[0].profile == "prod"
+    assert watched.sent[0].profile == "prod"
     watched.poll(state("x", Verdict.BROKEN), s=10, profile="other")
-    assert watched.told[-1].rule == "broken"
+    assert watched.sent[-1].rule == "broken"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_rule_names_queues_and_profiles() -> None:
 def test_the_numbers(when: str, below: dict[str, Any], above: dict[str, Any], words: str) -> None:
     watched = Watched(rule(when))
     watched.poll(state("orders", **below), s=20)
-    assert watched.told == []
+    assert watched.sent == []
 
     (message,) = watched.poll(state("orders", **above), s=20)
     assert words in message.text
@@ -209,7 +209,7 @@ def test_a_worse_verdict_does_not_end_an_alert_and_unknown_ends_none() -> None:
     watched = Watched(rule("growing"), rule("depth > 10"))
     growing = state("orders", Verdict.GROWING, depth=11)
     watched.poll(growing, s=10)
-    assert len(watched.told) == 2
+    assert len(watched.sent) == 2
     for held in (stalled(), state("orders", Verdict.BROKEN, depth=None), state("orders", Verdict.WATCHING, depth=None)):
         assert watched.poll(held, s=200) == []
     # A failed poll has the old queues, and says nothing of them.
@@ -231,24 +231,24 @@ def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     for _ in range(60):
         watched.poll(failure=_GONE, place="one")
         watched.poll(place="two")
-    assert watched.told == []
+    assert watched.sent == []
     for _ in range(60):
         watched.poll(failure=_GONE, place="one")
         watched.poll(failure=_GONE, place="two")
-    (message,) = watched.told
+    (message,) = watched.sent
     assert (message.server, message.ns, message.count) == ("redis://shop:6379/0", "", 0)
     assert message.text == "redis://shop:6379/0: does not answer: connection refused"
     assert message.as_json()["queues"] == []
 
     watched.poll(place="one", s=100)
-    assert watched.told[1].text.startswith("redis://shop:6379/0: answers again after 1m 59s")
+    assert watched.sent[1].text.startswith("redis://shop:6379/0: answers again after 1m 59s")
 
 
 def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
     watched = Watched(rule(repeat_ms=60_000))
     watched.muted = {"orders"}
     watched.poll(stalled(), stalled("mail"), s=100)
-    assert [each.queue for message in watched.told for each in message.queues] == ["mail", "mail"]
+    assert [each.queue for message in watched.sent for each in message.queues] == ["mail", "mail"]
 
     watched.muted = set()
     found = watched.poll(stalled(), state("mail"), s=30)
@@ -297,14 +297,14 @@ def test_a_limit_that_is_near() -> None:
     queues = [limited(soonest_s=700, latest_s=900), limited("later", soonest_s=10_000), state("none", depth=5)]
     # The state does not change: the time that is left does.
     watched.poll(*queues, s=100, trend=trend)
-    assert watched.told == []
+    assert watched.sent == []
     (message,) = watched.poll(*queues, s=20, trend=trend)
     assert watched.s == 100 + 20
     assert message.queues == (
         Affected("orders", "ok", 5, "depth 9m 54s–13m (full in < 10m)"),
     )  # fmt: skip
     watched.poll(limited(soonest_s=60, limit="memory"), *queues[1:], s=300, trend=trend)
-    assert len(watched.told) == 1
+    assert len(watched.sent) == 1
 
     (over,) = watched.poll(state("orders", depth=5), *queues[1:], s=100, trend=trend)
     assert (over.state, over.queues[0].queue) == ("resolved", "orders")
@@ -323,7 +323,7 @@ def test_a_limit_of_the_age_that_is_reached_is_not_over() -> None:
     due: dict[str, Any] = {"depth": 5, "oldest_ready_due_ms": NOON_MS - 590_000}
     watched.poll(state("orders", limit=Limit("age", NOON_MS + 10_000, None), **due), s=10, trend=trend)
     watched.poll(stalled(oldest_ready_due_ms=NOON_MS - 590_000), s=100, trend=trend)
-    assert said(watched.told) == [("firing", 1)]
+    assert said(watched.sent) == [("firing", 1)]
 
     assert said(watched.poll(state("orders"), s=60, trend=trend)) == [("resolved", 1)]
 
@@ -333,10 +333,10 @@ def test_an_unknown_limit_neither_begins_nor_ends_an_alert() -> None:
     info = ServerInfo("a", 1, "master", 0, 900, 1_000)
     memory = Limit("memory", NOON_MS + 500_000, None)
     watched.poll(limited(soonest_s=500), s=10, trend=watched_since(-1_000), info=info, memory_limit=memory)
-    assert [(message.rule, message.count) for message in watched.told] == [
+    assert [(message.rule, message.count) for message in watched.sent] == [
         ("full in < 10m", 1), ("memory full in < 10m", 0),
     ]  # fmt: skip
-    assert watched.told[1].text == "redis://shop:6379/0: memory ≥ 8m 15s (memory full in < 10m)"
+    assert watched.sent[1].text == "redis://shop:6379/0: memory ≥ 8m 15s (memory full in < 10m)"
     # After an outage nothing is known for minutes, and then that nothing is filling.
     trend = watched_since(-1_000)
     trend.gaps_ms.append(NOON_MS + 10_000)
@@ -364,7 +364,7 @@ def test_what_passes_is_found_without_looking_at_all_queues() -> None:
         slow.poll(*(queue._replace(totalsent=second) for queue in queues))
         followed, expected = (set(each.names) for watched in (quick, slow) for each in watched.rules._followed.values())
         assert followed == expected
-    assert said(quick.told) == said(slow.told) != []
+    assert said(quick.sent) == said(slow.sent) != []
 
 
 def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it_is_time() -> None:
@@ -375,27 +375,27 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
     sampler, thresholds = Sampler(Thresholds()), Thresholds()
     events = QueueDetector(SERVER, "rsmq", thresholds)
     rules = AlertRules([rule("depth > 10"), rule("oldest > 40s", for_ms=5_000)])
-    happened, told = [], []
+    happened, reported = [], []
     replaced: list[int] = []
     for second in range(55):
         at_ms = START_MS + second * 1000
         if second == 30:
             rows[5000] = Flow(sent=20, hidden=20).row(vt=b"60")
         sampler.begin(at_ms)
-        sampler.take(names, rows)
+        sampler.add_rows(names, rows)
         snapshot = Snapshot(
             at_ms, SERVER, "rsmq", sampler.finish()[0], link=Link(fresh_at_s=1.0), changes=sampler.changes
         )
         if second >= 30:
             assert snapshot.changes is not None
             replaced += snapshot.changes.indexes
-        happened += [(second, event.queue, event.kind) for event in events.take(snapshot)]
-        tellings = rules.take(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
-        told += [(second, message.rule, [queue.queue for queue in message.queues]) for message, _ in tellings]
+        happened += [(second, event.queue, event.kind) for event in events.observe(snapshot)]
+        tellings = rules.apply(snapshot, thresholds, profile="", now_ms=at_ms, wall_s=at_ms / 1000)
+        reported += [(second, message.rule, [queue.queue for queue in message.queues]) for message, _ in tellings]
     # Its rates change for a while.
     assert set(replaced) == {5000}
     assert happened == [(30, "q05000", EventKind.ATTRIBUTES)]
-    assert told == [
+    assert reported == [
         (30 + _GROUP_S, "depth > 10", ["q05000"]), (46 + _GROUP_S, "oldest > 40s", ["q00007"]),
     ]  # fmt: skip
 
@@ -411,11 +411,11 @@ def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> Non
     watched = Watched(rule(), rule("depth > 5"), store=AlertStore(tmp_path))
     name = "\x1b\udcff"
     watched.poll(stalled("a"), stalled("b"), stalled(name), s=100)
-    assert said(watched.told) == [("firing", 3), ("firing", 3)]
+    assert said(watched.sent) == [("firing", 3), ("firing", 3)]
 
     again = restarted(watched, tmp_path)
     again.poll(stalled("a"), state("b", Verdict.WATCHING, depth=9), stalled(name), s=200)
-    assert again.told == []
+    assert again.sent == []
     # One is over, one is gone, and one is over and again in trouble.
     over = again.poll(state("b"), stalled(name), s=100)
     assert [(message.rule, message.state.value, message.count) for message in over] == [
@@ -424,7 +424,7 @@ def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> Non
     assert over[0].lasts_ms == (100 + 60 + 200) * 1000
     assert [each.queue for each in over[0].queues] == ["b", "a"]
     again.poll(stalled("b"), stalled(name), s=100)
-    assert said(again.told)[2:] == [("firing", 1), ("firing", 1)]
+    assert said(again.sent)[2:] == [("firing", 1), ("firing", 1)]
     # And it is over for good: the next run knows of the others only.
     assert restarted(again, tmp_path).poll(stalled("b"), stalled(name), s=200) == []
 
@@ -453,7 +453,7 @@ def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
     rules = [rule(name="one", queues=("a", "b*")), rule(name="two", queues=("b*", "a")), rule(name="three")]
     watched = Watched(*rules, store=AlertStore(tmp_path))
     watched.poll(stalled("a"), s=10)
-    assert said(watched.told) == [("firing", 1)] * 3
+    assert said(watched.sent) == [("firing", 1)] * 3
     # The second one is new: its queues are others.
     again = Watched(rule(name="first", queues=("b*", "a")), rule(name="2", queues=("a",)), rule(name="all"),
                     store=AlertStore(tmp_path))  # fmt: skip
@@ -461,8 +461,8 @@ def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
     again.poll(stalled("a"), s=100)
     again.poll(state("a"), s=100)
 
-    told = [(message.rule, message.state.value) for message in again.told]
-    assert told == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
+    reported = [(message.rule, message.state.value) for message in again.sent]
+    assert reported == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
 
 
 def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
@@ -492,9 +492,9 @@ def test_two_programs_tell_others_once_and_each_its_own_terminal(tmp_path: Path)
         for watched in (two, one):
             watched.poll(state("a"), stalled("b"))
 
-    assert said(one.told) == said(two.told)
+    assert said(one.sent) == said(two.sent)
     by_state = Counter(news.state.value for news in (*one.news, *two.news) if news is not None)
-    assert by_state == Counter(message.state.value for message in one.told)
+    assert by_state == Counter(message.state.value for message in one.sent)
     assert {"firing", "repeated", "resolved"} == set(by_state)
 
 
@@ -505,7 +505,7 @@ def test_two_programs_that_group_differently_send_each_queue_once(tmp_path: Path
     one.poll(stalled("a"), state("b"), s=6)
     two.poll(stalled("a"), stalled("b"), s=6)
 
-    (message,) = two.told
+    (message,) = two.sent
     (news,) = two.news
     assert message.count == 2
     assert news is not None

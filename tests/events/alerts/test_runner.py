@@ -164,16 +164,16 @@ def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
 
 
 def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
-    runner.take(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
+    runner.apply(polled(*(state(name, Verdict.BROKEN) for name in names)), Thresholds(), profile)
 
 
 def test_messages_go_to_the_channels_of_their_rule() -> None:
     written: list[str] = []
-    told: list[Message] = []
-    with running(alerts(Channel("bell", "bell")), write=written.append, told=told.append) as runner:
+    sent: list[Message] = []
+    with running(alerts(Channel("bell", "bell")), write=written.append, on_message=sent.append) as runner:
         take(runner, "a", "b")
 
-    assert (written, [one.count for one in told], runner.problems, runner.unsent) == (["\a"], [2], {}, None)
+    assert (written, [one.count for one in sent], runner.problems, runner.unsent) == (["\a"], [2], {}, None)
 
 
 def test_a_channel_that_hangs_stops_nothing() -> None:
@@ -213,29 +213,29 @@ def test_what_is_wrong_is_told_by_what_it_is_wrong_with() -> None:
 
 @pytest.mark.parametrize("number", [1, 300])
 def test_it_ends_while_nothing_or_much_is_to_be_done(number: int) -> None:
-    told: list[Message] = []
-    with running(alerts(Channel("bell", "bell")), write=lambda text: None, told=told.append) as runner:
+    sent: list[Message] = []
+    with running(alerts(Channel("bell", "bell")), write=lambda text: None, on_message=sent.append) as runner:
         for _ in range(number):
             take(runner, "orders")
-    assert len(told) == 1
+    assert len(sent) == 1
 
 
 def test_what_could_not_be_sent_is_told_by_the_next_run(tmp_path: Path) -> None:
-    def told_by(*command: str, name: str) -> tuple[int, str | None]:
+    def run_of(*command: str, name: str) -> tuple[int, str | None]:
         """Run until the queue is told, or until it is certain that it is not."""
-        told: list[Message] = []
+        sent: list[Message] = []
         clock, given = FakeClock(), alerts(Channel("pager", "command", command=command))
         with running(
-            given, is_patient=True, told=told.append, store=AlertStore(tmp_path), clock=clock, wall_s=clock
+            given, is_patient=True, on_message=sent.append, store=AlertStore(tmp_path), clock=clock, wall_s=clock
         ) as runner:
             for _ in range(10):
                 take(runner, name)
                 clock.now_s += 1
-        return len(told), runner.unsent
+        return len(sent), runner.unsent
 
-    assert told_by("false", name="orders") == (1, "1 message not sent")
-    assert told_by("true", name="orders") == (1, None)
-    assert told_by("true", name="orders") == (0, None)
+    assert run_of("false", name="orders") == (1, "1 message not sent")
+    assert run_of("true", name="orders") == (1, None)
+    assert run_of("true", name="orders") == (0, None)
 
 
 def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
     with program() as one, program() as two:
         # Both know what was told before anything is: they have applied the rules when they are asked again.
         for runner in (one, two, one, two):
-            runner.take(polled(state("orders")), Thresholds(), "")
+            runner.apply(polled(state("orders")), Thresholds(), "")
         for _ in range(4):
             assert applied.acquire(timeout=_PATIENCE_S)
         for _ in range(10):
@@ -271,13 +271,13 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
 def test_nothing_is_sent_for_what_is_expected() -> None:
     now_s = [1_000.0]
     expected = {"prod": Expected(("*-dead",), ((1_000_000, 2_000_000),))}
-    told: list[Message] = []
+    sent: list[Message] = []
     rules = alerts(Channel("bell", "bell"), expected=expected)
-    with running(rules, write=lambda text: None, told=told.append, wall_s=lambda: now_s[0]) as runner:
+    with running(rules, write=lambda text: None, on_message=sent.append, wall_s=lambda: now_s[0]) as runner:
         take(runner, "orders", profile="prod")
         take(runner, "mail-dead", profile="test")
         now_s[0] = 2_000.0
         take(runner, "mail-dead", profile="prod")
         take(runner, "orders", profile="prod")
 
-    assert [(one.profile, one.queues[0].queue) for one in told] == [("test", "mail-dead"), ("prod", "orders")]
+    assert [(one.profile, one.queues[0].queue) for one in sent] == [("test", "mail-dead"), ("prod", "orders")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.events.alerts.store import FILE_NAME, AlertStore, Told, Topic
+from rsmq_tui.events.alerts.store import FILE_NAME, AlertStore, ReportedCondition, Topic
 from rsmq_tui.triage import journal_db
 from tests.cli.running import SECONDS_MAX
 from tests.monitor.timing import FakeClock
@@ -39,7 +39,10 @@ def test_it_remembers_by_topic_and_queue(store: AlertStore, tmp_path: Path) -> N
     assert store.begin(TOPIC._replace(ns="other"), {"b": NOW_MS}, NOW_MS) == ["b"]
     again = AlertStore(tmp_path / "state")
 
-    assert again.load(TOPIC, NOW_MS + 1) == {"a\udcff": Told(NOW_MS - 5, NOW_MS), "b": Told(NOW_MS, NOW_MS)}
+    assert again.load(TOPIC, NOW_MS + 1) == {
+        "a\udcff": ReportedCondition(NOW_MS - 5, NOW_MS),
+        "b": ReportedCondition(NOW_MS, NOW_MS),
+    }
     assert again.load(TOPIC._replace(when="depth > 1"), NOW_MS) == {}
     assert os.name == "nt" or (tmp_path / "state" / FILE_NAME).stat().st_mode & 0o777 == 0o600
     again.close()

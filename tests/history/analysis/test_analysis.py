@@ -13,7 +13,8 @@ from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, 
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError
-from tests.history.analysis.made import (
+from tests.history.analysis.made import Made, bucket, depth_of, episode, line_of, named, scripted
+from tests.history.analysis.queues import (
     EMAILS,
     END_MS,
     EU,
@@ -25,13 +26,6 @@ from tests.history.analysis.made import (
     REFS,
     START_MS,
     WEBHOOKS,
-    Made,
-    bucket,
-    depth_of,
-    episode,
-    line_of,
-    named,
-    scripted,
 )
 
 pytestmark = pytest.mark.slow
@@ -43,8 +37,8 @@ LAST = TimeRange(END_MS - DAY_MS, END_MS)
 def test_it_tells_its_queues_its_time_and_where_it_comes_from(analysis: Analysis) -> None:
     assert [facts.ref for facts in analysis.queues()] == [EMAILS, INVOICES, ORDERS, WEBHOOKS]
     assert analysis.span() == TimeRange(START_MS, END_MS - 5_000)
-    told = analysis.manifest
-    assert (told.history, told.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
+    known = analysis.manifest
+    assert (known.history, known.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
 
 
 def test_episodes_are_those_that_reach_into_the_range(analysis: Analysis) -> None:

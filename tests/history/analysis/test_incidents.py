@@ -21,7 +21,7 @@ def episode(
     return Episode(place, queue, verdict, start_ms, end_ms, **(usual | more))
 
 
-def told(incidents: tuple[Incident, ...]) -> list[tuple[Any, ...]]:
+def known(incidents: tuple[Incident, ...]) -> list[tuple[Any, ...]]:
     return [(one.queue, one.worst, one.start_ms, one.end_ms, one.episodes) for one in incidents]
 
 
@@ -36,7 +36,7 @@ def test_an_incident_says_what_its_episodes_were() -> None:
         ]
     )
 
-    assert told((found,)) == [("q", "stalled", 0, 30 * MINUTE, 5)]
+    assert known((found,)) == [("q", "stalled", 0, 30 * MINUTE, 5)]
     assert found.verdicts == ("growing", "aged", "stalled")
     assert (found.cause, found.ended, found.recovered_ms) == ("long", "open", None)
     assert (found.peak_depth, found.affected, found.head_id) == (90, 70, None)
@@ -46,7 +46,7 @@ def test_an_incident_says_what_its_episodes_were() -> None:
 def test_one_stall_in_three_rows_is_one_incident() -> None:
     stalls = [episode("stalled", start * MINUTE, (start + 7) * MINUTE + 40 * S) for start in (0, 8, 16)]
 
-    assert told(incidents_of(stalls)) == [("q", "stalled", 0, 23 * MINUTE + 40 * S, 3)]
+    assert known(incidents_of(stalls)) == [("q", "stalled", 0, 23 * MINUTE + 40 * S, 3)]
 
 
 def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> None:
@@ -62,7 +62,7 @@ def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> No
         ]
     )
 
-    assert told(found) == [
+    assert known(found) == [
         ("before", "stalled", 0, 5 * MINUTE, 1),
         (None, "down", 30 * MINUTE, 50 * MINUTE, 4),
         ("elsewhere", "stalled", 31 * MINUTE, 33 * MINUTE, 1),
@@ -82,7 +82,7 @@ def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> No
 def test_an_outage_alone_is_a_head_of_nothing() -> None:
     (found,) = incidents_of([episode("down", 0, MINUTE, None, cause="refused")])
 
-    assert told((found,)) == [(None, "down", 0, MINUTE, 1)]
+    assert known((found,)) == [(None, "down", 0, MINUTE, 1)]
     assert found.cause == "refused"
 
 
@@ -97,7 +97,7 @@ def test_queues_of_one_server_that_begin_together_have_a_head() -> None:
     )
 
     heads = [one for one in found if one.queue is None]
-    assert told(tuple(heads)) == [(None, "stalled", 0, HOUR, 2)]
+    assert known(tuple(heads)) == [(None, "stalled", 0, HOUR, 2)]
     assert (heads[0].ended, heads[0].recovered_ms) == ("open", None)
     assert heads[0].cause == "2 queues at the same time: stalled (2)"
     assert {one.queue: one.head_id for one in found if one.queue} == {
@@ -108,7 +108,7 @@ def test_queues_of_one_server_that_begin_together_have_a_head() -> None:
 def test_two_incidents_of_one_queue_are_not_together() -> None:
     found = incidents_of([episode("aged", 0, 5 * S), episode("stalled", 45 * S, HOUR)])
 
-    assert told(found) == [("q", "aged", 0, 5 * S, 1), ("q", "stalled", 45 * S, HOUR, 1)]
+    assert known(found) == [("q", "aged", 0, 5 * S, 1), ("q", "stalled", 45 * S, HOUR, 1)]
 
 
 def test_expected_troubles_are_no_incidents() -> None:
@@ -121,7 +121,7 @@ def test_expected_troubles_are_no_incidents() -> None:
         episode("aged", HOUR, 2 * HOUR, "elsewhere", Place("", "db1", "rsmq")),
     ]
 
-    assert told(incidents_of(episodes, {"prod": night})) == [
+    assert known(incidents_of(episodes, {"prod": night})) == [
         ("elsewhere", "aged", HOUR, 2 * HOUR, 1),
         ("late", "stalled", 2 * HOUR, 3 * HOUR, 1),
     ]

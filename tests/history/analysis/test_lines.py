@@ -8,28 +8,10 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
-from tests.history.analysis.made import (
-    DAY_MS,
-    EMAILS,
-    END_MS,
-    GAP,
-    HOUR_MS,
-    INVOICES,
-    MINUTE_MS,
-    ORDERS,
-    OUTAGE,
-    REFS,
-    START_MS,
-    WEBHOOKS,
-    Made,
-    bucket,
-    line_of,
-    metrics_of,
-    named,
-    of_places,
-    scripted,
-)
+from tests.history.analysis.made import Made, bucket, line_of, metrics_of, named, of_places, scripted
+from tests.history.analysis.queues import EMAILS, END_MS, GAP, INVOICES, ORDERS, OUTAGE, REFS, START_MS, WEBHOOKS
 
 HOUR = TimeRange(END_MS - HOUR_MS, END_MS)
 DAY = TimeRange(END_MS - DAY_MS, END_MS)

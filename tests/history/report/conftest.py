@@ -6,8 +6,9 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
-from tests.history.analysis.made import DAY_MS, END_MS
+from tests.history.analysis.queues import END_MS
 
 
 @pytest.fixture(scope="session")

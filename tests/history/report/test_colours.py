@@ -15,8 +15,8 @@ STYLE = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8
 
 def themes() -> dict[str, dict[str, str]]:
     """The variables of the light, the dark and the printed page."""
-    told = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL), strict=True))
-    return {name: dict(re.findall(r"--([\w-]+): (#\w+)", text)) for name, text in told.items()}
+    known = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL), strict=True))
+    return {name: dict(re.findall(r"--([\w-]+): (#\w+)", text)) for name, text in known.items()}
 
 
 @pytest.mark.parametrize("sight", SIMULATED)

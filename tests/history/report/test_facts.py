@@ -6,24 +6,13 @@ from pathlib import Path
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.tables import overviews
 from rsmq_tui.history.report.words import END, NAME, fullest, worst
-from tests.history.analysis.made import (
-    DAY_MS,
-    EMAILS,
-    END_MS,
-    EU,
-    ORDERS,
-    PROD,
-    START_MS,
-    WEBHOOKS,
-    Made,
-    bucket,
-    episode,
-    named,
-)
+from tests.history.analysis.made import Made, bucket, episode, named
+from tests.history.analysis.queues import EMAILS, END_MS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 
 HOUR = TimeRange(START_MS, START_MS + 3_600_000)
 

@@ -7,21 +7,11 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
-from tests.history.analysis.made import (
-    DAY_MS,
-    END_MS,
-    HOUR_MS,
-    ORDERS,
-    PROD,
-    START_MS,
-    WEBHOOKS,
-    Made,
-    bucket,
-    episode,
-    named,
-)
+from tests.history.analysis.made import Made, bucket, episode, named
+from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS, WEBHOOKS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
 
 pytestmark = pytest.mark.slow
@@ -35,8 +25,8 @@ DAY = TimeRange(START_MS, START_MS + DAY_MS)
 def figures_of(root: ET.Element) -> dict[str, list[str]]:
     """The figures of the first page: by what they are, the value and the notes."""
     tiles = [element for element in section_of(root, "figures").iter("div") if element.attrib.get("class") == "figure"]
-    told = [[text_of(line) for line in tile] for tile in tiles]
-    return {what: rest for what, *rest in told}
+    known = [[text_of(line) for line in tile] for tile in tiles]
+    return {what: rest for what, *rest in known}
 
 
 def test_the_first_page_has_five_figures_and_those_of_the_time_before(report: Report) -> None:
@@ -50,8 +40,8 @@ def test_the_first_page_has_five_figures_and_those_of_the_time_before(report: Re
 
 
 def test_a_sentence_for_each_of_the_worst_three_says_what_when_how_bad_and_whether_it_is_over(report: Report) -> None:
-    told = [text_of(item) for item in section_of(parsed(as_html(report)), "worst").iter("li")]
-    assert told == [
+    known = [text_of(item) for item in section_of(parsed(as_html(report)), "worst").iter("li")]
+    assert known == [
         "all of prod was down for 20m, from 2031-05-17 10:00 to 2031-05-17 10:20: connection refused. Then it was ok "
         "again.",
         "emails · prod was stalled for 1h 0m, from 2031-05-17 20:00 to 2031-05-17 21:00: 3,020 messages were ready, "
@@ -136,8 +126,8 @@ def test_the_tables_tell_incidents_queues_poison_advice_forecasts_and_unusual_ho
 
 
 def test_some_queues_alone_can_be_told_of(analysis_folder: Path) -> None:
-    told = gather(Analysis(analysis_folder), TimeRange(START_MS, END_MS), [WEBHOOKS], title="A quiet <week>")
-    root = parsed(as_html(told))
+    known = gather(Analysis(analysis_folder), TimeRange(START_MS, END_MS), [WEBHOOKS], title="A quiet <week>")
+    root = parsed(as_html(known))
     assert root.findtext("head/title") == "A quiet <week>"
     assert text_of(section_of(root, "queue-1")) == "webhooksno trouble"
     assert "No queue was in trouble in this time range." in text_of(section_of(root, "timeline"))
@@ -194,10 +184,10 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     html = as_html(gather(_hostile(tmp_path), DAY, title=EVIL))
     # Nothing but known tags and attributes, which `parsed` checks.
     root = parsed(html)
-    told = text_of(root)
-    assert "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>]]>&amp;--><!--" in told
+    known = text_of(root)
+    assert "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>]]>&amp;--><!--" in known
     assert not any(character in html for character in "\u202e\u2066\x1b\x02\x03\x00")
-    assert "\\u202e\\u2066␛[2J␂␃" in told
+    assert "\\u202e\\u2066␛[2J␂␃" in known
 
 
 def test_damaged_numbers_do_not_keep_a_report_from_being_written(tmp_path: Path) -> None:
@@ -229,7 +219,7 @@ def test_what_is_too_much_is_counted(tmp_path: Path) -> None:
         made.add("episodes", *(episode(PROD, ref.queue, "aged", START_MS + n, START_MS + n + 1) for n in range(9)))
     made.publish()
     root = parsed(as_html(gather(Analysis(tmp_path), DAY)))
-    told = text_of(root)
-    assert "10 more queues in trouble" in told
-    assert "6 more queues in the table of incidents." in told
+    known = text_of(root)
+    assert "10 more queues in trouble" in known
+    assert "6 more queues in the table of incidents." in known
     assert len([section for section in root.iter("section") if section.attrib["id"].startswith("queue-")]) == 20

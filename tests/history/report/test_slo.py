@@ -10,26 +10,14 @@ import pytest
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.slo import Level, ServiceLevels
 from rsmq_tui.history.report.words import budget_words, burn_words, percent
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
-from tests.history.analysis.made import (
-    DAY_MS,
-    EMAILS,
-    EU,
-    HOUR_MS,
-    MINUTE_MS,
-    ORDERS,
-    PROD,
-    START_MS,
-    WEBHOOKS,
-    Made,
-    bucket,
-    episode,
-    named,
-)
+from tests.history.analysis.made import Made, bucket, episode, named
+from tests.history.analysis.queues import EMAILS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
 
 WEEK_MS = 7 * DAY_MS
@@ -131,9 +119,9 @@ def test_the_incidents_that_used_a_budget_are_named(tmp_path: Path) -> None:
     uses = found.uses(found.levels[0], most=2)
     # The budget is 144 minutes.
     assert [(use.bad_ms // MINUTE_MS, round(use.share, 4)) for use in uses] == [(30, 0.2083), (20, 0.1389)]
-    told = found.levels[0].as_json(uses)
-    assert (told["queue"], told["budget_left"], told["is_met"]) == ("orders", pytest.approx(58.333333), True)
-    assert [one["budget"] for one in told["incidents"]] == [pytest.approx(20.833333), pytest.approx(13.888889)]
+    known = found.levels[0].as_json(uses)
+    assert (known["queue"], known["budget_left"], known["is_met"]) == ("orders", pytest.approx(58.333333), True)
+    assert [one["budget"] for one in known["incidents"]] == [pytest.approx(20.833333), pytest.approx(13.888889)]
 
 
 def test_a_report_has_the_service_levels_and_what_used_their_budgets(analysis_folder: Path) -> None:

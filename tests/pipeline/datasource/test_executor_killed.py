@@ -70,16 +70,16 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Write]:
 
 
 def test_behind_a_fence_each_row_is_sent_once(write: Write) -> None:
-    told, sent = write("once")
-    assert (told["ids"], told["ended"]) == ("once", "well")
-    assert told["killed"] >= 1
+    output, sent = write("once")
+    assert (output["ids"], output["ended"]) == ("once", "well")
+    assert output["killed"] >= 1
     assert sent == WANTED
 
 
 def test_without_one_each_row_is_sent_at_least_once(write: Write) -> None:
-    told, sent = write("new")
-    assert (told["ids"], told["ended"]) == ("new", "well")
-    assert told["killed"] >= 1
+    output, sent = write("new")
+    assert (output["ids"], output["ended"]) == ("new", "well")
+    assert output["killed"] >= 1
     assert sent >= WANTED
     # Else nothing was done twice, and the test before has shown nothing.
     assert sent != WANTED

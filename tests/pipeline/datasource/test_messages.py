@@ -134,7 +134,7 @@ def asked(client: redis.Redis, work: Callable[[], object]) -> dict[str, int]:
     client.config_resetstat()
     work()
     stats = client.info("commandstats")
-    return {name.removeprefix("cmdstat_"): int(told["calls"]) for name, told in stats.items()}
+    return {name.removeprefix("cmdstat_"): int(output["calls"]) for name, output in stats.items()}
 
 
 class TestWhatTheServerIsAsked:

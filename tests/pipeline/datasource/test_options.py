@@ -51,11 +51,11 @@ def test_all_of_them() -> None:
     ],
 )
 def test_mistakes(given: dict[str, str], words: str) -> None:
-    with pytest.raises(SourceError) as told:
+    with pytest.raises(SourceError) as output:
         read_options(given)
-    assert words in str(told.value)
-    assert "secret" not in str(told.value)
-    assert "\n" not in str(told.value)
+    assert words in str(output.value)
+    assert "secret" not in str(output.value)
+    assert "\n" not in str(output.value)
 
 
 def test_the_surroundings_name_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,9 @@ def test_columns_that_are_not_there(ddl: str, table: str, words: str) -> None:
     schema = StructType()
     for name, kind in (column.split() for column in ddl.split(", ")):
         schema.add(name, types[kind])
-    with pytest.raises(SourceError) as told:
+    with pytest.raises(SourceError) as output:
         RsmqDataSource({"table": table}).reader(schema)
-    assert words in str(told.value)
+    assert words in str(output.value)
 
 
 def test_a_stream_is_one_of_samples() -> None:

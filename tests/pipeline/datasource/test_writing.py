@@ -139,11 +139,11 @@ class TestOnce:
         assert all(0 < client.ttl(fence) <= 600 for fence in client.keys("rsmq:rsmq-tui:*"))
 
     def test_a_write_with_a_name_may_be_repeated(self, redis_url: str, client: redis.Redis, orders: Rsmq) -> None:
-        told = [
+        output = [
             send(redis_url, {"body": [b"a", b"b"]}, queue="orders", ids="once", run="monday", fence_s="9000")
             for _ in range(2)
         ]
-        assert [(each.sent, each.before) for each in told] == [(2, 0), (0, 2)]
+        assert [(each.sent, each.before) for each in output] == [(2, 0), (0, 2)]
         ttls_s = {key.decode(): client.ttl(key) for key in client.keys("rsmq:rsmq-tui:*")}
         assert 8_000 < ttls_s.pop("rsmq:rsmq-tui:once:run:monday") <= 9_000
         assert all(0 < ttl_s <= 600 for ttl_s in ttls_s.values())
@@ -157,13 +157,13 @@ class TestOnce:
 
         def written(partitions: int, stop: int) -> tuple[int, int]:
             writer = writer_of(redis_url, batch_of({"body": []}).schema, queue="orders", ids="once", run="r")
-            told = []
+            output = []
             for part in range(partitions):
                 monkeypatch.setattr(TaskContext, "get", lambda part=part: Task(part))
-                told.append(writer.write(iter([batch_of({"body": rows[part:stop:partitions]})])))
+                output.append(writer.write(iter([batch_of({"body": rows[part:stop:partitions]})])))
             # Spark may run a task again.
             assert writer.write(iter([batch_of({"body": rows[partitions - 1 : stop : partitions]})])).sent == 0
-            return sum(each.sent for each in told), sum(each.before for each in told)
+            return sum(each.sent for each in output), sum(each.before for each in output)
 
         assert written(4, kept) == (kept, 0)
         while orders.pop_message("orders"):
@@ -277,6 +277,6 @@ def test_through_spark(rsmq: SparkSession, load: Load, redis_url: str, client: r
     too_long = rsmq.range(1).selectExpr("repeat('x', 2000) body")
     with pytest.raises(AnalysisException) as failed:
         too_long.write.format("rsmq").options(url=redis_url, queue="orders").mode("append").save()
-    told = str(failed.value)
-    assert "1 of 1 row cannot be sent; the others were sent. First reason: queue orders: Message too long" in told
-    assert len(told.splitlines()) < 10
+    output = str(failed.value)
+    assert "1 of 1 row cannot be sent; the others were sent. First reason: queue orders: Message too long" in output
+    assert len(output.splitlines()) < 10

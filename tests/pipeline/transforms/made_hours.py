@@ -123,7 +123,7 @@ def _by_queue(rows: list[Row]) -> dict[str, list[Row]]:
 
 def expected_baseline(rows: list[Row], zone: str = "UTC") -> dict[Any, Row]:
     """The table ``baseline``, by queue, metric and hour of the week."""
-    told = {}
+    output = {}
     for queue, hours in _by_queue(rows).items():
         last = max(_local_hour(row["bucket_ms"], zone) for row in hours)
         near = [(_local_hour(row["bucket_ms"], zone) + by, row) for row in hours for by in (-1, 0, 1)]
@@ -138,13 +138,13 @@ def expected_baseline(rows: list[Row], zone: str = "UTC") -> dict[Any, Row]:
                     and row[f"{metric}_mean"] is not None
                 ]
                 if values:
-                    told[queue, metric, of_week] = {"hours": len(values), "zone": zone, **_middle(values)}
-    return told
+                    output[queue, metric, of_week] = {"hours": len(values), "zone": zone, **_middle(values)}
+    return output
 
 
 def expected_anomalies(rows: list[Row], score: float, zone: str = "UTC") -> dict[Any, Row]:
     """The table ``anomalies``, by queue, metric and when the hour begins."""
-    told = {}
+    output = {}
     for queue, hours in _by_queue(rows).items():
         local = {row["bucket_ms"]: _local_hour(row["bucket_ms"], zone) for row in hours}
         for row in hours:
@@ -156,8 +156,8 @@ def expected_anomalies(rows: list[Row], score: float, zone: str = "UTC") -> dict
             for metric in METRICS:
                 found = _judged(metric, row, weeks, day)
                 if found is not None and abs(found["score"]) >= score:
-                    told[queue, metric, at_ms] = found
-    return told
+                    output[queue, metric, at_ms] = found
+    return output
 
 
 def _judged(metric: str, row: Row, weeks: list[Row], day: list[Row]) -> Row | None:
@@ -184,14 +184,14 @@ def expected_forecast(rows: list[Row], settings: Settings) -> dict[Any, Row]:
     """The table ``forecast``, by queue and metric."""
     newest_ms = max(row["bucket_ms"] for row in rows)
     limits = {"depth": settings.depth_limit, "oldest_ready_age_ms": settings.age_limit_ms}
-    told = {}
+    output = {}
     for queue, hours in _by_queue(rows).items():
         for metric, limit in limits.items():
             if limit is not None and max(row["bucket_ms"] for row in hours) >= newest_ms - HOUR_MS:
                 found = _forecast(hours, metric, limit)
                 if found is not None:
-                    told[queue, metric] = found
-    return told
+                    output[queue, metric] = found
+    return output
 
 
 def _forecast(hours: list[Row], metric: str, limit: int) -> Row | None:

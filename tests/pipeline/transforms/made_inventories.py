@@ -133,14 +133,14 @@ def whole_inventories(rows: list[Row]) -> dict[str, list[Inventory]]:
 
 def expected_lifecycle(rows: list[Row], days: list[int], poison_rc: int) -> dict[tuple[str, str], Row]:
     """The table ``lifecycle``, by queue and day."""
-    told = {}
+    output = {}
     for queue, inventories in whole_inventories(rows).items():
         for number in days:
             today = [one for one in inventories if one.day == FIRST_NO + number]
             tomorrow = [one for one in inventories if one.day == FIRST_NO + number + 1]
             if today:
-                told[queue, day(number)] = _lifecycle(today, tomorrow, poison_rc)
-    return told
+                output[queue, day(number)] = _lifecycle(today, tomorrow, poison_rc)
+    return output
 
 
 def _lifecycle(today: list[Inventory], tomorrow: list[Inventory], poison_rc: int) -> Row:
@@ -210,13 +210,13 @@ def expected_poison_days(rows: list[Row], days: list[int], poison_rc: int) -> di
                 for one in inventory.messages:
                     if one["rc"] is not None and one["rc"] >= poison_rc:
                         seen[queue, day(inventory.day - FIRST_NO), one["id"]].append(one)
-    told = {}
+    output = {}
     for key, those in seen.items():
         last = max(those, key=lambda one: (one["at_ms"], one["rc"]))
         begun_ms = [one["inventory_ms"] for one in those]
-        told[key] = {name: last[name] for name in ("sent_ms", "fr_ms", "rc", "size")}
-        told[key] |= {"first_seen_ms": min(begun_ms), "last_seen_ms": max(begun_ms)}
-    return told
+        output[key] = {name: last[name] for name in ("sent_ms", "fr_ms", "rc", "size")}
+        output[key] |= {"first_seen_ms": min(begun_ms), "last_seen_ms": max(begun_ms)}
+    return output
 
 
 def statistics(name: str, values: list[float]) -> dict[str, float | None]:

@@ -19,7 +19,7 @@ _PERCENTILES = {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 # One recorder counts in each minute of a place: the one with the most successful polls, then with the most polls, then
 # with the smallest id. A row that was written twice counts once.
-_TOLD = """
+_ANNOTATED = """
     create or replace temp table told as
     with polls as (
         select distinct profile, server, ns, recorder, at_ms, coalesce(status = 'ok', false) as is_ok
@@ -126,7 +126,7 @@ def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
             engine.read_parquet(samples, hive_partitioning=False).create_view("samples")
         else:
             engine.register("samples", samples)
-        engine.execute(_TOLD)
+        engine.execute(_ANNOTATED)
         engine.execute(_CONTINUED)
         asked = {table: _rollup(table) for table in WIDTHS_MS} | {VERDICT_RUNS: _RUNS}
         return {table: engine.sql(sql).to_arrow_table().to_pylist() for table, sql in asked.items()}

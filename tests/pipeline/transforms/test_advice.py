@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, POISON, POISON_DAYS, SCHEMAS
-from rsmq_tui.pipeline.transforms.advice import advice
 from rsmq_tui.pipeline.transforms.columns import columns_of
 from rsmq_tui.pipeline.transforms.inventories import poison
 from rsmq_tui.pipeline.transforms.quantiles import merged, summary
+from rsmq_tui.pipeline.transforms.whole import advice
 from tests.pipeline.transforms import made_hours
 from tests.pipeline.transforms.made_inventories import PLACE, Row, day, percentile
 

@@ -30,7 +30,7 @@ SETTINGS = Settings(poison_rc=5)
 HISTORIES = st.builds(Chances, seed=st.integers(0, 2**32), hours=st.integers(1, 9))
 
 
-def told(spark: SparkSession, rows: list[Row], days: Sequence[int]) -> tuple[dict[Any, Row], dict[Any, Row]]:
+def output(spark: SparkSession, rows: list[Row], days: Sequence[int]) -> tuple[dict[Any, Row], dict[Any, Row]]:
     """Both tables, by what the brute force names them by."""
     spark.catalog.clearCache()
     tables = message_tables(spark.createDataFrame(arrow(rows)), [day(number) for number in days], SETTINGS)
@@ -75,7 +75,7 @@ def test_a_message_is_gone_by_the_inventory_that_follows(spark: SparkSession) ->
         row("empty", evening),
     ]  # fmt: skip
 
-    found, _ = told(spark, rows, [0])
+    found, _ = output(spark, rows, [0])
 
     orders, cut, empty = (found[queue, day(0)] for queue in ("orders", "cut", "empty"))
     assert (orders["messages"], orders["received"], orders["gone"], orders["final_received"]) == (4, 3, 3, 2)
@@ -101,7 +101,7 @@ def test_times_that_contradict_each_other_are_in_no_statistics(spark: SparkSessi
     # No time of day at all.
     rows += [row("orders", at_ms) for at_ms in (2**62, -(2**62))]
 
-    found, _ = told(spark, rows, [0])
+    found, _ = output(spark, rows, [0])
 
     orders = found["orders", day(0)]
     assert (orders["messages"], orders["gone"], orders["received"]) == (9, 9, 6)
@@ -116,7 +116,7 @@ def test_tables_equal_the_brute_force(spark: SparkSession, chances: Chances) -> 
     rows = made_rows(chances)
     days = range(chances.days)
 
-    lifecycle, poison = told(spark, rows, days)
+    lifecycle, poison = output(spark, rows, days)
 
     same(lifecycle, expected_lifecycle(rows, list(days), SETTINGS.poison_rc))
     same(poison, expected_poison_days(rows, list(days), SETTINGS.poison_rc))
@@ -130,8 +130,8 @@ def test_days_together_equal_days_one_by_one(spark: SparkSession, chances: Chanc
     poison: dict[Any, Row] = {}
 
     for number in range(chances.days):
-        of_day = told(spark, stored_on(rows, number), [number])
+        of_day = output(spark, stored_on(rows, number), [number])
         lifecycle |= of_day[0]
         poison |= of_day[1]
 
-    assert (lifecycle, poison) == told(spark, rows, range(chances.days))
+    assert (lifecycle, poison) == output(spark, rows, range(chances.days))

@@ -14,8 +14,7 @@ from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEU
 from rsmq_tui.pipeline.state import Settings
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.forecasts import forecast
-from rsmq_tui.pipeline.transforms.whole import queues
+from rsmq_tui.pipeline.transforms.whole import forecast, queues
 from tests.pipeline.transforms.made_hours import (
     HOUR_MS,
     START_MS,
@@ -38,9 +37,9 @@ def rows_of(df: DataFrame, table: str, *names: str) -> dict[Any, Row]:
     """The rows of a table by what names them; its columns are as promised."""
     assert dict(df.dtypes) == columns_of(table)
     rows = df.toArrow().to_pylist()
-    told = {tuple(row[name] for name in names): row for row in rows}
-    assert len(told) == len(rows)
-    return told
+    output = {tuple(row[name] for name in names): row for row in rows}
+    assert len(output) == len(rows)
+    return output
 
 
 def about(value: Any) -> Any:
@@ -190,5 +189,5 @@ def test_queues_are_told_as_last_known(spark: SparkSession) -> None:
 
     found = rows_of(queues(spark.createDataFrame(arrow(rows))), QUEUES, "queue")
 
-    told = {"first_ms": START_MS + HOUR_MS, "last_ms": START_MS + 4 * HOUR_MS, "samples": 13, "peak_depth": 70}
-    assert found["orders",].items() >= {**told, "kind": "list", "last_depth": 4}.items()
+    output = {"first_ms": START_MS + HOUR_MS, "last_ms": START_MS + 4 * HOUR_MS, "samples": 13, "peak_depth": 70}
+    assert found["orders",].items() >= {**output, "kind": "list", "last_depth": 4}.items()

@@ -8,7 +8,8 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_10S, SCHEMAS
 from rsmq_tui.pipeline.transforms.samples import day_of, place_rollup
-from tests.history.analysis.made import EMAILS, ORDERS, WEBHOOKS, bucket, of_places
+from tests.history.analysis.made import bucket, of_places
+from tests.history.analysis.queues import EMAILS, ORDERS, WEBHOOKS
 from tests.pipeline.transforms.made import MIDNIGHT_MS, in_order, rows_of
 
 _COUNTS = ("arrivals", "deletes", "receives", "redeliveries")

@@ -185,9 +185,9 @@ CASES: dict[str, list[Row]] = {
 def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
     """The samples and the runs of each case."""
     rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
-    told = annotated_samples(frame(spark, rows), HOURS).persist()
-    tables = {"samples": rows_of(told.orderBy("at_ms")), "runs": rows_of(verdict_runs(told))}
-    told.unpersist()
+    output = annotated_samples(frame(spark, rows), HOURS).persist()
+    tables = {"samples": rows_of(output.orderBy("at_ms")), "runs": rows_of(verdict_runs(output))}
+    output.unpersist()
     cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})
     for table, found in tables.items():
         for row in found:
@@ -271,11 +271,11 @@ def test_each_minute_of_a_place_is_told_by_one(made: Mapping[str, dict[str, list
 def test_what_several_recorders_saw_is_counted_once(
     made: Mapping[str, dict[str, list[Row]]], case: str, samples: int, arrivals: int, covered_s: int
 ) -> None:
-    told = of(made[case]["samples"], "at_ms", "arrivals", "covered_ms")
+    output = of(made[case]["samples"], "at_ms", "arrivals", "covered_ms")
 
-    assert len(told) == samples
-    assert sum(count or 0 for _, count, _ in told) == arrivals
-    assert sum(ms or 0 for *_, ms in told) == covered_s * S
+    assert len(output) == samples
+    assert sum(count or 0 for _, count, _ in output) == arrivals
+    assert sum(ms or 0 for *_, ms in output) == covered_s * S
     assert [row["samples"] for row in made[case]["runs"]] == [samples]
 
 
@@ -337,10 +337,10 @@ def test_a_run_is_of_its_day(made: Mapping[str, dict[str, list[Row]]]) -> None:
 
 
 def test_any_name_is_a_queue_of_its_own(made: Mapping[str, dict[str, list[Row]]]) -> None:
-    told = made["names"]["samples"]
+    output = made["names"]["samples"]
 
-    assert {row["queue"] for row in told} == set(NAMES)
-    assert [row["arrivals"] for row in told if row["at_ms"] > T] == [10] * len(NAMES)
+    assert {row["queue"] for row in output} == set(NAMES)
+    assert [row["arrivals"] for row in output if row["at_ms"] > T] == [10] * len(NAMES)
 
 
 def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: SparkSession) -> None:

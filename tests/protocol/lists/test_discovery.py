@@ -115,7 +115,7 @@ async def test_among_many_keys(client: redis.Redis, looking: Looking) -> None:
     found = looking("queue:*")
 
     steps: list[tuple[int, int]] = []
-    assert await found.search(told=lambda *step: steps.append(step))
+    assert await found.search(on_progress=lambda *step: steps.append(step))
     assert found.names == {b"queue:far"}
     assert [passed for passed, _ in steps] == [1000 * number for number in range(1, len(steps) + 1)]
     assert steps[-1] == (len(steps) * 1000, 1)

@@ -172,15 +172,15 @@ async def test_a_queue_that_is_replaced_is_read_or_it_is_said(
 ) -> None:
     fill(client, ready=numbered(b"r", 3_000))
     after = numbered(b"other", 9_000 if longer else 200)
-    replace, found, told = once(lambda: fill(client, ready=after)), [], []
+    replace, found, answer = once(lambda: fill(client, ready=after)), [], []
     async with running(redis_url) as runner, aclosing(ListScan(runner, RIGHT).chunks(QUEUE, count=20)) as chunks:
         async for chunk in chunks:
             found += chunk.messages
-            told.append(chunk.restarts)
+            answer.append(chunk.restarts)
             replace()
     counted = Counter(message.body or b"" for message in found)
     assert max(counted.values()) == 1
-    assert set(after) <= set(counted) or told[-1]
+    assert set(after) <= set(counted) or answer[-1]
 
 
 async def test_a_queue_that_is_emptied_ends_the_scan(client: redis.Redis, redis_url: str) -> None:
@@ -229,7 +229,7 @@ async def test_a_producer_that_is_faster_than_the_scan_does_not_keep_it_up(
 ) -> None:
     kinds = (b"r-%d" % (number // equal % 3 if equal > 1 else number) for number in count())
     fill(client, ready=list(islice(kinds, 3_000)))
-    read, calls, told = ListRanges.read, 0, 0
+    read, calls, answer = ListRanges.read, 0, 0
 
     async def pushing(self: ListRanges, *asked: Range, **limits: int) -> Moment:
         nonlocal calls
@@ -241,8 +241,8 @@ async def test_a_producer_that_is_faster_than_the_scan_does_not_keep_it_up(
     monkeypatch.setattr(ListRanges, "read", pushing)
     async with running(redis_url) as runner, aclosing(ListScan(runner, RIGHT).chunks(QUEUE)) as chunks:
         async for chunk in chunks:
-            told = chunk.restarts
-    assert told
+            answer = chunk.restarts
+    assert answer
 
 
 @dataclass

@@ -25,12 +25,12 @@ def stuck(db: redis.Redis) -> ListQueue:
 
 
 def test_a_loop_reaps_until_it_is_stopped(stuck: ListQueue, db: redis.Redis) -> None:
-    told: list[tuple[str, Reaped]] = []
+    answer: list[tuple[str, Reaped]] = []
     letters = ListQueue(db, "letters")
 
     def tell(queue: str, reaped: Reaped) -> None:
-        told.append((queue, reaped))
-        if len(told) == 2:
+        answer.append((queue, reaped))
+        if len(answer) == 2:
             reaper.stop()
         else:
             letters.push("x", "y")
@@ -39,19 +39,19 @@ def test_a_loop_reaps_until_it_is_stopped(stuck: ListQueue, db: redis.Redis) -> 
 
     reaper = Reaper([ListQueue(db, "empty"), stuck, letters], interval_s=0.001, on_reaped=tell)
     reaper.run()
-    assert told == [(QUEUE, Reaped(returned=1)), ("queue:letters", Reaped(returned=2))]
+    assert answer == [(QUEUE, Reaped(returned=1)), ("queue:letters", Reaped(returned=2))]
 
 
 async def test_a_loop_of_asyncio_reaps_until_it_is_cancelled(
     stuck: ListQueue, adb: redis.asyncio.Redis, db: redis.Redis
 ) -> None:
-    told: asyncio.Queue[tuple[str, Reaped]] = asyncio.Queue()
+    answer: asyncio.Queue[tuple[str, Reaped]] = asyncio.Queue()
     queues = [AsyncListQueue(adb, name) for name in ("empty", "orders")]
-    reaper = AsyncReaper(queues, interval_s=0.001, on_reaped=lambda *done: told.put_nowait(done))
+    reaper = AsyncReaper(queues, interval_s=0.001, on_reaped=lambda *done: answer.put_nowait(done))
     running = asyncio.create_task(reaper.run())
-    assert await told.get() == (QUEUE, Reaped(returned=1))
+    assert await answer.get() == (QUEUE, Reaped(returned=1))
     stuck.take(0)
-    assert await told.get() == (QUEUE, Reaped(returned=1))
+    assert await answer.get() == (QUEUE, Reaped(returned=1))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -59,15 +59,15 @@ async def test_a_loop_of_asyncio_reaps_until_it_is_cancelled(
 
 @pytest.mark.parametrize("tells", [True, False])
 async def test_a_loop_ends_with_an_error_unless_somebody_is_told(unused_tcp_port: int, tells: bool) -> None:
-    told: list[str] = []
+    answer: list[str] = []
     client = redis.Redis(port=unused_tcp_port, retry=Retry(NoBackoff(), 0))
     aclient = redis.asyncio.Redis(port=unused_tcp_port, retry=AsyncRetry(NoBackoff(), 0))
 
     def tell(queue: str, error: Exception) -> None:
         assert isinstance(error, redis.ConnectionError)
-        told.append(queue)
+        answer.append(queue)
         reaper.stop()
-        if len(told) == 2:
+        if len(answer) == 2:
             running.cancel()
 
     reaper = Reaper([ListQueue(client, "orders")], interval_s=0.001, on_error=tell if tells else None)
@@ -77,7 +77,7 @@ async def test_a_loop_ends_with_an_error_unless_somebody_is_told(unused_tcp_port
         reaper.run()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert told == [QUEUE, QUEUE]
+        assert answer == [QUEUE, QUEUE]
     else:
         with pytest.raises(redis.ConnectionError):
             reaper.run()

@@ -38,7 +38,7 @@ WRONG_CALLS: dict[str, Callable[[Either], Awaitable[Any]]] = {
 
 
 @pytest.fixture
-def told(tap: Tap) -> Callable[[str, Callable[[Either], Awaitable[Any]]], Any]:
+def answer(tap: Tap) -> Callable[[str, Callable[[Either], Awaitable[Any]]], Any]:
     """Calls a client of either kind through the tap, and returns what it said and heard, and what it returned."""
 
     async def say(kind: str, call: Callable[[Either], Awaitable[Any]]) -> Any:
@@ -71,19 +71,19 @@ def test_by_hand(case: Case, wire: Wire) -> None:
 
 @each_case
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_by_our_clients(case: Case, kind: str, wire: Wire, told: Callable[..., Any]) -> None:
+def test_by_our_clients(case: Case, kind: str, wire: Wire, answer: Callable[..., Any]) -> None:
     for each in case.before:
         wire.ask(*each)
-    assert told(kind, case.call) == (case.asked, case.answered, case.value)
+    assert answer(kind, case.call) == (case.asked, case.answered, case.value)
 
 
 @pytest.mark.parametrize("name", WRONG_CALLS)
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_key_of_another_type_is_refused_and_left_alone(
-    name: str, kind: str, wire: Wire, told: Callable[..., Any]
+    name: str, kind: str, wire: Wire, answer: Callable[..., Any]
 ) -> None:
     wire.ask("SET", "queue", "no list")
-    asked, answered, value = told(kind, WRONG_CALLS[name])
+    asked, answered, value = answer(kind, WRONG_CALLS[name])
 
     assert asked.split(b"\r\n")[2] == name.split(maxsplit=1)[0].encode()
     assert (answered, value) == (WRONG, "wrongType")

@@ -200,7 +200,7 @@ def test_a_defect_is_said_in_one_line(capfd: pytest.CaptureFixture[str]) -> None
         peer.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         assert received(peer) == b""
         assert ask(server.url, "/healthz").status == 200
-    told = capfd.readouterr().err
-    assert told.count("\n") == 1
-    assert told.startswith("rsmq-tui: a defect in rsmq-tui: KeyError in web")
-    assert "secret" not in told
+    reply = capfd.readouterr().err
+    assert reply.count("\n") == 1
+    assert reply.startswith("rsmq-tui: a defect in rsmq-tui: KeyError in web")
+    assert "secret" not in reply

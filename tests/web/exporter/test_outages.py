@@ -47,11 +47,11 @@ async def test_a_server_that_goes_and_comes_back(own_server: EmbeddedServer) -> 
         # The connection breaks, then no new one is to be had.
         await exporter.get()
         down = await exporter.get()
-        told = await exporter.get("/healthz")
+        reply = await exporter.get("/healthz")
         own_server.start()
         fill(own_server)
         back = await exporter.until(lambda answer: answer.value("rsmq_up") == 1)
-        told_back = await exporter.get("/healthz")
+        recovered = await exporter.get("/healthz")
 
     assert (healthy.value("rsmq_up"), failures(healthy)) == (1, 0)
     assert healthy.value("rsmq_queue_depth_messages") == 3
@@ -59,13 +59,13 @@ async def test_a_server_that_goes_and_comes_back(own_server: EmbeddedServer) -> 
     assert {sample.name for sample in down.samples if sample.name.startswith("rsmq_queue")} == set()
     assert down.value("rsmq_poll_failures_total", kind="refused") >= 1
     assert down.value("rsmq_last_poll_timestamp_seconds") == healthy.value("rsmq_last_poll_timestamp_seconds")
-    assert told.status == 503
-    assert told.text.startswith("s0 redis://127.0.0.1:")
-    assert "connection refused; check that the server is running" in told.text
+    assert reply.status == 503
+    assert reply.text.startswith("s0 redis://127.0.0.1:")
+    assert "connection refused; check that the server is running" in reply.text
     assert back.value("rsmq_queue_depth_messages") == 3
     assert failures(back) >= failures(down)
     assert back.value("rsmq_poll_bytes_total") > healthy.value("rsmq_poll_bytes_total")
-    assert (told_back.status, told_back.text) == (200, "ok\n")
+    assert (recovered.status, recovered.text) == (200, "ok\n")
 
 
 async def test_a_server_that_is_not_there_from_the_beginning(own_server: EmbeddedServer) -> None:
@@ -128,11 +128,11 @@ class TestPatience:
 
         assert answer.value("rsmq_up") == 0
 
-    @pytest.mark.parametrize("told", ["", "soon", "nan", "-1", "inf"])
-    async def test_is_not_changed_by_nonsense(self, redis_url: str, gate: Gate, told: str) -> None:
+    @pytest.mark.parametrize("reply", ["", "soon", "nan", "-1", "inf"])
+    async def test_is_not_changed_by_nonsense(self, redis_url: str, gate: Gate, reply: str) -> None:
         async with asyncio.timeout(SECONDS_MAX), exporting(redis_url, patience_s=NEVER_S) as exporter:
             await gate.next_poll()
-            coming = asyncio.create_task(exporter.get(X_Prometheus_Scrape_Timeout_Seconds=told))
+            coming = asyncio.create_task(exporter.get(X_Prometheus_Scrape_Timeout_Seconds=reply))
             (watch,) = exporter.pollers
             await until(lambda: watch.scrapes == 1)
             gate.open.set()

@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, positive, span
-from rsmq_tui.cli.places import Place, places_of
+from rsmq_tui.cli.places import KindPlace, places_of
 from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
@@ -174,7 +174,7 @@ async def _check(options: Options) -> int:
     return status.exit_status
 
 
-def _names(places: Sequence[Place]) -> list[str]:
+def _names(places: Sequence[KindPlace]) -> list[str]:
     """Return labels that distinguish the servers and namespaces; empty if there is only one."""
     if sum(place.kind.has_namespaces for place in places) == 1:
         return [place.kind.ns for place in places]
@@ -184,14 +184,14 @@ def _names(places: Sequence[Place]) -> list[str]:
 def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits) -> None:
     problems = [(name, checked, problem) for name, checked in found for problem in checked.problems]
     problems.sort(key=lambda entry: entry[2].status.rank)
-    told = _counts([checked for _, checked in found])
+    summary = _counts([checked for _, checked in found])
     if problems:
-        told = f"{told}: {_problem_words(*problems[0])}"
+        summary = f"{summary}: {_problem_words(*problems[0])}"
     shown = [(name, checked, queue) for name, checked in found for queue in checked.queues]
     data = [part for name, checked in found for part in _totals(name, checked)]
     if len(shown) <= _QUEUES_MAX:
         data += [part for name, checked, queue in shown for part in _measured(name, checked, queue, limits)]
-    print_words(f"RSMQ {status.upper()} - {told}{' | ' if data else ''}{' '.join(data)}")
+    print_words(f"RSMQ {status.upper()} - {summary}{' | ' if data else ''}{' '.join(data)}")
     for name, checked, problem in problems:
         print_words(f"{problem.status.upper()}: {_problem_words(name, checked, problem)}")
     for name, checked in found:
@@ -262,12 +262,12 @@ def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool 
     """Return 'label'=value[unit];warn;crit;min; durations are given in ms and printed in seconds."""
     bounds = (None, None) if limit is None else (limit.warning, limit.critical)
     numbers = ["" if number is None else f"{number / 1000:g}" if is_time else str(number) for number in bounds]
-    told = f"{value / 1000:.3f}s" if is_time else str(value)
+    shown = f"{value / 1000:.3f}s" if is_time else str(value)
     safe = re.sub(r"[^ -~]|['=|]", "_", label)
-    return f"'{safe}'={told};{numbers[0]};{numbers[1]};0"
+    return f"'{safe}'={shown};{numbers[0]};{numbers[1]};0"
 
 
-def _as_json(status: Status, places: Sequence[Place], found: Sequence[Checked]) -> dict[str, Any]:
+def _as_json(status: Status, places: Sequence[KindPlace], found: Sequence[Checked]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
         "status": status.value,

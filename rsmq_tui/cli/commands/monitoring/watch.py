@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import json_option, reading
 from rsmq_tui.cli.output import print_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.places import Place, named_places
+from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.events.alerts.message import Message, State
@@ -135,13 +135,15 @@ def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+async def _once(
+    options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
+) -> int:
     found: list[Message] = []
     known = _known_queues(state_folder())
     runner = AlertRunner(
         alerts,
         _terminal(),
-        told=found.append,
+        on_message=found.append,
         muted=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
         is_patient=False,
     )
@@ -153,7 +155,7 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers, so places that answer come first.
     for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
-        runner.take(snapshot, place.profile.thresholds, place.profile.name)
+        runner.apply(snapshot, place.profile.thresholds, place.profile.name)
     slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
     await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
     for message in found:
@@ -167,14 +169,18 @@ async def _once(options: Options, interrupts: Interrupts, alerts: Alerts, places
     return EXIT_FAILED
 
 
-async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, Place]]) -> int:
+async def _go_on(
+    options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
+) -> int:
     loop = asyncio.get_running_loop()
 
-    def told(message: Message) -> None:
+    def print_message(message: Message) -> None:
         loop.call_soon_threadsafe(_print, message, options)
 
     recorder = EventRecorder(state_folder())
-    runner = AlertRunner(alerts, _terminal(), told=told, muted=recorder.muted, store=AlertStore(state_folder()))
+    runner = AlertRunner(
+        alerts, _terminal(), on_message=print_message, muted=recorder.muted, store=AlertStore(state_folder())
+    )
     recorder.start()
     runner.start()
     say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
@@ -188,11 +194,11 @@ async def _go_on(options: Options, interrupts: Interrupts, alerts: Alerts, place
             say(runner.unsent)
 
 
-async def _follow(name: str, place: Place, runner: AlertRunner, recorder: EventRecorder) -> None:
+async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: EventRecorder) -> None:
     async with aclosing(place.watcher(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
-            runner.take(snapshot, place.profile.thresholds, place.profile.name)
-            recorder.take(snapshot, poller)
+            runner.apply(snapshot, place.profile.thresholds, place.profile.name)
+            recorder.observe(snapshot, poller)
 
 
 async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:

@@ -173,8 +173,8 @@ class _Watched:
     def __init__(self, runner: "PipelineRun", progress: "Progress", stop: threading.Event, as_json: bool) -> None:
         self._runner, self._progress, self._stop, self._as_json = runner, progress, stop, as_json
         self._line = ProgressLine()
-        self._told_s = 0.0
-        self._told: Any = None
+        self._shown_s = 0.0
+        self._shown: Any = None
         self._outcome: Outcome | None = None
         self._error: BaseException | None = None
         self._ended_by = 0
@@ -195,7 +195,7 @@ class _Watched:
         if self._ended_by and (self._outcome is None or worker.is_alive()):
             say("stopped: the tables are those of the previous run")
             return EXIT_INTERRUPTED if self._ended_by == signal.SIGINT else EXIT_TERMINATED
-        return self._told_outcome()
+        return self._show_outcome()
 
     def _work(self) -> None:
         try:
@@ -223,10 +223,10 @@ class _Watched:
             return
         done, total = standing.tasks
         if self._as_json:
-            told = (standing.doing, standing.share, standing.tasks)
-            if told == self._told or time.monotonic() < self._told_s + _TELL_EVERY_S:
+            progress = (standing.doing, standing.share, standing.tasks)
+            if progress == self._shown or time.monotonic() < self._shown_s + _TELL_EVERY_S:
                 return
-            self._told, self._told_s = told, time.monotonic()
+            self._shown, self._shown_s = progress, time.monotonic()
             fields_json(
                 kind="progress",
                 doing=standing.doing,
@@ -240,7 +240,7 @@ class _Watched:
         tasks = f", {count(done)} of {plural(total, 'task')}" if total else ""
         self._line.show(f"[{'#' * filled}{'-' * (_BAR - filled)}] {standing.share:4.0%} {standing.doing}{tasks}")
 
-    def _told_outcome(self) -> int:
+    def _show_outcome(self) -> int:
         from rsmq_tui.pipeline.spark import why  # noqa: PLC0415
         from rsmq_tui.pipeline.state import PipelineError  # noqa: PLC0415
 
@@ -373,7 +373,7 @@ def _generate(options: Options) -> int:
     Raises ``UsageError`` if packages are missing, and for a folder that cannot be used.
     """
     require_packages("generating")
-    from rsmq_tui.history.synthetic import Generator, Progress, Wanted  # noqa: PLC0415
+    from rsmq_tui.history.synthetic import Generator, HistorySpec, Progress  # noqa: PLC0415
 
     until_ms = options.until
     if until_ms is None:
@@ -388,7 +388,7 @@ def _generate(options: Options) -> int:
 
     try:
         generator = Generator(
-            Wanted(
+            HistorySpec(
                 until_ms - options.days,
                 until_ms,
                 options.queues,

@@ -138,7 +138,7 @@ class _Telling:
         self._watched = watched
         self._loop = loop
         self._line = ProgressLine()
-        self._told: dict[str, str | None] = {}
+        self._reported: dict[str, str | None] = {}
 
     async def run(self) -> None:
         begun_s = self._loop.time()
@@ -159,14 +159,14 @@ class _Telling:
         now = {_named(watched): watched.failure for watched in self._watched}
         now["the history"] = tally.problem if tally.is_failing else None
         for name, problem in now.items():
-            before = self._told.get(name)
+            before = self._reported.get(name)
             if problem != before:
                 self._line.clear()
                 say(f"{name}: {problem or 'it works again'}")
-        self._told = now
+        self._reported = now
 
     def _last_failure(self) -> str:
-        failing = [name for name, problem in self._told.items() if problem]
+        failing = [name for name, problem in self._reported.items() if problem]
         return f"; failing: {', '.join(failing)}" if failing else ""
 
 

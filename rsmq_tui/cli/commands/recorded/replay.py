@@ -15,10 +15,10 @@ from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import date_clock, printable
 
 if TYPE_CHECKING:
-    from rsmq_tui.history.reading import History, Span
+    from rsmq_tui.history.reading import History, RecordedSpan
     from rsmq_tui.tui.replay.session import ReplaySession
 
-_PROBLEMS_TOLD = 20
+_PROBLEMS_SHOWN = 20
 
 
 _NOTES = """\
@@ -121,7 +121,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
     )
 
 
-def _moment(text: str, option: str, span: "Span", after_ms: int | None = None) -> int:
+def _moment(text: str, option: str, span: "RecordedSpan", after_ms: int | None = None) -> int:
     """Read a moment within the recording; a time without a date is the first one after ``after_ms``, if given."""
     try:
         at_ms = read_moment(text, span.to_ms) if after_ms is None else read_end(text, after_ms, span.to_ms)
@@ -145,7 +145,7 @@ def _clock(at_ms: int) -> str:
 
 
 def _tell_problems(history: "History") -> None:
-    for problem in history.problems[:_PROBLEMS_TOLD]:
+    for problem in history.problems[:_PROBLEMS_SHOWN]:
         say(printable(problem))
-    if (more := len(history.problems) - _PROBLEMS_TOLD) > 0:
+    if (more := len(history.problems) - _PROBLEMS_SHOWN) > 0:
         say(f"{more} more files were left out")

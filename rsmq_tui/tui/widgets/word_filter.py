@@ -1,4 +1,4 @@
-"""The inputs of filters: their common base, and the filter by words in the rows of a table."""
+"""The filter by words in the rows of a table, and the common base of this input and that for messages."""
 
 from collections.abc import Callable
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The input of a filter in the language of filters, with its errors."""
+"""The input of a filter of messages, in the language of filters, with its errors."""
 
 import textwrap
 
@@ -13,8 +13,8 @@ from textual.widgets import Input
 from rsmq_tui.monitor import Filter, FilterError, parse_filter
 from rsmq_tui.monitor.filters.language import split_pattern
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.tui.widgets.filters import FilterInput
 from rsmq_tui.tui.widgets.painted import Painted
+from rsmq_tui.tui.widgets.word_filter import FilterInput
 
 _LINES_MAX = 3
 

@@ -1,0 +1,45 @@
+"""What the tests of the dashboard read: the app of a pilot, its source, and the text on its screen."""
+
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.quick_apps import strips_of
+from tests.tui.scripted import ScriptedSource
+
+
+def app_of(pilot: Pilot[None]) -> RsmqApp:
+    """The app, by its own type."""
+    app = pilot.app
+    assert isinstance(app, RsmqApp)
+    return app
+
+
+def source_of(pilot: Pilot[None]) -> ScriptedSource:
+    """The app's source, by its own type."""
+    source = app_of(pilot).dashboard.sites[0].source
+    assert isinstance(source, ScriptedSource)
+    return source
+
+
+def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
+    """The table of the screen in front."""
+    return pilot.app.screen.query_one(RowTable)
+
+
+def text_of(app: RsmqApp) -> str:
+    """The text of the whole screen, with dialogs and borders."""
+    return "\n".join(strip.text for strip in strips_of(app))
+
+
+def lines_of(widget: Widget) -> list[str]:
+    """What a widget paints, line by line."""
+    return [widget.render_line(y).text for y in range(widget.size.height)]
+
+
+def names_in(pilot: Pilot[None]) -> list[str]:
+    """The keys of the table's rows in their order."""
+    return list(table_of(pilot).keys)
