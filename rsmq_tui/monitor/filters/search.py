@@ -51,7 +51,7 @@ _TURN_MESSAGES = 256
 _TURN_NS_MAX = 20_000_000
 # A search through bodies reads the other fields of its matches in batches of this size, or after this time; while one
 # is read, this many more may wait.
-_ASKED_AT_ONCE = 100
+_ASKED_AT_ONCE = 250
 _WAITING_MAX = 500
 _ASKED_EVERY_S = 0.1
 # How many messages are read at once from the front of a queue.

@@ -470,6 +470,8 @@ def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes
     except ValueError:
         # A name of more than 255 bytes.
         are_bodies = b""
+    if are_bodies and 0 not in are_bodies:
+        return list(names), list(values)
     if not are_bodies or not all(map(_ENDS_AS_COUNTER, compress(names, are_bodies.translate(_INVERTED)))):
         are_bodies = bytes(map(_is_id, names))
     return list(compress(names, are_bodies)), list(compress(values, are_bodies))
