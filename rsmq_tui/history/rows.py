@@ -5,11 +5,11 @@ Most queues do not change from poll to poll: only what changed since the poll be
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import compress
-from operator import is_not, itemgetter, ne
+from operator import is_not, ne
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -158,35 +158,37 @@ _STORED: dict[str, Callable[[Any], Any]] = {
 # Columns that are time spans until the poll, and the fields that they are counted from.
 _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
 _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
-# The columns of a sample of messages in flight, and the fields of it; the first one is its age.
-_SAMPLED = dict(zip(("sampled_age_ms", *FlightTimes._fields[1:]), range(len(FlightTimes._fields)), strict=True))
+# The columns of a sample of messages in flight, in the order of its fields; the first one is its age.
+_SAMPLED = ("sampled_age_ms", *FlightTimes._fields[1:])
 _SAMPLED_MAX_MS = pa.scalar(TIMES_KEPT_MS, pa.int64())
 # Null for kinds of queues that do not count receives.
 _COUNTED = ("poison", "highest_rc")
 _OF_POLL = (*OF_SERVER, *OF_MEMORY, "thresholds")
 
 
-# What is recorded of a state: one value for each column, and at last the sample, which has several.
-_recorded = itemgetter(*(QueueState._fields.index(field) for field in (*_FIELDS.values(), "times")))
-_RECORDED = (*_FIELDS, None)
-_RECORDED_AT = range(len(_RECORDED))
+# What is recorded of a state: one value for each of these columns. Those of the sample come last.
+_RECORDED = (*_FIELDS, *_SAMPLED)
+_FIELDS_AT = tuple(map(QueueState._fields.index, _FIELDS.values()))
+_SAMPLE_AT = QueueState._fields.index("times")
 _NO_SAMPLE = (None,) * len(_SAMPLED)
 
 
-def _columns_of(name: str | None, values: Iterable[Any], queues: Iterable[QueueState]) -> Iterator[tuple[str, Any]]:
-    """Yield the columns of what is recorded of these queues: the one of that name, or, for None, those of the sample.
+def _recorded(queues: Sequence[QueueState]) -> list[Sequence[Any]]:
+    """Return what is recorded of these queues, by column, as their states have it."""
+    if not queues:
+        return [()] * len(_RECORDED)
+    # Transposed, they are compared at once.
+    fields = list(zip(*queues, strict=True))
+    samples = zip(*[times or _NO_SAMPLE for times in fields[_SAMPLE_AT]], strict=True)
+    return [*map(fields.__getitem__, _FIELDS_AT), *samples]
 
-    Their values are iterables.
-    """
-    if name is None:
-        known = [times or _NO_SAMPLE for times in values]
-        for column, at in _SAMPLED.items():
-            yield column, map(itemgetter(at), known)
-    elif name in _COUNTED:
+
+def _stored(name: str, values: Iterable[Any], queues: Iterable[QueueState]) -> Iterable[Any]:
+    """Return values of these queues as the column of that name has them."""
+    if name in _COUNTED:
         counts = (kind_named(queue.kind).counts_receives for queue in queues)
-        yield name, [value if is_counted else None for value, is_counted in zip(values, counts, strict=True)]
-    else:
-        yield name, map(_STORED[name], values) if name in _STORED else values
+        return [value if is_counted else None for value, is_counted in zip(values, counts, strict=True)]
+    return map(_STORED[name], values) if name in _STORED else values
 
 
 class Poll(NamedTuple):
@@ -302,21 +304,17 @@ class QueueColumns:
         before, self._queues = self._queues, queues
         if not self.columns or len(before) != len(queues):
             return self._begin(queues)
-        # Most of thousands of queues are the same objects as before: no Python code must run for each.
-        changed = compress(range(len(queues)), map(is_not, before, queues))
-        found: dict[int, tuple[list[int], list[Any]]] = {}
-        for row in changed:
-            was, now = _recorded(before[row]), _recorded(queues[row])
-            for at in compress(_RECORDED_AT, map(ne, was, now)):
-                if at not in found:
-                    found[at] = [], []
-                rows, values = found[at]
-                rows.append(row)
-                values.append(now[at])
+        # Most of thousands of queues are the same objects as before: no Python code must run for each, nor for each
+        # value of those that changed.
+        changed = list(compress(range(len(queues)), map(is_not, before, queues)))
+        was, now = (_recorded(list(map(states.__getitem__, changed))) for states in (before, queues))
         differing: dict[str, Sequence[int] | None] = {}
-        for at, (rows, values) in found.items():
-            for name, column in _columns_of(_RECORDED[at], values, map(queues.__getitem__, rows)):
-                self.columns[name].change(rows, column)
+        for name, old, new in zip(_RECORDED, was, now, strict=True):
+            if old != new:
+                differs = list(map(ne, old, new))
+                rows = list(compress(changed, differs))
+                stored = _stored(name, list(compress(new, differs)), map(queues.__getitem__, rows))
+                self.columns[name].change(rows, stored)
                 differing[name] = rows
         return differing
 
@@ -325,11 +323,9 @@ class QueueColumns:
         self.columns = {}
 
     def _begin(self, queues: tuple[QueueState, ...]) -> dict[str, Sequence[int] | None]:
-        rows = list(map(_recorded, queues))
-        for at, recorded in enumerate(_RECORDED):
-            for name, column in _columns_of(recorded, map(itemgetter(at), rows), queues):
-                # The last row is that of the poll itself.
-                self.columns[name] = column_of(_SAMPLES.field(name).type, [*column, None])
+        for name, values in zip(_RECORDED, _recorded(queues), strict=True):
+            # The last row is that of the poll itself.
+            self.columns[name] = column_of(_SAMPLES.field(name).type, [*_stored(name, values, queues), None])
         return dict.fromkeys(self.columns)
 
 

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
-from rsmq_tui.protocol import RawMessage, name_bytes, name_of
+from rsmq_tui.protocol import name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.kinds import kind_of_batch
 from rsmq_tui.protocol.lists.edits import TAKEN_BACK
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit, Edits, Outcome, letters_of
+from rsmq_tui.protocol.rsmq.operations import Messages
 
 _ABSENT = -1
 _BEFORE = 6
-_NOTHING = RawMessage(b"", b"", None, None, 0, None)
 _LETTERS = frozenset((*Outcome, TAKEN_BACK))
 
 
@@ -119,27 +119,20 @@ def batch_of(row: Mapping[str, Any]) -> Batch:
 
 def packed_edits(edits: Sequence[Edit], *, bodies: bool = True) -> bytes:
     """Return the column ``edits`` for edits of messages; without ``bodies``, only the lengths of the bodies."""
-    before = _columns([edit.before for edit in edits])
-    after = _columns([edit.after for edit in edits])
-    if not bodies:
-        before[5] = [None] * len(edits)
-    before[4] = [b"%d" % (edit.before or edit.after or _NOTHING).size for edit in edits]
-    return pack([*before, *after[:4]])
+    sides = Edits.of(edits)
+    absent: list[bytes | None] = [None] * len(sides)
+    before, after = (side.columns if side else (absent,) * _BEFORE for side in (sides.before, sides.after))
+    sizes = [b"%d" % size for size in sides.known.sizes]
+    return pack([*before[:4], sizes, before[5] if bodies else absent, *after[:4]])
 
 
-def edits_of(packed: bytes) -> tuple[Edit, ...]:
+def edits_of(packed: bytes) -> Edits:
     """Return the edits in the column ``edits``; raises ValueError for what ``packed_edits`` did not make."""
     columns = unpack(packed)
     sizes = [int(size or 0) for size in columns[4]]
-    before = [
-        None if id is None else RawMessage(id, score or b"", rc, fr, size, body)
-        for id, score, rc, fr, size, body in zip(*columns[:4], sizes, columns[5], strict=True)
-    ]
-    after = [
-        None if id is None else RawMessage(id, score or b"", rc, fr, size, None)
-        for id, score, rc, fr, size in zip(*columns[_BEFORE:], sizes, strict=True)
-    ]
-    return tuple(map(Edit, before, after))
+    ids, scores, rcs, frs = columns[_BEFORE:]
+    before = _side(*columns[:4], sizes, columns[5])
+    return Edits(before, _side(ids, scores, rcs, frs, sizes, [None] * len(ids)))
 
 
 def new_ids(packed: bytes) -> list[bytes]:
@@ -147,10 +140,10 @@ def new_ids(packed: bytes) -> list[bytes]:
     return [id for id in unpack(packed)[_BEFORE] if id is not None]
 
 
-def _columns(messages: list[RawMessage | None]) -> list[list[bytes | None]]:
-    there = [message for message in messages if message is not None]
-    if not there:
-        return [[None] * len(messages) for _ in _NOTHING]
-    if len(there) < len(messages):
+def _side(ids: Sequence[bytes | None], scores: Sequence[bytes | None], *rest: Sequence[Any]) -> Messages | None:
+    absent = ids.count(None)
+    if absent == len(ids):
+        return None
+    if absent:
         raise ValueError("a batch must have all messages or none")
-    return [list(column) for column in zip(*there, strict=True)]
+    return Messages((ids, [score or b"" for score in scores], *rest))

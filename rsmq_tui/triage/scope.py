@@ -12,12 +12,12 @@ the batch is prepared.
 import asyncio
 import marshal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from os import SEEK_END
 from tempfile import SpooledTemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Predicate, Term
@@ -28,7 +28,7 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.rsmq.editor import QueueFields
 from rsmq_tui.protocol.rsmq.edits import Comparison, Condition, Outcome
-from rsmq_tui.protocol.rsmq.operations import raw_message
+from rsmq_tui.protocol.rsmq.operations import Messages
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.jsonl import FileSeen, file_seen, read_file
@@ -38,6 +38,7 @@ _LENGTH_BYTES = 8
 _ID, _SCORE, _RC, _SIZE, _BODY = map(RawMessage._fields.index, ("id", "score", "rc", "size", "body"))
 # A selection stores bodies up to this total; the bodies of later messages are read again.
 _BODIES_BYTES = 64_000_000
+_NONE = Messages.of(())
 
 
 class Selection:
@@ -63,12 +64,13 @@ class Selection:
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add messages that were read at that server time."""
-        # Columns take half the time of rows, to write and to read.
-        columns: list[Sequence[Any]] = list(zip(*messages, strict=True))
-        if not columns:
+        added = Messages.of(messages)
+        if not added:
             return
+        # Columns take half the time of rows, to write and to read.
+        columns = list(added.columns)
         self.at_ms = at_ms
-        self.count += len(columns[0])
+        self.count += len(added)
         self.bytes += sum(columns[_SIZE])
         if self.bytes > _BODIES_BYTES:
             del columns[_BODY]
@@ -81,39 +83,38 @@ class Selection:
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
 
-    def chunks(self, messages: int, size: int) -> Iterator[list[RawMessage]]:
+    def chunks(self, messages: int, size: int) -> Iterator[Messages]:
         """Yield the messages in chunks of at most ``messages``, with bodies of at most ``size`` bytes together.
 
         A message with a longer body is a chunk of its own.
         """
-        chunk: list[RawMessage] = []
-        heavy = 0
+        chunk, heavy = _NONE, 0
         for block in self._blocks():
             start = 0
             while start < len(block):
                 part = block[start : start + messages - len(chunk)]
-                weight = sum([message.size for message in part])
+                weight = sum(part.sizes)
                 if heavy + weight > size:
                     # Continue one by one, since the whole part does not fit.
                     part = part[:1]
-                    weight = part[0].size
+                    weight = sum(part.sizes)
                 if chunk and heavy + weight > size:
                     yield chunk
-                    chunk, heavy = [], 0
+                    chunk, heavy = _NONE, 0
                     continue
                 chunk += part
                 heavy += weight
                 start += len(part)
                 if len(chunk) == messages:
                     yield chunk
-                    chunk, heavy = [], 0
+                    chunk, heavy = _NONE, 0
         if chunk:
             yield chunk
 
     def __iter__(self) -> Iterator[RawMessage]:
         return chain.from_iterable(self._blocks())
 
-    def _blocks(self, place: int = 0) -> Iterator[list[RawMessage]]:
+    def _blocks(self, place: int = 0) -> Iterator[Messages]:
         while True:
             self._file.seek(place)
             head = self._file.read(_LENGTH_BYTES)
@@ -123,8 +124,8 @@ class Selection:
             place += _LENGTH_BYTES + len(packed)
             columns = marshal.loads(packed)
             if len(columns) == _BODY:
-                columns.append(repeat(None, len(columns[0])))
-            yield list(map(raw_message, zip(*columns, strict=True)))
+                columns.append([None] * len(columns[0]))
+            yield Messages(columns)
 
     def close(self) -> None:
         """Free the file."""

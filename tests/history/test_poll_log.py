@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.poll_log import BEGINNING, PollLog, is_poll_log, read_polls
-from rsmq_tui.history.rows import SampleRows
+from rsmq_tui.history.rows import QueueColumns, SampleRows
 from rsmq_tui.history.writer import read_segment, write_sealed
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -34,7 +34,13 @@ _QUEUE = some.fixed_dictionaries(
         "problems": some.sampled_from([(), ("one",), ("one", "\udc80")]),
         "totalsent": some.sampled_from([None, 0, 2**64]),
         "is_idle_longer": some.booleans(),
-        "times": some.sampled_from([None, FlightTimes(NOON_MS - 59_999, 1, 2, 3, None, 2**70)]),
+        "times": some.sampled_from(
+            [
+                None,
+                FlightTimes(NOON_MS - 59_999, 1, 2, 3, None, 2**70),
+                FlightTimes(NOON_MS - 59_998, 1, 2, None, 4, 2**70),
+            ]
+        ),
     }
 )
 _POLL = some.tuples(
@@ -82,6 +88,17 @@ def test_the_rows_are_those_of_the_states(polls: list[Any]) -> None:
     table.validate(full=True)
     assert table.schema.equals(expected.schema)
     assert table.to_pylist() == expected.to_pylist()
+
+
+def test_a_frame_has_only_the_columns_that_differ() -> None:
+    sample = FlightTimes(NOON_MS, 1, 2, 3, None, None)
+    before = tuple(state(name, times=sample) for name in ("a", "b", "c"))
+    after = (*before[:2], before[2]._replace(depth=9, times=sample._replace(at_ms=NOON_MS + 1, work_p50_ms=5)))
+    columns = QueueColumns()
+
+    assert None in columns.follow(before).values()
+    assert columns.follow(after) == {"depth": [2], "sampled_age_ms": [2], "work_p50_ms": [2]}
+    assert columns.follow(after) == {}
 
 
 @pytest.mark.parametrize("lost", range(4))

@@ -113,7 +113,7 @@ def row_of(batch: ToyBatch) -> dict[str, object]:
 
 
 def batch_of(row: Mapping[str, Any], queue: str) -> ToyBatch:
-    return ToyBatch(row["kind"], queue, edits_of(row["edits"]))
+    return ToyBatch(row["kind"], queue, tuple(edits_of(row["edits"])))
 
 
 class ToyEditor(EditExecutor):

@@ -1,8 +1,12 @@
 """Searching many bodies at once finds what searching each for itself finds."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rsmq_tui.monitor.filters import matching
 from rsmq_tui.monitor.filters.matching import search_for_text
 
 _BODIES = st.lists(
@@ -28,3 +32,21 @@ def test_a_text_is_found_in_small_letters_and_large(bodies: list[bytes | None], 
     ]
 
     assert search_for_text(text)(bodies) == each
+
+
+def test_bodies_are_searched_as_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_by_one: list[bytes] = []
+
+    def holds_text(text: str) -> Callable[[bytes], bool]:
+        def holds(body: bytes) -> bool:
+            one_by_one.append(body)
+            return True
+
+        return holds
+
+    monkeypatch.setattr(matching, "holds_text", holds_text)
+    bodies = [b"large KEY", None, "caf\xe9 key".encode(), b"\xff", b"", "\u212aey".encode(), "ma\xdfe".encode()]
+
+    assert search_for_text("key")(bodies) == [0, 2, 5]
+    # What may become the text in small letters is looked at by itself.
+    assert one_by_one == ["\u212aey".encode()]

@@ -1,12 +1,21 @@
 """A selection gives back what was put into it, in runs that are neither too long nor too heavy."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redis import Redis
 
-from rsmq_tui.protocol import RawMessage
+from rsmq_tui.monitor import parse_filter
+from rsmq_tui.protocol import RawMessage, Rsmq
+from rsmq_tui.protocol.rsmq.operations import Messages
 from rsmq_tui.triage import scope as module
-from rsmq_tui.triage.scope import Selection
+from rsmq_tui.triage.actions import Delete
+from rsmq_tui.triage.scope import BODIES_SHOWN, Matching, Selection
+from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
+from tests.triage.doing import done, undone
 
 _MESSAGES = st.lists(
     st.builds(
@@ -51,3 +60,30 @@ def test_past_its_limit_of_bodies_a_selection_keeps_everything_else(monkeypatch:
 
     assert list(selection) == [first, second._replace(body=None)]
     selection.close()
+
+
+async def test_a_deletion_by_filter_and_its_undo_make_no_object_for_each_message(
+    triage: ChangeService, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[RawMessage] = []
+    each_of = Messages.__iter__
+
+    def counted(self: Messages) -> Iterator[RawMessage]:
+        for message in each_of(self):
+            made.append(message)
+            yield message
+
+    queues.create_queue("a")
+    queues.send_messages("a", [f"x {number}" for number in range(400)])
+    queues.receive_messages("a", 30, vt=100)
+    before = everything(client)
+    monkeypatch.setattr(Messages, "__iter__", counted)
+
+    report = await done(triage, Delete(queue="a"), Matching(parse_filter("body:x")))
+
+    assert report.tally.done == 400
+    assert client.zcard("rsmq:a") == 0
+    assert (await undone(triage)).tally.done == 400
+    # The preview shows some.
+    assert len(made) == BODIES_SHOWN
+    assert everything(client) == before

@@ -19,6 +19,7 @@ from textual.widget import Widget
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui import app
+from rsmq_tui.tui.widgets import row_table
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.driving import opened, play, press, settled, until
@@ -91,6 +92,31 @@ async def test_one_changed_number_repaints_its_cell_only(
         # A cell is its column and the gap behind it.
         assert (region.x, region.right) == (end - 7, end + 1)
         assert after[y][region.x : region.right].strip() == "9"
+
+
+async def test_only_the_texts_that_changed_are_made_into_cells_again(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[str] = []
+    honest = row_table.fit
+
+    def fit(text: str, width: int, **how: bool) -> str:
+        fitted.append(text)
+        return honest(text, width, **how)
+
+    queues = one_of_each()
+    async with opened(source, size=(140, 36)) as pilot:
+        await play(pilot, source, poll_of(source, queues))
+        monkeypatch.setattr(row_table, "fit", fit)
+        titles = [column.title for column in table_of(pilot).columns]
+        changed = [queue._replace(hidden=98) if queue.name == "emails" else queue for queue in queues]
+        await play(pilot, source, poll_of(source, changed))
+        assert [text for text in fitted if text not in titles] == ["98"]
+        before = lines_of(table_of(pilot))
+        fitted.clear()
+        table_of(pilot).notify_style_update()
+        assert lines_of(table_of(pilot)) == before
+        assert "emails" in fitted
 
 
 async def test_an_unchanged_poll_repaints_nothing_of_the_table(

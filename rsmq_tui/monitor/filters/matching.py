@@ -8,13 +8,16 @@ and ``\b`` support only the letters and digits of ASCII.
 
 import operator
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 from rsmq_tui.monitor.filters.json_paths import Absent, JsonPath, load, value_at, value_text
+from rsmq_tui.monitor.filters.literals import FOLDED_BY_TEXTS
 from rsmq_tui.monitor.messages.peek import MessageState, item_state, place_of
 from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
@@ -42,8 +45,28 @@ def holds_text(text: str) -> Callable[[bytes], bool]:
 
 def search_for_text(text: str) -> BodySearch:
     """Return a search for the bodies that contain a text, ignoring case."""
-    holds = holds_text(text)
-    return lambda bodies: [index for index, body in enumerate(bodies) if body is not None and holds(body)]
+    holds, needle = holds_text(text), text.casefold()
+    if not (needle and needle.isascii()):
+        return lambda bodies: [index for index, body in enumerate(bodies) if body is not None and holds(body)]
+    raw = needle.encode()
+    has_letters = raw != raw.upper()
+    folded = [letter.encode() for letter in FOLDED_BY_TEXTS if not set(letter.casefold()).isdisjoint(needle)]
+
+    def has_folded(text: bytes) -> bool:
+        # To find one byte is much faster than to find several, and few texts have one of these.
+        return any(letter[:1] in text and letter in text for letter in folded)
+
+    def search(bodies: Sequence[bytes | None]) -> list[int]:
+        there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
+        joined = _BETWEEN.join(there)
+        searched = joined.lower() if has_letters else joined
+        places = _places(there, lambda start: searched.find(raw, start))
+        if not has_folded(joined):
+            return places
+        # Only bodies with such a letter can match in another way.
+        return sorted({*places, *(index for index, body in enumerate(there) if has_folded(body) and holds(body))})
+
+    return search
 
 
 # The memory limit of RE2 for a compiled regex and its caches.
@@ -153,7 +176,7 @@ class Regex:
         if not joined.isascii():
             there, pattern, loose = _all_as_utf8(there, joined), self._in_text, self._loose[1]
         # A regex that matches the empty text may match in every body.
-        found = _places(there, loose) if loose.search(b"") is None else list(range(len(there)))
+        found = _found(there, loose) if loose.search(b"") is None else list(range(len(there)))
         if loose is not pattern:
             found = [place for place in found if pattern.search(there[place]) is not None]
         return found if None not in bodies else [place for place in found if bodies[place] is not None]
@@ -176,22 +199,30 @@ def compile_regex(text: str) -> Regex:
     return Regex(text)
 
 
-def _places(bodies: Sequence[bytes], pattern: Any) -> list[int]:
-    """Search all bodies as one text: one call per body takes longer than the search itself."""
-    places: list[int] = []
+def _found(bodies: Sequence[bytes], pattern: Any) -> list[int]:
     joined = _BETWEEN.join(bodies)
-    place = start = 0
-    found = pattern.search(joined)
-    while found is not None:
-        # To count separators takes less than to keep where each body begins.
-        at = found.start()
-        place += joined.count(_BETWEEN, start, at)
-        places.append(place)
-        start = joined.find(_BETWEEN, at) + 1
-        if not start:
-            break
-        place += 1
+
+    def find(start: int) -> int:
         found = pattern.search(joined, start)
+        return -1 if found is None else int(found.start())
+
+    return _places(bodies, find)
+
+
+def _places(bodies: Sequence[bytes], find: Callable[[int], int]) -> list[int]:
+    """Return the indexes of the bodies with a match.
+
+    ``find`` searches all of them from a position, joined by ``_BETWEEN``, and returns the position of the next match,
+    -1 if there is none: one call per body takes longer than the search itself.
+    """
+    places: list[int] = []
+    at, ends = find(0), list(accumulate([len(body) + len(_BETWEEN) for body in bodies]))
+    while at >= 0:
+        place = bisect_right(ends, at)
+        places.append(place)
+        if place == len(ends) - 1:
+            break
+        at = find(ends[place])
     return places
 
 

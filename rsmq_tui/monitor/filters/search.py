@@ -35,6 +35,7 @@ from rsmq_tui.protocol import (
     name_of,
     sent_ms,
 )
+from rsmq_tui.protocol.rsmq.operations import Messages
 from rsmq_tui.protocol.rsmq.scan import WINDOW_IDS, Seen
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk
 
@@ -50,7 +51,7 @@ _TURN_MESSAGES = 256
 _TURN_NS_MAX = 20_000_000
 # A search through bodies reads the other fields of its matches in batches of this size, or after this time; while one
 # is read, this many more may wait.
-_ASKED_AT_ONCE = 100
+_ASKED_AT_ONCE = 250
 _WAITING_MAX = 500
 _ASKED_EVERY_S = 0.1
 # How many messages are read at once from the front of a queue.
@@ -73,7 +74,7 @@ class Progress:
     scanned: int
     matched: int
     not_searched: int
-    messages: tuple[RawMessage, ...]
+    messages: Sequence[RawMessage]
     restarts: int = 0
     age: JsonPath | None = None
 
@@ -222,7 +223,7 @@ async def _search_bodies(
     # Of what does not match it does not matter whether it comes again, as some bodies do while the queue shrinks.
     seen, seen_long = Seen(WINDOW_IDS), Seen(WINDOW_IDS)
     asked_s = time.monotonic()
-    asking: asyncio.Task[tuple[int, list[RawMessage]]] | None = None
+    asking: asyncio.Task[tuple[int, Messages]] | None = None
     try:
         async with aclosing(coming) as chunks:
             async for chunk in chunks:
@@ -240,7 +241,7 @@ async def _search_bodies(
                 if too_long:
                     _, unread = await reader.bodies.messages(queue, too_long, [b""] * len(too_long))
                     not_searched += len(unread)
-                at_ms, found = chunk.at_ms, list[RawMessage]()
+                at_ms, found = chunk.at_ms, Messages.of(())
                 may_be_enough = limit is not None and len(ids) + asked >= limit - matched
                 # Over a slow link, a reply takes as long as several chunks, which need not wait for it.
                 is_waiting = chunk.is_last or may_be_enough or len(ids) >= _WAITING_MAX
@@ -259,7 +260,7 @@ async def _search_bodies(
                 if limit is not None:
                     found = found[: limit - matched]
                 matched += len(found)
-                yield Progress(at_ms, chunk.depth, scanned, matched, not_searched, tuple(found))
+                yield Progress(at_ms, chunk.depth, scanned, matched, not_searched, found)
                 if limit is not None and matched >= limit:
                     return
     finally:

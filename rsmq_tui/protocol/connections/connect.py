@@ -180,8 +180,9 @@ ARRAYS_MAX = 1_000_000
 LINE_BYTES_MAX = 1_000_000
 # Push messages between two replies. The server reports a changed key once, until the key is read again.
 PUSHES_MAX = 1_000_000
-# The elements of a reply larger than this are counted.
-_COUNTED_FROM_BYTES = 256_000
+# The elements of a reply larger than this are counted, unless more than ``_BODY_BYTES`` of one of them have arrived.
+_COUNTED_FROM_BYTES = 1_000_000
+_BODY_BYTES = 256_000
 # Data after the last line end may be an incomplete array header if it is no longer than this.
 _HEADER_BYTES_MAX = 32
 
@@ -346,7 +347,7 @@ class ReplyReader:
 
     def _count(self, data: bytes, start: int, end: int) -> None:
         """Count at least as many elements as a large reply has, by line ends, unless a long body is arriving."""
-        if self._reader.len() > _COUNTED_FROM_BYTES:
+        if self._reader.len() > _BODY_BYTES:
             return
         self._lines += data.count(b"\n", start, end)
         # To find one byte is much faster than to count two, and few bodies have one of these.

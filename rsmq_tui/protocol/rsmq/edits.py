@@ -13,14 +13,16 @@ before the first write, so a call is executed whole or not at all.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Literal, NamedTuple, overload
 
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.replies import decode_text, misshapen
-from rsmq_tui.protocol.rsmq.operations import Argument, Operation, RawMessage
+from rsmq_tui.protocol.rsmq.operations import Argument, Messages, Operation, RawMessage
 from rsmq_tui.protocol.rsmq.scripts import (
     IS_QUEUE_FIELD,
     MICROSECONDS_FROM,
@@ -108,6 +110,72 @@ class Edit(NamedTuple):
     after: RawMessage | None
 
 
+# Faster than Edit(…), as ``raw_message`` is.
+_edit = partial(tuple.__new__, Edit)
+
+
+class Edits(Sequence[Edit]):
+    """The edits of a batch as columns: ``before`` and ``after`` are its messages, None if they do not exist.
+
+    An edit is made when it is asked for. Raises ValueError for messages of which only some exist.
+    """
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, before: Messages | None, after: Messages | None) -> None:
+        if before is not None and after is not None and len(before) != len(after):
+            raise ValueError("not as many messages after as before")
+        self.before, self.after = before, after
+
+    @classmethod
+    def of(cls, edits: Sequence[Edit]) -> "Edits":
+        """Return edits as columns."""
+        if isinstance(edits, Edits):
+            return edits
+        sides = cls(_side([before for before, _ in edits]), _side([after for _, after in edits]))
+        if len(sides) < len(edits):
+            raise ValueError("an edit of nothing")
+        return sides
+
+    def __len__(self) -> int:
+        return len(self.before or self.after or ())
+
+    def __iter__(self) -> Iterator[Edit]:
+        nothing = [None] * len(self)
+        return map(_edit, zip(self.before or nothing, self.after or nothing, strict=True))
+
+    @overload
+    def __getitem__(self, place: int) -> Edit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Edits": ...
+    def __getitem__(self, place: int | slice) -> "Edit | Edits":
+        before, after = self.before, self.after
+        if isinstance(place, slice):
+            return Edits(before and before[place], after and after[place])
+        return Edit(None if before is None else before[place], None if after is None else after[place])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of a list
+
+    @property
+    def known(self) -> Messages:
+        """The messages before, or after if they did not exist before."""
+        return self.before or self.after or Messages.of(())
+
+    def kept(self, wanted: Sequence[bool]) -> "Edits":
+        """Return the edits for which ``wanted`` is true."""
+        return Edits(self.before and self.before.kept(wanted), self.after and self.after.kept(wanted))
+
+
+def _side(messages: list[RawMessage | None]) -> Messages | None:
+    there = [message for message in messages if message is not None]
+    if there and len(there) < len(messages):
+        raise ValueError("a batch must have all messages or none")
+    return Messages.of(there) if there else None
+
+
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
     """Edits of one kind on one queue, or from ``queue`` to ``target`` for a move.
@@ -122,14 +190,14 @@ class MessageBatch:
     has_ids: ClassVar[bool] = True
     kind: EditKind
     queue: str
-    edits: tuple[Edit, ...]
+    edits: Sequence[Edit]
     target: str | None = None
     must_exist: bool = True
     sent: int = 0
     conditions: tuple[Condition, ...] | None = None
     keeps: bool = False
 
-    def as_done(self, outcome: str) -> tuple[Edit, ...]:
+    def as_done(self, outcome: str) -> Sequence[Edit]:
         """Return the edits with what the server found if it differs; raises ValueError for a malformed outcome."""
         is_kept, found = found_in(outcome, self.size)
         if not found:
@@ -144,42 +212,41 @@ class MessageBatch:
             elif after is not None and self.kind is EditKind.RESCORE:
                 after = after._replace(rc=rc)
             edits[place] = Edit(before, after)
-        return tuple(edits)
+        return edits
 
     def inverse(self, outcome: str) -> "MessageBatch | None":
         """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""
-        edits = tuple(
-            Edit(edit.after, edit.before)
-            for edit, letter in zip(self.as_done(outcome), letters_of(outcome), strict=True)
-            if letter == Outcome.DONE
-        )
+        letters, edits = letters_of(outcome), Edits.of(self.as_done(outcome))
+        if len(letters) != len(edits):
+            raise ValueError(f"no outcome of {len(edits)} edits: {outcome[:80]!r}")
+        if letters.count(Outcome.DONE) < len(edits):
+            edits = edits.kept([letter == Outcome.DONE for letter in letters])
         if not edits:
             return None
         queue, target = (self.target, self.queue) if self.target is not None else (self.queue, None)
-        return MessageBatch(_INVERSE[self.kind], queue, edits, target, self.must_exist, -self.sent)
+        undone = Edits(edits.after, edits.before)
+        return MessageBatch(_INVERSE[self.kind], queue, undone, target, self.must_exist, -self.sent)
 
     def operation(self, keys: Keys, marker: bytes) -> Operation[str]:
         """Return the call that applies it once and stores its outcome at ``marker``."""
         queues = (self.queue,) if self.target is None else (self.queue, self.target)
         names = [key for queue in queues for key in (keys.messages(queue), keys.attributes(queue))]
-        arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(self.edits)]
+        edits = Edits.of(self.edits)
+        before, after = edits.known, edits.after or edits.known
+        arguments: list[Argument] = [self.kind, "1" if self.must_exist else "0", self.sent, len(edits)]
         arguments += (guard_text(self.conditions), "1" if self.keeps else "0")
-        if self.kind is EditKind.PUT:
-            for _, after in self._edits():
-                arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr), _raw(after.body))
-            return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), self.read)
-        befores = [edit.before for edit in self.edits if edit.before is not None]
-        if len(befores) < len(self.edits):
-            raise ValueError("an edit of nothing")
-        rcs = [before.rc or b"" for before in befores]
-        arguments += [before.id for before in befores]
-        arguments.append(b" ".join([before.score for before in befores]))
-        arguments += rcs if any(rcs) else (b"",)
+        if self.kind is not EditKind.PUT:
+            if edits and edits.before is None:
+                raise ValueError("an edit of nothing")
+            arguments += (*before.ids, b" ".join(before.scores))
+            arguments += [rc or b"" for rc in before.rcs] if any(before.rcs) else (b"",)
         if self.kind is EditKind.RESCORE:
-            arguments += [after.score for _, after in self._edits()]
-        elif self.kind is EditKind.MOVE:
-            for _, after in self._edits():
-                arguments += (after.id, after.score, _raw(after.rc), _raw(after.fr))
+            arguments += after.scores
+        elif self.kind in (EditKind.MOVE, EditKind.PUT):
+            ids, scores, rcs, frs, _, bodies = after.columns
+            written = [ids, scores, map(_raw, rcs), map(_raw, frs)]
+            written += [map(_raw, bodies)] if self.kind is EditKind.PUT else []
+            arguments += chain.from_iterable(zip(*written, strict=True))
         return Operation(EDIT_MESSAGES, (*names, marker), tuple(arguments), self.read)
 
     @property
@@ -200,16 +267,15 @@ class MessageBatch:
     @property
     def ids(self) -> list[bytes]:
         """The ids of its messages in ``queue``."""
-        return [message.id for message, _ in self._edits()]
+        return list(Edits.of(self.edits).known.ids)
 
     def traces(self, now: Iterable[tuple[bytes | None, bytes | None]]) -> str:
         """Return what it may have done, from the score and rc of each message now: an outcome, empty if nothing.
 
         An edit counts as done if its message has changed, whoever changed it: undo is guarded.
         """
-        letters = [
-            self._trace(message, score, rc) for (message, _), (score, rc) in zip(self._edits(), now, strict=True)
-        ]
+        known = Edits.of(self.edits).known
+        letters = [self._trace(message, score, rc) for message, (score, rc) in zip(known, now, strict=True)]
         return "".join(letters) if Outcome.DONE in letters else ""
 
     def _trace(self, message: RawMessage, score: bytes | None, rc: bytes | None) -> Outcome:
@@ -220,14 +286,6 @@ class MessageBatch:
             return Outcome.GONE
         # A message that is still there was neither removed nor moved.
         return Outcome.DONE if score is None or self.kind is EditKind.RESCORE else Outcome.CHANGED
-
-    def _edits(self) -> Iterable[tuple[RawMessage, RawMessage]]:
-        """Yield both sides of each edit; a missing side is replaced by the other one."""
-        for before, after in self.edits:
-            known = before or after
-            if known is None:
-                raise ValueError("an edit of nothing")
-            yield before or known, after or known
 
 
 def letters_of(outcome: str) -> str:

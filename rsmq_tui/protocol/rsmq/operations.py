@@ -6,12 +6,12 @@ the result of the operation: the docstrings are those of the methods.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from itertools import compress, islice
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, overload
 
 from redis.exceptions import ResponseError
 
@@ -66,6 +66,82 @@ class RawMessage(NamedTuple):
 
 # Makes a RawMessage of its fields in order. Calling the class takes three times as long, and there may be millions.
 raw_message = partial(tuple.__new__, RawMessage)
+
+
+class Messages(Sequence[RawMessage]):
+    """Messages as columns: one sequence for each field of ``RawMessage``. A message is made when it is asked for."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: Iterable[Sequence[Any]]) -> None:
+        self.columns = tuple(columns)
+
+    @classmethod
+    def of(cls, messages: Iterable[RawMessage]) -> "Messages":
+        """Return messages as columns."""
+        if isinstance(messages, Messages):
+            return messages
+        return cls(list(zip(*messages, strict=True)) or [()] * len(RawMessage._fields))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[RawMessage]:
+        return map(raw_message, zip(*self.columns, strict=True))
+
+    @overload
+    def __getitem__(self, place: int) -> RawMessage: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Messages": ...
+    def __getitem__(self, place: int | slice) -> "RawMessage | Messages":
+        if isinstance(place, slice):
+            return Messages([column[place] for column in self.columns])
+        message: RawMessage = raw_message([column[place] for column in self.columns])
+        return message
+
+    def __add__(self, others: "Messages") -> "Messages":
+        if not (self and others):
+            return self or others
+        return Messages([(*mine, *theirs) for mine, theirs in zip(self.columns, others.columns, strict=True)])
+
+    @property
+    def ids(self) -> Sequence[bytes]:
+        """The column of ids."""
+        return self.columns[0]
+
+    @property
+    def scores(self) -> Sequence[bytes]:
+        """The column of scores."""
+        return self.columns[1]
+
+    @property
+    def rcs(self) -> Sequence[bytes | None]:
+        """The column of receive counts."""
+        return self.columns[2]
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The column of the lengths of bodies."""
+        return self.columns[4]
+
+    @property
+    def bodies(self) -> Sequence[bytes | None]:
+        """The column of bodies."""
+        return self.columns[5]
+
+    def kept(self, wanted: Iterable[bool]) -> "Messages":
+        """Return the messages for which ``wanted`` is true."""
+        chosen = tuple(wanted)
+        return Messages([tuple(compress(column, chosen)) for column in self.columns])
+
+    def having(self, **columns: Sequence[Any]) -> "Messages":
+        """Return the same messages with other columns, by the names of the fields."""
+        return Messages(map(columns.get, RawMessage._fields, self.columns))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of a list
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,9 @@ class QueuePages:
         (size,) = await self._runner.ask(("HSTRLEN", attributes, identity))
         # The body is read before the score: if there is a score, the message was there when its body was read.
         body = [("HGET", attributes, identity)] if with_body and size <= BODY_BYTES_MAX else []
-        at_ms, ((score, rc, fr),), whole = await scores_and_counts(self._runner, zset, attributes, [identity], *body)
+        at_ms, ((score,), (rc,), (fr,)), whole = await scores_and_counts(
+            self._runner, zset, attributes, [identity], *body
+        )
         found = None if score is None else score.decode()
         return WholeMessage(at_ms, id, found, leading_int(rc) or 0, leading_int(fr), size, whole[0] if whole else None)
 
@@ -152,7 +154,7 @@ class QueuePages:
         at_ms, found, _ = await scores_and_counts(self._runner, zset, attributes, names)
         return at_ms, tuple(
             None if score is None else PresentMessage(score.decode(), leading_int(rc) or 0, leading_int(fr))
-            for score, rc, fr in found
+            for score, rc, fr in zip(*found, strict=True)
         )
 
     async def due_counts(self, queue: str, bounds_ms: tuple[int, ...]) -> tuple[int, ...]:
@@ -198,11 +200,11 @@ class QueuePages:
         )
         sizes, there = replies[: len(ids)], replies[len(ids) :]
         bodies = await self._bodies_plainly(attributes, ids, sizes)
-        rows: list[Counted] = []
+        found_now: Counted = ((), (), ())
         if ids:
-            now, rows, _ = await scores_and_counts(self._runner, zset, attributes, ids)
+            now, found_now, _ = await scores_and_counts(self._runner, zset, attributes, ids)
         messages = []
-        for identity, (score, rc, fr), size, is_there in zip(ids, rows, sizes, there, strict=True):
+        for identity, score, rc, fr, size, is_there in zip(ids, *found_now, sizes, there, strict=True):
             body = bodies.get(identity, b"") if is_there else None
             if score is not None:
                 preview = None if body is None else body[:PREVIEW_BYTES]
@@ -231,8 +233,8 @@ def start_of_page(start: int, offset: int, count: int, low: int, high: int) -> i
     return max(low, min(start, high - 1))
 
 
-Counted = tuple[bytes | None, bytes | None, bytes | None]
-"""The raw score, rc and fr of a message; the score is None if it has left the queue."""
+Counted = Sequence[Sequence[bytes | None]]
+"""The columns of the raw score, rc and fr of messages; the score is None if a message has left the queue."""
 
 # A message that is received each time it is read, which none should be, counts as it was read last.
 _READS_MAX = 5
@@ -240,13 +242,13 @@ _READS_MAX = 5
 
 async def scores_and_counts(
     runner: ScriptRunner, zset: bytes, attributes: bytes, ids: Sequence[bytes], *also: Sequence[bytes | str | int]
-) -> tuple[int, list[Counted], list[Any]]:
+) -> tuple[int, Counted, list[Any]]:
     """Read the score, rc and fr of messages, each as they were at one moment, and the server's time after that.
 
     A receive changes all three. So the scores are read before and after the counts, and a message whose score has
     changed is read again. ``also`` are commands to send before; their replies are returned last.
     """
-    found: dict[bytes, Counted] = {}
+    found: dict[bytes, tuple[bytes | None, ...]] = {}
     changing, can_list = list(dict.fromkeys(ids)), True
     for _ in range(_READS_MAX):
         counters = [id + suffix for id in changing for suffix in (b":rc", b":fr")]
@@ -260,11 +262,15 @@ async def scores_and_counts(
         raise_first(replies)
         counts, *again = replies[len(also) + len(each) : -1]
         before, after = (scores[0], again[0]) if can_list else (scores, again)
-        found.update(zip(changing, zip(after, counts[::2], counts[1::2], strict=True), strict=True))
+        columns = after, counts[::2], counts[1::2]
+        if not found and before == after and len(changing) == len(ids):
+            # None changed, as usual.
+            return clock_ms(replies[-1]), columns, replies[: len(also)]
+        found.update(zip(changing, zip(*columns, strict=True), strict=True))
         changing = [id for id, score, now in zip(changing, before, after, strict=True) if score != now]
         if not changing:
             break
-    return clock_ms(replies[-1]), [found[id] for id in ids], replies[: len(also)]
+    return clock_ms(replies[-1]), list(zip(*map(found.__getitem__, ids), strict=True)), replies[: len(also)]
 
 
 def _peeked(

@@ -323,7 +323,7 @@ class QueueScan:
     async def member(self, queue: str, id: bytes, *, bodies: bool, sizes: bool) -> ScanChunk:
         """Look up one message by its id, as ``chunks`` would read it; the chunk is empty if it is not there."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        at_ms, ((score, rc, fr),), (depth,) = await scores_and_counts(
+        at_ms, ((score,), (rc,), (fr,)), (depth,) = await scores_and_counts(
             self._runner, zset, attributes, [id], ("ZCARD", zset)
         )
         found = ScanChunk(at_ms, depth, ([id], [score], [rc], [fr], [0], [None]), read=_COUNTS)
@@ -444,9 +444,9 @@ async def with_counts(runner: ScriptRunner, zset: bytes, attributes: bytes, foun
     """Read the counts of messages, unless they were read, and their scores again; those that have left are left out."""
     if "counts" in found.read or not len(found):
         return replace(found, read=found.read | _COUNTS)
-    at_ms, rows, _ = await scores_and_counts(runner, zset, attributes, found.ids)
-    chunk = replace(found, at_ms=at_ms).with_columns(1, *zip(*rows, strict=True), read=_COUNTS)
-    return chunk.kept([score is not None for score, _, _ in rows])
+    at_ms, columns, _ = await scores_and_counts(runner, zset, attributes, found.ids)
+    chunk = replace(found, at_ms=at_ms).with_columns(1, *columns, read=_COUNTS)
+    return chunk.kept([score is not None for score in columns[0]])
 
 
 def refuse_long(sizes: Sequence[int]) -> None:

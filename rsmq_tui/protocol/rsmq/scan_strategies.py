@@ -28,7 +28,7 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRef
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES
-from rsmq_tui.protocol.rsmq.operations import RawMessage, chunked, raw_message
+from rsmq_tui.protocol.rsmq.operations import Messages, chunked
 from rsmq_tui.protocol.rsmq.pages import scores_and_counts
 from rsmq_tui.protocol.rsmq.scan import (
     CHUNK_MESSAGES,
@@ -360,18 +360,15 @@ class BodyScan:
                 task.cancel()
             await asyncio.gather(*looking, return_exceptions=True)
 
-    async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> tuple[int, list[RawMessage]]:
+    async def messages(self, queue: str, ids: Sequence[bytes], bodies: Sequence[bytes]) -> tuple[int, Messages]:
         """Return the messages of these bodies, with their scores and counts, and the server's time.
 
         Bodies without a message are left out.
         """
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
-        at_ms, found, _ = await scores_and_counts(self._runner, zset, attributes, ids)
-        return at_ms, [
-            raw_message((id, score, rc, fr, len(body), body))
-            for id, (score, rc, fr), body in zip(ids, found, bodies, strict=True)
-            if score is not None
-        ]
+        at_ms, counted, _ = await scores_and_counts(self._runner, zset, attributes, ids)
+        found, scores = Messages((ids, *counted, list(map(len, bodies)), bodies)), counted[0]
+        return at_ms, found.kept([score is not None for score in scores]) if None in scores else found
 
     async def _look_filtered(
         self, queue: str, first: bytes, fields: int, wanted: BodyFilter
@@ -473,6 +470,8 @@ def _bodies(names: Sequence[bytes], values: Sequence[bytes]) -> tuple[list[bytes
     except ValueError:
         # A name of more than 255 bytes.
         are_bodies = b""
+    if are_bodies and 0 not in are_bodies:
+        return list(names), list(values)
     if not are_bodies or not all(map(_ENDS_AS_COUNTER, compress(names, are_bodies.translate(_INVERTED)))):
         are_bodies = bytes(map(_is_id, names))
     return list(compress(names, are_bodies)), list(compress(values, are_bodies))

@@ -39,7 +39,7 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     if not isinstance(is_first, bool):
         raise DamageError("the end to which its items go is invalid")
     target = None if row["target"] is None else known_name(row["target"])
-    edits = edits_of(row["edits"])
+    edits = tuple(edits_of(row["edits"]))
     return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, int(row["sent"]), is_first)
 
 

@@ -7,7 +7,16 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import RawMessage, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.edits import (
+    EditKind,
+    Edits,
+    FieldBatch,
+    FieldEdit,
+    LooseBatch,
+    LooseKind,
+    MessageBatch,
+    Outcome,
+)
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.rsmq.plan import removal_of
@@ -45,8 +54,8 @@ def batch_of(row: Mapping[str, Any], queue: str) -> Batch:
     target = None if row["target"] is None else known_name(row["target"])
     edits = edits_of(row["edits"])
     batch = MessageBatch(EditKind(kind), queue, edits, target, bool(row["must_exist"]), int(row["sent"]))
-    has = [(edit.before is not None, edit.after is not None) for edit in edits]
-    if {*has} - {_SIDES.get(batch.kind, (True, True))} or (target is None) is (batch.kind is EditKind.MOVE):
+    has = edits.before is not None, edits.after is not None
+    if has != _SIDES.get(batch.kind, (True, True)) or (target is None) is (batch.kind is EditKind.MOVE):
         raise DamageError("its messages do not match its kind")
     return batch
 
@@ -73,7 +82,7 @@ class RsmqUndo(BatchUndo):
                 yield Step(note=await _removal_note(queues, inverse.queue, was_done=heard == [Outcome.DONE]))
         elif isinstance(inverse, MessageBatch) and inverse.kind is EditKind.REMOVE:
             # The journal has no bodies of messages that were put there: read them, so that the undo can be undone.
-            seen = [before for before, _ in inverse.edits if before is not None]
+            seen = Edits.of(inverse.edits).known
             yield await removal_of(queues, inverse.queue, seen, inverse.must_exist, inverse.sent)
         else:
             yield Step(inverse)
@@ -85,7 +94,7 @@ class RsmqUndo(BatchUndo):
         if not isinstance(inverse, MessageBatch):
             return 0, 0
         queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, editor.ns)
-        ids = [message.id for before, after in inverse.edits if (message := before or after) is not None]
+        ids = inverse.ids
         _, found = await queues.messages(inverse.queue, ids, bodies=False)
         left = [edit.before for edit in inverse.edits]
         return len(ids), sum(map(_is_as_left, left, found))

@@ -6,7 +6,6 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from typing import TypeVar
 
@@ -15,8 +14,8 @@ from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
-from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, FieldBatch, FieldEdit, MessageBatch, Outcome
-from rsmq_tui.protocol.rsmq.operations import chunked, raw_message
+from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.operations import Messages, chunked, raw_message
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.change import OF_QUEUE, Step
@@ -95,11 +94,11 @@ class Targets:
         limit = int(raw) if raw.isdigit() else -1
         return None if limit < 0 else limit
 
-    async def fitting(self, queue: str, target: str, messages: Sequence[RawMessage]) -> list[RawMessage]:
+    async def fitting(self, queue: str, target: str, messages: Sequence[RawMessage]) -> Sequence[RawMessage]:
         """Return the messages that a target accepts; bodies are read if their lengths in bytes do not decide it."""
         limit = await self.maxsize(target)
         if limit is None or all(message.size <= limit for message in messages):
-            return list(messages)
+            return messages
         unsure = [message.id for message in messages if limit < message.size <= limit * _BYTES_PER_UNIT]
         read = await self._editor.values(queue, unsure)
         units = {id: validation.stored_size(body or b"") for id, (body, _, _) in zip(unsure, read, strict=True)}
@@ -252,10 +251,6 @@ AHEAD_BYTES = 4_000_000
 # Attributes that identify a queue to be deleted: if they differ, it was changed or recreated.
 _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
 
-_NOTHING = RawMessage(b"", b"", None, None, 0, None)
-# Faster than Edit(…), as ``raw_message`` is.
-_edit = partial(tuple.__new__, Edit)
-
 
 async def prepare_messages(
     editor: QueueEditor, journal: Journal, action: actions.MessageAction, preview: Preview
@@ -285,7 +280,7 @@ def _bytes_of(prepared: Step) -> int:
     """Return the total length of a batch's bodies; if both sides of an edit have one, it is the same."""
     if not isinstance(prepared.batch, MessageBatch):
         return 0
-    return sum([len((before or after or _NOTHING).body or b"") for before, after in prepared.batch.edits])
+    return sum(map(len, filter(None, Edits.of(prepared.batch.edits).known.bodies)))
 
 
 class _Preparing:
@@ -305,7 +300,7 @@ class _Preparing:
             chunk = counted
             if guard.ages is not None:
                 at_ms = await editor.clock_us() // 1000
-                chunk = [message for message in counted if guard.ages(message, at_ms)]
+                chunk = counted.kept([guard.ages(message, at_ms) for message in counted])
                 yield Step(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
             if not chunk:
                 continue
@@ -324,27 +319,26 @@ class _Preparing:
                     async for prepared in self._redrive(chunk, origins):
                         yield prepared
 
-    async def _rescore(self, chunk: list[RawMessage], later_ms: int) -> Step:
+    async def _rescore(self, chunk: Messages, later_ms: int) -> Step:
         due_ms = await self._editor.clock_us() // 1000 + later_ms
-        scores = [message.score for message in chunk]
+        scores = chunk.scores
         dues = [score_like(score, due_ms) for score in scores] if score_units(scores) else [b"%d" % due_ms] * len(chunk)
-        edits = [
-            _edit((raw_message((id, score, rc, None, size, None)), raw_message((id, due, rc, None, size, None))))
-            for (id, score, rc, _, size, _), due in zip(chunk, dues, strict=True)
-        ]
+        nothing = [None] * len(chunk)
+        before = chunk.having(fr=nothing, body=nothing)
+        edits = Edits(before, before.having(score=dues))
         exists, conditions = self._own.exists, self._guard.conditions
         queue = self._action.queue
-        return Step(MessageBatch(EditKind.RESCORE, queue, tuple(edits), must_exist=exists, conditions=conditions))
+        return Step(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=exists, conditions=conditions))
 
-    async def _move(self, target: str, chunk: list[RawMessage]) -> Step:
+    async def _move(self, target: str, chunk: Messages) -> Step:
         prepared, fitting = await self._fitting(target, chunk)
-        edits = tuple([_edit((message, message)) for message in (message._replace(body=None) for message in fitting)])
-        if edits:
+        if fitting:
+            moved = Messages.of(fitting).having(body=[None] * len(fitting))
             conditions = self._guard.conditions
             prepared.batch = MessageBatch(
                 EditKind.MOVE,
                 self._action.queue,
-                edits,
+                Edits(moved, moved),
                 target,
                 conditions=conditions,
                 keeps=conditions is not None,
@@ -352,7 +346,7 @@ class _Preparing:
             prepared.renames = True
         return prepared
 
-    async def _copies(self, target: str, chunk: list[RawMessage]) -> Step:
+    async def _copies(self, target: str, chunk: Messages) -> Step:
         queue = self._action.queue
         prepared, fitting = await self._fitting(target, chunk)
         at_ms, whole = await self._editor.messages(queue, [message.id for message in fitting])
@@ -367,10 +361,9 @@ class _Preparing:
             prepared.renames = True
         return prepared
 
-    async def _redrive(self, chunk: list[RawMessage], origins: RedriveSources) -> AsyncGenerator[Step, None]:
+    async def _redrive(self, chunk: Messages, origins: RedriveSources) -> AsyncGenerator[Step, None]:
         queue = self._action.queue
-        ids = [message.id for message in chunk]
-        at_ms, whole = await self._editor.messages(queue, ids, bodies=origins.need_bodies)
+        at_ms, whole = await self._editor.messages(queue, chunk.ids, bodies=origins.need_bodies)
         left = Step()
         ways: dict[str, list[RawMessage]] = {}
         known = await origins.of([message for message in whole if message is not None])
@@ -395,7 +388,7 @@ class _Preparing:
         for batch in batches:
             yield Step(batch, renames=True)
 
-    async def _fitting(self, target: str, chunk: list[RawMessage]) -> tuple[Step, list[RawMessage]]:
+    async def _fitting(self, target: str, chunk: Sequence[RawMessage]) -> tuple[Step, Sequence[RawMessage]]:
         """Return the messages that the target accepts, and a step that counts the others as failed."""
         prepared = Step()
         if not (await self.targets.fields(target)).exists:
@@ -431,17 +424,17 @@ def still_there(
 async def removal_of(
     editor: QueueEditor,
     queue: str,
-    seen: Sequence[RawMessage],
+    seen: Messages,
     exists: bool,
     sent: int = 0,
     conditions: tuple[Condition, ...] | None = None,
 ) -> Step:
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
-    unread = [message.id for message in seen if message.body is None]
-    read = dict(zip(unread, await editor.values(queue, unread), strict=True))
-    prepared = Step()
-    if read:
-        edits = []
+    prepared, removed = Step(), seen
+    if None in seen.bodies:
+        unread = [message.id for message in seen if message.body is None]
+        read = dict(zip(unread, await editor.values(queue, unread), strict=True))
+        there = []
         for message in seen:
             whole = message
             if message.id in read:
@@ -451,12 +444,11 @@ async def removal_of(
                     prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                     continue
                 whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
-            edits.append(_edit((whole, None)))
-    else:
-        edits = [_edit((message, None)) for message in seen]
-    if edits:
+            there.append(whole)
+        removed = Messages.of(there)
+    if removed:
         prepared.batch = MessageBatch(
-            EditKind.REMOVE, queue, tuple(edits), must_exist=exists, sent=sent, conditions=conditions
+            EditKind.REMOVE, queue, Edits(removed, None), must_exist=exists, sent=sent, conditions=conditions
         )
     return prepared
 

@@ -170,7 +170,7 @@ class Painted(Widget):
         """Paint, and pad the lines to fill the visible area."""
         self._painted_size = self.size
         width, height = self.size
-        blank = self.rich_style
+        blank = self.token("")
         fitted = [line.adjust_cell_length(width, blank) for line in self.paint()[:height]]
         self._painted = fitted + [Strip.blank(width, blank)] * (height - len(fitted))
         return self._painted
@@ -185,17 +185,23 @@ def _differences(old: Strip, new: Strip, width: int) -> list[tuple[int, int]]:
     if old == new:
         return []
     before, after = list(old), list(new)
-    if [one.cell_length for one in before] != [one.cell_length for one in after]:
-        length = old.cell_length
-        start, end = _alike(before, after), length - _alike(before[::-1], after[::-1])
-        return [(start, end) if length == new.cell_length and start < end else (0, width)]
-    runs, position = [], 0
-    for one, other in zip(before, after, strict=True):
-        length = one.cell_length
+    runs, position, are_as_long = [], 0, len(before) == len(after)
+    for one, other in zip(before, after, strict=False):
+        length = _cells(one)
         if one != other:
+            are_as_long = are_as_long and length == _cells(other)
             runs.append((position, position + length))
         position += length
-    return runs
+    if are_as_long:
+        return runs
+    length = old.cell_length
+    start, end = _alike(before, after), length - _alike(before[::-1], after[::-1])
+    return [(start, end) if length == new.cell_length and start < end else (0, width)]
+
+
+def _cells(piece: Segment) -> int:
+    text = piece.text
+    return len(text) if text.isascii() else piece.cell_length
 
 
 def _alike(before: Iterable[Segment], after: Iterable[Segment]) -> int:

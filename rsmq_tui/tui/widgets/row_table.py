@@ -1,6 +1,6 @@
 """A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,6 +18,8 @@ R = TypeVar("R")
 C = TypeVar("C")
 # Of a time with its date.
 CLOCK_WIDTH = 11
+# What a cell is made of: the id of its column, its width, the token below it, its own tokens, and its text.
+_MadeOf = tuple[str, int, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._top = 0
         # The widest text so far in each column that may grow, so that widths do not jump back and forth.
         self._widest: dict[str, int] = {}
+        # The cells of the last paint, by what they are made of: most are the same in the next one.
+        self._cells: dict[_MadeOf, Segment] = {}
 
     @property
     def cursor_key(self) -> str | None:
@@ -169,13 +173,18 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         """Paint the header and the visible rows, or why there are none."""
         self._measure(self.rows_in_sight)
         columns = self._fitting()
-        lines = [self._head(columns)]
+        lines, before, self._cells = [self._head(columns)], self._cells, {}
         if not self.rows:
             return lines + [Strip([])] + [self.clipped([piece]) for piece in self.empty_text]
         for index, row in enumerate(self.rows_in_sight, self._top):
             base = "cursor" if index == self._cursor and not self.disabled else ""
-            lines.append(self._row(columns, row, base))
+            lines.append(self._row(columns, row, base, before))
         return lines
+
+    def notify_style_update(self) -> None:
+        """Forget the cells: the theme or a class changed."""
+        self._cells = {}
+        super().notify_style_update()
 
     def action_cursor(self, step: int) -> None:
         """Move the cursor by rows."""
@@ -329,22 +338,32 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             pieces.append((fit(title, width, right=column.right) + " ", "head"))
         return self.line(pieces)
 
-    def _row(self, columns: Sequence[tuple[Column[R, C], int]], row: R, base: str) -> Strip:
-        context, token = self.context, self.token
-        segments = []
+    def _row(
+        self, columns: Sequence[tuple[Column[R, C], int]], row: R, base: str, before: Mapping[_MadeOf, Segment]
+    ) -> Strip:
+        context, token, cells = self.context, self.token, self._cells
+        segments, length = [], 0
         for column, width in columns:
+            length += width + 1
             cell = column.cell(row, context)
             if isinstance(cell, tuple):
                 text, style = cell
-                shown = fit(text, width, right=column.right, middle=column.middle)
-                segments.append(Segment(f"{shown} ", token(f"{base} {style}")))
+                made_of = column.id, width, base, style, text
+                segment = cells.get(made_of) or before.get(made_of)
+                if segment is None:
+                    shown = fit(text, width, right=column.right, middle=column.middle)
+                    segment = Segment(f"{shown} ", token(f"{base} {style}"))
+                cells[made_of] = segment
+                segments.append(segment)
             else:
                 segments += [Segment(text, token(f"{base} {style}")) for text, style in cell]
                 rest = width + 1 - sum(cell_len(text) for text, _ in cell)
                 segments.append(Segment(" " * rest, token(base)))
-        if (rest := self.size.width - sum(width + 1 for _, width in columns)) > 0:
+                length -= min(0, rest)
+        if (rest := self._painted_size.width - length) > 0:
             segments.append(Segment(" " * rest, token(base)))
-        return Strip(segments)
+            length += rest
+        return Strip(segments, length)
 
 
 def fit(text: str, width: int, *, right: bool = False, middle: bool = False) -> str:
