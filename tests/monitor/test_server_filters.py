@@ -11,7 +11,8 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.monitor.filters import language
 from rsmq_tui.monitor.filters.json_paths import quoted
-from rsmq_tui.monitor.filters.language import FOLDED_BY_TEXTS, FilterError
+from rsmq_tui.monitor.filters.language import FilterError
+from rsmq_tui.monitor.filters.matching import FOLDED_BY_TEXTS
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 from rsmq_tui.protocol.rsmq.scripts import FILTERED_BODIES
 

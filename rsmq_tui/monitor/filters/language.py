@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, path_text, quoted, read_path, unquote
 from rsmq_tui.monitor.filters.matching import (
+    FOLDED_BY_TEXTS,
     BodySearch,
     Matches,
     Predicate,
@@ -381,11 +382,6 @@ _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _ESCAPE = re.compile(r"\\(?:x\{[^}]*\}|x..|u....|U........|[pP]\{[^}]*\}|[pP].|0[0-7]{0,2}|.)", re.DOTALL)
 # The only matches of case-insensitive ASCII letters beyond ASCII: the long s, and the kelvin sign.
 _FOLDED_BY_REGEXES = {"s": "\u017f", "k": "\u212a"}
-
-# The characters beyond ASCII that become ASCII, or contain some, when texts are compared without case.
-FOLDED_BY_TEXTS = (
-    "\xdf\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
-)
 
 _Set = frozenset[int]
 

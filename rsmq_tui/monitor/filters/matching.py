@@ -17,10 +17,14 @@ from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 from rsmq_tui.monitor.filters.json_paths import Absent, JsonPath, load, value_at, value_text
-from rsmq_tui.monitor.filters.literals import FOLDED_BY_TEXTS
 from rsmq_tui.monitor.messages.peek import MessageState, item_state, place_of
 from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
+
+# The characters beyond ASCII that become ASCII, or contain some, when texts are compared without case.
+FOLDED_BY_TEXTS = (
+    "\xdf\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
 
 # Returns the indexes of the bodies that match.
 BodySearch = Callable[[Sequence[bytes | None]], list[int]]
