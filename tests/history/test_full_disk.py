@@ -31,7 +31,7 @@ def take(count):
     global number
     for _ in range(count):
         number += 1
-        recorder.take(polled(*(state(f"q{n}", depth=number) for n in range(50)), at_ms=NOON_MS + number))
+        recorder.add(polled(*(state(f"q{n}", depth=number) for n in range(50)), at_ms=NOON_MS + number))
         until(lambda: recorder.tally.polls + recorder.tally.lost == number)
 take(20)
 full = recorder.tally

@@ -15,6 +15,7 @@ from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
 from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.protocol.keyspace import now_ms, plant
+from tests.servers.real import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -306,8 +307,12 @@ class TestAConnectionThatBreaks:
                 await read_all(reader, 1)
             ours = [found for found in client.client_list() if found.get("lib-name") == "rsmq-tui"]
             assert len(ours) == 1
-        gone = [found for found in client.client_list() if found.get("lib-name") == "rsmq-tui"]
-        assert gone == []
+
+        def is_gone() -> bool:
+            return all(found.get("lib-name") != "rsmq-tui" for found in client.client_list())
+
+        # The server learns of it when it reads from its end.
+        wait_until(is_gone, what="the connection to be closed")
 
 
 class TestAServerThatDoesNotTell:

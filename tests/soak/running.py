@@ -60,7 +60,8 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
         (plan.out / name).mkdir()
     with (
         EmbeddedServer() as server,
-        Redis.from_url(server.url) as client,
+        # On a busy machine the server may answer late; the run goes on.
+        Redis.from_url(server.url, socket_timeout=_PATIENCE_S) as client,
         (plan.out / SAMPLES).open("x", buffering=1) as samples,
     ):
         with _everything(plan, server) as soak:

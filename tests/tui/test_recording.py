@@ -27,7 +27,7 @@ class Kept:
     taken: list[tuple[Snapshot, str | None]] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
-    def take(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
+    def add(self, snapshot: Snapshot, profile: str | None = None, thresholds: Thresholds | None = None) -> None:
         self.taken.append((snapshot, profile))
 
 
