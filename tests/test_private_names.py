@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import redis.asyncio
 from redis._parsers import hiredis as parsers
+from rich.segment import Segment
 from textual.drivers.linux_driver import LinuxDriver
 
 import rsmq_tui
 
 ROOT = Path(rsmq_tui.__file__).parent
 # The minor versions that these names were looked up in.
-VERSIONS = {"textual": "8.2", "click": "8.5", "redis": "8.1", "hiredis": "3.5", "pyspark": "4.3"}
+VERSIONS = {"textual": "8.2", "rich": "15.0", "click": "8.5", "redis": "8.1", "hiredis": "3.5", "pyspark": "4.3"}
 
 
 def _app() -> Any:
@@ -48,6 +49,7 @@ NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
         (lambda: importlib.import_module("textual"), {"_styles_cache"}),
         (lambda: _attributes(LinuxDriver), {"_file"}),
     ],
+    "rich": [(lambda: Segment, {"_split_cells"})],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
         (lambda: parsers, {"_HiredisParser", "_AsyncHiredisParser"}),

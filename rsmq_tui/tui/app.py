@@ -696,6 +696,8 @@ class RsmqApp(App[None]):
             if self.dashboard.recording is not None:
                 self.dashboard.recording.add(snapshot, site.name, site.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
+            # Rich keeps the last 16,384 texts with signs like … that were cut; most are never painted again.
+            Segment._split_cells.cache_clear()
             self._has_first.set()
             if not self._is_watching:
                 self._is_watching = True

@@ -309,6 +309,20 @@ async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
             gc.enable()
 
 
+async def test_lines_that_were_cut_are_not_kept_longer_than_a_poll(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        line = Segment("never …" * 20)
+        line.split_cells(7)
+        misses = Segment._split_cells.cache_info().misses
+        line.split_cells(7)
+        assert Segment._split_cells.cache_info().misses == misses
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=4)], START_MS + 1000))
+        misses = Segment._split_cells.cache_info().misses
+        line.split_cells(7)
+        assert Segment._split_cells.cache_info().misses == misses + 1
+
+
 async def test_where_the_widgets_of_closed_screens_were_is_not_kept(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
