@@ -17,7 +17,7 @@ from rsmq_tui.files import cache_folder
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.synthetic import Generator, HistorySpec
-from rsmq_tui.history.synthetic.plan import Curve, FileSpan, queue_of
+from rsmq_tui.history.synthetic.plan import Curve, PlannedSpan, queue_of
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 
@@ -191,7 +191,7 @@ def _unusual_hours(quick: bool) -> _Judged:
     """Compare the unusual hours of an analysis with the faults and bursts that were generated."""
     days, queues, every_ms = (16, 5, 600_000) if quick else (42, 40, 60_000)
     wanted = HistorySpec(_T_MS - days * _DAY_MS, _T_MS, queues, every_ms)
-    judged = FileSpan(wanted.from_ms + 14 * _DAY_MS, _T_MS)
+    judged = PlannedSpan(wanted.from_ms + 14 * _DAY_MS, _T_MS)
     with tempfile.TemporaryDirectory() as name, _pipeline() as pipeline:
         folder = Path(name)
         Generator(wanted, folder / "history").run()

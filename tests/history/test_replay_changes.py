@@ -165,7 +165,7 @@ def test_every_change_is_found_both_ways(
         back += [(change.at_ms, change.queue, change.after) for change in walk(replay, -1, name)]
 
     assert sorted(forth) == sorted({*back, *last})
-    if at_ms // HOUR_MS - (NOON_MS + polls[0][0]) // HOUR_MS <= 1 and replay.timeline.pace.gap_ms == 60_000:
+    if at_ms // HOUR_MS - (NOON_MS + polls[0][0]) // HOUR_MS <= 1 and replay.timeline.spans.gap_ms == 60_000:
         assert sorted(forth) == sorted(expected)
 
 

@@ -1,7 +1,7 @@
 """Known troubles on the screen: noted by a form, shown with the note, sunk in the order, ended."""
 
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -100,9 +100,12 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
 def _taken(folder: Path) -> None:
     """Put a folder in the place of each file."""
     for name in ("known.sqlite", "events.sqlite"):
-        for path in folder.glob(f"{name}*"):
-            path.unlink()
-        (folder / name).mkdir()
+        # It is opened again by then, if something is just being noted.
+        while not (folder / name).is_dir():
+            for path in folder.glob(f"{name}*"):
+                path.unlink(missing_ok=True)
+            with suppress(FileExistsError):
+                (folder / name).mkdir()
 
 
 async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(

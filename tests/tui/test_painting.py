@@ -309,6 +309,23 @@ async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
             gc.enable()
 
 
+@pytest.mark.parametrize("limit", [0, 1])
+async def test_many_queues_are_not_collected_for_a_closed_screen(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    collected: list[int] = []
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        monkeypatch.setattr("rsmq_tui.tui.app._FREE_QUEUES_MAX", limit)
+        monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.0)
+        monkeypatch.setattr("rsmq_tui.tui.app.gc.collect", lambda: collected.append(1))
+        given_back: list[int] = []
+        monkeypatch.setattr("rsmq_tui.tui.app.give_back", lambda: given_back.append(1))
+        await press(pilot, "question_mark", "escape")
+        await until(pilot, lambda: given_back, "memory is given back")
+        assert len(collected) == limit * len(given_back)
+
+
 async def test_lines_that_were_cut_are_not_kept_longer_than_a_poll(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))

@@ -54,9 +54,9 @@ class Timeline:
         self.span = span
         self.ranks = _ranks(file.name for file in history.listed())
         self.places = history.again(lambda: _places(history, span.to_ms if near_ms is None else near_ms))
-        self.pace = ReplaySpans(_USUAL_INTERVAL_MS)
+        self.spans = ReplaySpans(_USUAL_INTERVAL_MS)
         self._window = lru_cache(_WINDOWS_KEPT)(self._read_window)
-        self.pace = ReplaySpans(self._interval_ms())
+        self.spans = ReplaySpans(self._interval_ms())
         self._window.cache_clear()
 
     def refresh(self) -> None:
@@ -114,7 +114,7 @@ class Timeline:
 
     def _is_covered(self, at_ms: int, better: Iterable[Sequence[int]]) -> bool:
         """Return whether another recorder polled shortly before and shortly after."""
-        gap_ms = self.pace.gap_ms
+        gap_ms = self.spans.gap_ms
         for times in better:
             place = bisect_right(times, at_ms)
             if 0 < place < len(times) and times[place] - gap_ms <= at_ms <= times[place - 1] + gap_ms:
@@ -124,7 +124,7 @@ class Timeline:
     def _read_window(self, index: int) -> tuple[Poll, ...]:
         start_ms, end_ms = index * WINDOW_MS, (index + 1) * WINDOW_MS - 1
         # Polls shortly before and after decide which of several recorders is used.
-        around_ms = self.pace.gap_ms if len(self.ranks) > 1 else 0
+        around_ms = self.spans.gap_ms if len(self.ranks) > 1 else 0
         polls = self._chosen(list(self.history.polls(RecordedSpan(start_ms - around_ms, end_ms + around_ms))))
         window = tuple(poll for poll in polls if start_ms <= poll.at_ms <= end_ms)
         # Known places keep their order.
@@ -303,7 +303,7 @@ class Changes:
 
     def _is_followed(self, mark: _Mark) -> bool:
         """Return whether the place was polled shortly before."""
-        around = self._timeline.polls(mark.at_ms - self._timeline.pace.gap_ms, mark.at_ms - 1)
+        around = self._timeline.polls(mark.at_ms - self._timeline.spans.gap_ms, mark.at_ms - 1)
         return any(poll.place == mark.place for poll in around)
 
     def _read_marks(self, hour: int) -> tuple[_Mark, ...]:
@@ -312,7 +312,7 @@ class Changes:
     def _read(self, hour: int) -> Iterable[_Mark]:
         timeline = self._timeline
         within = RecordedSpan(hour * HOUR_MS, (hour + 1) * HOUR_MS - 1)
-        around_ms = timeline.pace.gap_ms if len(timeline.ranks) > 1 else 0
+        around_ms = timeline.spans.gap_ms if len(timeline.ranks) > 1 else 0
         around = RecordedSpan(within.from_ms - around_ms, within.to_ms + around_ms)
         history = timeline.history
         tables = history.again(lambda: [(file, history.columns(file.name, _COLUMNS)) for file in history.files(around)])

@@ -122,7 +122,7 @@ class Replay:
         at_ms = max(timeline.span.from_ms, min(at_ms, timeline.span.to_ms))
         self.skipped = None
         self._tracks = {}
-        from_ms = at_ms - timeline.pace.warm_ms
+        from_ms = at_ms - timeline.spans.warm_ms
         self._take_last_known(from_ms, at_ms)
         polls = list(timeline.polls(from_ms, at_ms))
         for place in {poll.place for poll in polls}:
@@ -139,7 +139,7 @@ class Replay:
         before_ms, end_ms = self.position_ms, self.end_ms
         to_ms = min(end_ms, before_ms + elapsed_ms)
         next_ms = self.timeline.near(before_ms, 1)
-        gap_ms = max((track.pace.gap_ms for track in self._tracks.values()), default=self.timeline.pace.gap_ms)
+        gap_ms = max((track.spans.gap_ms for track in self._tracks.values()), default=self.timeline.spans.gap_ms)
         is_gap = next_ms is not None and next_ms - before_ms > gap_ms
         if is_gap and next_ms is not None and to_ms < next_ms <= end_ms:
             last_ms = max((track.last_ms or 0 for track in self._tracks.values()), default=0)
@@ -202,7 +202,7 @@ class Replay:
 
     def _go_on(self, at_ms: int) -> None:
         """Go forward: poll by poll if that is shorter than starting over."""
-        is_far = at_ms - self.position_ms > self.timeline.pace.kept_ms
+        is_far = at_ms - self.position_ms > self.timeline.spans.kept_ms
         polls = [] if is_far else list(self.timeline.polls(self.position_ms + 1, at_ms))
         # A new place is sorted among the others, as after a seek.
         if is_far or any(poll.place not in self._tracks for poll in polls):
@@ -233,7 +233,7 @@ class Replay:
         return track
 
     def _new_track(self, place: Place) -> PlaceTrack:
-        return PlaceTrack(place, self.labels[place], self.timeline.pace)
+        return PlaceTrack(place, self.labels[place], self.timeline.spans)
 
     def _name_places(self) -> None:
         """Label new places; a place that was alone until now gets its first label."""

@@ -208,12 +208,12 @@ class RecordedTrend(Trend):
 class PlaceTrack:
     """Follows a place from poll to poll in chronological order; ``label`` identifies it on the screen."""
 
-    def __init__(self, place: Place, label: str, pace: ReplaySpans) -> None:
+    def __init__(self, place: Place, label: str, spans: ReplaySpans) -> None:
         self.last_ms: int | None = None
         self._place = place
         self.label = label
-        self._pace = pace
-        self._trend = RecordedTrend(pace.kept_ms)
+        self._spans = spans
+        self._trend = RecordedTrend(spans.kept_ms)
         self._totals = _NOTHING
         self._failure: str | None = None
         # How old the next items of lists were.
@@ -222,11 +222,11 @@ class PlaceTrack:
         self._polls: deque[Poll] = deque()
 
     @property
-    def pace(self) -> ReplaySpans:
-        """The pace of this place, if it is currently recorded less often than usual."""
+    def spans(self) -> ReplaySpans:
+        """The spans of this place, which may currently be recorded less often than usual."""
         interval_ms = self._polls[-1].interval_ms if self._polls else None
-        local = self._pace if interval_ms is None else ReplaySpans(interval_ms)
-        return local if local.gap_ms > self._pace.gap_ms else self._pace
+        local = self._spans if interval_ms is None else ReplaySpans(interval_ms)
+        return local if local.gap_ms > self._spans.gap_ms else self._spans
 
     def add_poll(self, poll: Poll) -> Snapshot:
         """Take a poll, and return the snapshot of the place then, without its queues."""
@@ -235,7 +235,7 @@ class PlaceTrack:
         if poll.failure is not None:
             self._failure = poll.failure
         else:
-            is_gap = last_ms is not None and at_ms - last_ms > self.pace.gap_ms
+            is_gap = last_ms is not None and at_ms - last_ms > self.spans.gap_ms
             if self._failure is not None or is_gap:
                 self._trend.resume(at_ms)
                 self._polls.clear()
@@ -349,7 +349,7 @@ class PlaceTrack:
             totals=totals,
             trend=trend,
             link=Link(self._failed(now_ms), None if at_ms is None else at_ms / 1000, None),
-            interval_s=self.pace.interval_ms / 1000,
+            interval_s=self.spans.interval_ms / 1000,
             place=self.label,
             memory_limit=self._polls[-1].memory_limit if self._polls else None,
         )
@@ -360,6 +360,6 @@ class PlaceTrack:
             return Failure("outage", self._failure, _OUTAGE_HINT)
         if self.last_ms is None:
             return Failure("gap", "nothing was recorded", _GAP_HINT)
-        if now_ms - self.last_ms > self.pace.gap_ms:
+        if now_ms - self.last_ms > self.spans.gap_ms:
             return Failure("gap", f"nothing was recorded since {clock(self.last_ms)[:8]}", _GAP_HINT)
         return None

@@ -56,7 +56,7 @@ _OUTAGE_EVERY_MS, _OUTAGE_MS = 3 * DAY_MS, (2 * 60_000, 12 * 60_000)
 _GAPS, _OUTAGES, _LATE = 101, 102, 103
 
 
-class FileSpan(NamedTuple):
+class PlannedSpan(NamedTuple):
     """A span of time in ms; the end is excluded."""
 
     from_ms: int
@@ -108,7 +108,7 @@ class Times(NamedTuple):
 class File:
     """A file of samples, and the inventories of its span; it is within one recorder run and one day."""
 
-    span: FileSpan
+    span: PlannedSpan
     recorder: str
     number: int
 
@@ -132,19 +132,19 @@ class Plan:
         self._files = range(first, max(first, wanted.to_ms // wanted.file_ms))
         self._gap = cache(self._draw_gap)
         # An existing file is never written again, so each file must be complete.
-        self.span = FileSpan(first * wanted.file_ms, self._files.stop * wanted.file_ms)
+        self.span = PlannedSpan(first * wanted.file_ms, self._files.stop * wanted.file_ms)
 
     def files(self) -> Iterator[File]:
         """Yield the files, oldest first."""
         file_ms = self.wanted.file_ms
         for number in self._files:
-            span = FileSpan(number * file_ms, (number + 1) * file_ms)
+            span = PlannedSpan(number * file_ms, (number + 1) * file_ms)
             for part in self._recorded(span):
                 run = self._run_of(part.from_ms)
                 begun = self._gap(run - 1).to_ms // file_ms
                 yield File(part, self._recorder(run), number - begun + 1)
 
-    def outages(self, span: FileSpan) -> list[FileSpan]:
+    def outages(self, span: PlannedSpan) -> list[PlannedSpan]:
         """Return the spans in which the server was down."""
         return [
             found
@@ -152,10 +152,10 @@ class Plan:
             if (found := self._outage(block)).from_ms < span.to_ms and found.to_ms > span.from_ms
         ]
 
-    def polls(self, span: FileSpan) -> tuple[Times, list[int]]:
+    def polls(self, span: PlannedSpan) -> tuple[Times, list[int]]:
         """Return the successful polls of a file, and the times of the failed ones."""
         every_ms = self.wanted.every_ms
-        outages = self.outages(FileSpan(span.from_ms - DAY_MS, span.to_ms))
+        outages = self.outages(PlannedSpan(span.from_ms - DAY_MS, span.to_ms))
         times, failed = Times([], []), []
         for number in range(span.from_ms // every_ms - 1, -(-span.to_ms // every_ms)):
             at_ms = self._at_ms(number)
@@ -174,7 +174,7 @@ class Plan:
             times.interval_ms.append(at_ms - before_ms if is_known else None)
         return times, failed
 
-    def inventories(self, span: FileSpan) -> list[int]:
+    def inventories(self, span: PlannedSpan) -> list[int]:
         """Return the start times of the inventories of a file's span."""
         messages_ms = self.wanted.messages_ms
         if messages_ms is None:
@@ -183,7 +183,7 @@ class Plan:
         outages = self.outages(span)
         return [at_ms for at_ms in found if not self._is_down(at_ms, outages)]
 
-    def _recorded(self, span: FileSpan) -> list[FileSpan]:
+    def _recorded(self, span: PlannedSpan) -> list[PlannedSpan]:
         """Return the parts of a span outside of gaps."""
         found = []
         left = span
@@ -191,8 +191,8 @@ class Plan:
             gap = self._gap(block)
             if gap.from_ms < left.to_ms and gap.to_ms > left.from_ms:
                 if gap.from_ms > left.from_ms:
-                    found.append(FileSpan(left.from_ms, gap.from_ms))
-                left = FileSpan(min(gap.to_ms, left.to_ms), left.to_ms)
+                    found.append(PlannedSpan(left.from_ms, gap.from_ms))
+                left = PlannedSpan(min(gap.to_ms, left.to_ms), left.to_ms)
         return [*found, left] if left.to_ms > left.from_ms else found
 
     def _run_of(self, at_ms: int) -> int:
@@ -204,17 +204,17 @@ class Plan:
         text = f"{sorted(self.wanted.must_equal.items(), key=str)}:{run}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def _draw_gap(self, block: int) -> FileSpan:
+    def _draw_gap(self, block: int) -> PlannedSpan:
         return self._drawn(block, _GAP_EVERY_MS, _GAP_MS, _GAPS)
 
-    def _outage(self, block: int) -> FileSpan:
+    def _outage(self, block: int) -> PlannedSpan:
         return self._drawn(block, _OUTAGE_EVERY_MS, _OUTAGE_MS, _OUTAGES)
 
-    def _drawn(self, block: int, every_ms: int, lasts_ms: tuple[int, int], what: int) -> FileSpan:
+    def _drawn(self, block: int, every_ms: int, lasts_ms: tuple[int, int], what: int) -> PlannedSpan:
         seed = self.wanted.seed
         lasts = round(between(*lasts_ms, seed, what, block, 1))
         start = block * every_ms + round(between(0, every_ms - lasts, seed, what, block, 2))
-        return FileSpan(start, start + lasts)
+        return PlannedSpan(start, start + lasts)
 
     def _at_ms(self, number: int) -> int:
         """Return the time of a poll, which is a little late, as real polls are."""
@@ -222,7 +222,7 @@ class Plan:
         return number * self.wanted.every_ms + mixed(self.wanted.seed, _LATE, number) % (late + 1)
 
     @staticmethod
-    def _is_down(at_ms: int, outages: list[FileSpan]) -> bool:
+    def _is_down(at_ms: int, outages: list[PlannedSpan]) -> bool:
         return any(outage.from_ms <= at_ms < outage.to_ms for outage in outages)
 
 
@@ -468,12 +468,12 @@ class Curve:
         born = self._born(life)
         return born if born <= at_ms else self._born(life - 1)
 
-    def unusual(self, from_ms: int, to_ms: int) -> list[FileSpan]:
+    def unusual(self, from_ms: int, to_ms: int) -> list[PlannedSpan]:
         """Return when consumers fell behind, until they have caught up, and the bursts, in the weeks of this span."""
         lags = [(lag.from_ms, lag.good_ms) for lag in self._lags_near(from_ms, to_ms)]
         days = range(from_ms // DAY_MS, to_ms // DAY_MS + 1)
         bursts = [(at_ms, at_ms + lasts_ms) for day in days for at_ms, lasts_ms, _ in self._bursts_of(day)]
-        return [FileSpan(math.floor(begin), math.ceil(end)) for begin, end in sorted(lags + bursts)]
+        return [PlannedSpan(math.floor(begin), math.ceil(end)) for begin, end in sorted(lags + bursts)]
 
     @property
     def _life_ms(self) -> int:

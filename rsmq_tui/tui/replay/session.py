@@ -153,7 +153,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
     for poll in timeline.polls(max(timeline.span.from_ms, at_ms - span_ms), at_ms):
         place = poll.place
         if place not in tracks:
-            tracks[place] = PlaceTrack(place, labels.get(place, place.ns), timeline.pace)
+            tracks[place] = PlaceTrack(place, labels.get(place, place.ns), timeline.spans)
             queues[place] = QueueDetector(place.server, place.ns, poll.thresholds)
             servers.setdefault(place.server, ServerDetector(place.server))
         tracks[place].add_poll(poll)
