@@ -193,8 +193,8 @@ class ScanPart:
         """Return which share of the hashes of a step from one cursor to another belongs to this part."""
         if not self.oversteps(following):
             return 1.0
-        begin, end = _turned(int(cursor)), _turned(int(following)) or 1 << _BITS
-        return (self._end - begin) / (end - begin)
+        begin = _turned(int(cursor))
+        return (self._end - begin) / (_reach(following) - begin)
 
     def check_step(self, cursor: bytes, following: bytes) -> None:
         """Raise redis-py's ``InvalidResponse`` if the server does not advance cursors as parts need."""
@@ -215,6 +215,11 @@ class ScanPart:
 def has_passed(cursor: bytes, other: bytes) -> bool:
     """Return whether a scan at ``cursor`` has read everything before the cursor ``other``."""
     return _turned(int(cursor)) >= _turned(int(other))
+
+
+def _reach(following: bytes) -> int:
+    """Return how far a step that returned that cursor has read: 0 is the end of the scan."""
+    return _turned(int(following)) or 1 << _BITS
 
 
 WHOLE = ScanPart()
@@ -346,15 +351,21 @@ class QueueScan:
         """Scan one step from the cursor; return the next cursor, None at the end, and the messages found."""
         walk = ("ZSCAN", cursor, "COUNT", step)
         zset, attributes, counts = wanted.zset, wanted.attributes, wanted.counts
-        following, found = await walked(self._runner, zset, attributes, walk, counts=counts, sizes=wanted.sizes)
-        part.check_step(cursor, following)
-        if part.oversteps(following):
-            # What lies beyond is read before and after: some of it may arrive or leave meanwhile.
-            beyond = await self._beyond(wanted, following, step, part)
+        beyond: set[bytes] = set()
+        read_to = part.next_first
+        while True:
             following, found = await walked(self._runner, zset, attributes, walk, counts=counts, sizes=wanted.sizes)
             part.check_step(cursor, following)
-            if part.oversteps(following):
-                beyond |= await self._beyond(wanted, following, step, part)
+            if not part.oversteps(following):
+                break
+            # The rest belongs to other parts. As some of it may arrive or leave meanwhile, all that the step reaches is
+            # read before and after.
+            was_read_before = _reach(following) <= _reach(read_to)
+            ids, read_to = await self._beyond(wanted, following, step, part)
+            beyond |= ids
+            if was_read_before:
+                break
+        if beyond:
             found = found.kept([id not in beyond for id in found.ids])
         if counts:
             found = await with_counts(self._runner, zset, attributes, found)
@@ -365,15 +376,15 @@ class QueueScan:
             return found
         return found.with_columns(4, await sizes_of(self._runner, wanted.attributes, found.ids), read=("size",))
 
-    async def _beyond(self, wanted: _Wanted, reached: bytes, step: int, part: ScanPart) -> set[bytes]:
-        """Return the ids between the end of the part and the cursor: a step does not stop where a part ends."""
+    async def _beyond(self, wanted: _Wanted, following: bytes, step: int, part: ScanPart) -> tuple[set[bytes], bytes]:
+        """Return the ids from the end of the part to the cursor or farther, and how far: steps end between parts."""
         beyond: set[bytes] = set()
         cursor = part.next_first
-        while int(cursor) != 0 and (int(reached) == 0 or not has_passed(cursor, reached)):
+        while _reach(cursor) < _reach(following):
             before, ((cursor, found),) = cursor, await self._runner.ask(("ZSCAN", wanted.zset, cursor, "COUNT", step))
             part.check_step(before, cursor)
             beyond.update(found[::2])
-        return beyond
+        return beyond, cursor
 
     async def _read(self, wanted: _Wanted, group: ScanChunk) -> ScanChunk:
         """Read the bodies of a group after it was found: they never change."""
