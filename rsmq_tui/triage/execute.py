@@ -19,7 +19,7 @@ from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
 from rsmq_tui.triage.scope import Preview
 
 _MARKERS_PER_CALL = 500
-SETTLED = "settled"
+_SETTLED = "settled"
 
 
 async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> list[Change]:
@@ -27,18 +27,19 @@ async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> li
 
     For each batch with an unknown outcome, the server either returns the outcome or voids the call, so that it can
     never run. Nothing is lost and nothing is done twice, whenever the program ended. If the server has lost the marker
-    of a call, every message that is not as it was before counts as done but unsettled: consumers may have taken it.
+    of a call, every message that is not as it was before counts as done, with ``unsure`` set: consumers may have taken
+    it.
     """
     recovered = []
     for change in await asyncio.to_thread(journal.unfinished, editor.label):
         try:
-            await _settle(editor_of(editor, change.ns), journal, change)
+            await _settle_change(editor_of(editor, change.ns), journal, change)
             if change.state is State.RUNNING:
                 tally = await asyncio.to_thread(_tally, journal, change)
                 await asyncio.to_thread(journal.finish, change.change, State.INTERRUPTED, **tally.counts)
         except DamagedError:
             # A damaged change is shown as such, and must not prevent the undo of others.
-            await asyncio.to_thread(journal.set_aside, change.change, State.RUNNING)
+            await asyncio.to_thread(journal.mark_damaged, change.change, State.RUNNING)
             continue
         now = await asyncio.to_thread(journal.change, change.change)
         if now is None:
@@ -50,23 +51,23 @@ async def recover(editor: EditExecutor, journal: Journal, audit: AuditLog) -> li
     return recovered
 
 
-async def settled(editor: EditExecutor, entry: Entry) -> Entry:
+async def settle_batch(editor: EditExecutor, entry: Entry) -> Entry:
     """Return a batch whose reply was lost, with its outcome; raises what the editor raises.
 
     If the server has lost the marker, the outcome is inferred from the queue's current state, and ``unsure`` is set.
     """
-    left = await editor.settle(entry.token)
-    if left is not None and _is_outcome(entry, left):
-        return replace(entry, outcome=left)
-    seen = await editor.infer_outcome(entry.batch)
-    return replace(entry, outcome=seen or NOT_CARRIED_OUT, unsure=seen != NOT_CARRIED_OUT)
+    content = await editor.settle(entry.token)
+    if content is not None and _is_outcome(entry, content):
+        return replace(entry, outcome=content)
+    inferred = await editor.infer_outcome(entry.batch)
+    return replace(entry, outcome=inferred, unsure=inferred != NOT_CARRIED_OUT)
 
 
-def _is_outcome(entry: Entry, left: str) -> bool:
+def _is_outcome(entry: Entry, content: str) -> bool:
     """Return whether a marker's content is a valid outcome; another program may have written to it."""
     # Earlier versions appended @ and a number.
     try:
-        return left == NOT_CARRIED_OUT or bool(entry.batch.read(left.partition("@")[0].encode()))
+        return content == NOT_CARRIED_OUT or bool(entry.batch.read(content.partition("@")[0].encode()))
     except SERVER_ERRORS:
         return False
 
@@ -78,38 +79,38 @@ def is_void(entry: Entry) -> bool:
 
 def _write_line(audit: AuditLog, change: Change) -> None:
     # The program may have ended after it wrote the line, but before the journal recorded that.
-    ended = SETTLED if change.settled else None
+    ended = _SETTLED if change.settled else None
     if not audit.has(change, ended):
         audit.write(change, ended or change.state)
 
 
-async def _settle(editor: EditExecutor, journal: Journal, change: Change) -> None:
+async def _settle_change(editor: EditExecutor, journal: Journal, change: Change) -> None:
     entries = journal.entries(change.change)
-    while group := await asyncio.to_thread(_some, entries):
-        spent: list[str] = []
+    while group := await asyncio.to_thread(_next_entries, entries):
+        executed: list[str] = []
         void: list[str] = []
-        found: list[Entry] = []
+        settled: list[Entry] = []
         for entry in group:
             known = entry
             if entry.outcome is None:
-                known = await settled(editor, entry)
-                found.append(known)
+                known = await settle_batch(editor, entry)
+                settled.append(known)
             # A void call may still be under way, so its marker stays.
-            (void if is_void(known) else spent).append(entry.token)
-        if found or void:
-            await asyncio.to_thread(journal.settle, change.change, found, void)
-        await editor.forget(spent)
+            (void if is_void(known) else executed).append(entry.token)
+        if settled or void:
+            await asyncio.to_thread(journal.settle, change.change, settled, void)
+        await editor.forget(executed)
 
 
 async def _expire_markers(editor: EditExecutor, journal: Journal) -> None:
-    left = await asyncio.to_thread(journal.left_markers, editor.label, _MARKERS_PER_CALL)
-    for ns, markers in groupby(sorted(left), key=itemgetter(0)):
+    old = await asyncio.to_thread(journal.old_markers, editor.label, _MARKERS_PER_CALL)
+    for ns, markers in groupby(sorted(old), key=itemgetter(0)):
         tokens = [token for _, token in markers]
         try:
             await editor_of(editor, ns).expire(tokens)
         except SERVER_ERRORS:
             # As of a namespace that this user may not write to: others come first in the next run.
-            await asyncio.to_thread(journal.put_off_markers, tokens)
+            await asyncio.to_thread(journal.postpone_markers, tokens)
             continue
         await asyncio.to_thread(journal.drop_markers, tokens)
 
@@ -121,7 +122,7 @@ def _tally(journal: Journal, change: Change) -> Tally:
     return tally
 
 
-def _some(entries: Iterator[Entry]) -> list[Entry]:
+def _next_entries(entries: Iterator[Entry]) -> list[Entry]:
     # Entries contain their messages: only a few at a time.
     return list(islice(entries, 4))
 
@@ -134,9 +135,8 @@ _TURNS_TO_SEND, _TURNS_QUIET = 40, 4
 _SETTLE_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 # Errors that prove that nothing was done: scripts refuse a call before their first write.
 _REFUSALS: tuple[type[Exception], ...] = (RsmqError, *REPLY_ERRORS)
-
 # Errors that end a change, and are reported.
-_ENDS: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
+_REPORTED: tuple[type[Exception], ...] = (VoidedError, *EXPECTED)
 
 
 @dataclass(slots=True)
@@ -171,11 +171,13 @@ class ChangeRunner:
         self._stopping = False
         self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
-        # Tokens of calls: done, but their outcomes are not on disk yet; on disk, so the server may forget them;
-        # announced to the server but not used yet; not announced yet.
-        self._spent: list[str] = []
-        self._known: list[str] = []
+        # Tokens of calls that were executed, and whose outcomes are not on disk yet.
+        self._executed: list[str] = []
+        # Tokens whose outcomes are on disk, so the server may forget them.
+        self._forgettable: list[str] = []
+        # Tokens that were announced to the server, and not used yet.
         self._announced: list[str] = []
+        # Tokens that must still be announced.
         self._unannounced: list[str] = []
 
     def stop(self) -> None:
@@ -188,12 +190,11 @@ class ChangeRunner:
         try:
             while True:
                 group = await (ahead or self._next(steps))
+                ahead = None
                 if self._stopping:
-                    self._drop(entry for _, entry in group.entries)
-                    ahead = None
+                    self._record_not_carried_out(entry for _, entry in group.entries)
                     self.stopped = "cancelled"
                     break
-                ahead = None
                 await self._refuse_if_gone(group)
                 if not group.is_last:
                     await self._prepare_server(group.entries)
@@ -226,20 +227,20 @@ class ChangeRunner:
         """Record the end in the journal; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
         await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
-        await self._forget([*self._known, *self._spent, *self._announced])
+        await self._forget([*self._forgettable, *self._executed, *self._announced])
         await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
         """Release the change, however it ended."""
         self.journal.leave(self.change)
 
-    async def _next(self, steps: AsyncIterator[Step]) -> "_Group":
+    async def _next(self, steps: AsyncIterator[Step]) -> _Group:
         """Prepare the next group, and write it to disk."""
         group = await self._gather(steps)
         await self._write(group.entries)
         return group
 
-    async def _next_behind(self, steps: AsyncIterator[Step]) -> "_Group":
+    async def _next_behind(self, steps: AsyncIterator[Step]) -> _Group:
         """As ``_next``, after the calls of the previous group were sent, so that the server does not wait for us."""
         sent, quiet = self._editor.traffic.bytes_sent, 0
         for _ in range(_TURNS_TO_SEND):
@@ -250,7 +251,7 @@ class ChangeRunner:
                 break
         return await self._next(steps)
 
-    async def _gather(self, steps: AsyncIterator[Step]) -> "_Group":
+    async def _gather(self, steps: AsyncIterator[Step]) -> _Group:
         group = _Group()
         if self._held is not None:
             held, self._held = self._held, None
@@ -268,7 +269,7 @@ class ChangeRunner:
         group.is_last = True
         return group
 
-    def _take(self, group: "_Group", step: Step) -> None:
+    def _take(self, group: _Group, step: Step) -> None:
         group.steps.append(step)
         if step.batch is not None:
             group.entries.append((step, self._entry(step, step.batch)))
@@ -290,41 +291,42 @@ class ChangeRunner:
         tokens, self._unannounced = self._unannounced, []
         await self._announce(tokens)
         outcomes, self._outcomes = self._outcomes, []
-        spent, self._spent = self._spent, []
+        executed, self._executed = self._executed, []
         try:
             await asyncio.to_thread(self.journal.write, self.change, [entry for _, entry in entries], outcomes)
         except BaseException:
-            self._outcomes[:0], self._spent[:0] = outcomes, spent
+            self._outcomes[:0], self._executed[:0] = outcomes, executed
             raise
-        self._known += spent
+        self._forgettable += executed
 
     async def _prepare_server(self, entries: Sequence[tuple[Step, Entry]]) -> None:
-        """Announce as many future calls as ``entries``, and let the server forget the tokens in ``_known``.
+        """Announce as many future calls as ``entries``, and let the server forget the tokens in ``_forgettable``.
 
         This runs before a group's calls: after them, the next group could not be written to disk until they are done.
         """
-        known, self._known = self._known, []
+        forgettable, self._forgettable = self._forgettable, []
         # The tokens of ordered calls contain their keys, which are not known yet.
         names_keys = any(entry.batch.in_order for _, entry in entries)
         wanted = 0 if names_keys else len(entries) - len(self._announced)
         tokens = [self._editor.new_token() for _ in range(wanted)]
-        is_announced, _ = await asyncio.gather(self._announce(tokens), self._forget(known))
+        is_announced, _ = await asyncio.gather(self._announce(tokens), self._forget(forgettable))
         if is_announced:
             self._announced += tokens
 
-    async def _refuse_if_gone(self, group: "_Group") -> None:
+    async def _refuse_if_gone(self, group: _Group) -> None:
         """Raise ``JournalError`` if the change is no longer in the journal, so that it could not be undone."""
         try:
             await asyncio.to_thread(self.journal.refuse_if_gone, self.change)
         except JournalError:
-            self._drop(entry for _, entry in group.entries)
+            self._record_not_carried_out(entry for _, entry in group.entries)
             raise
 
-    async def _carry_out(self, group: "_Group") -> None:
+    async def _carry_out(self, group: _Group) -> None:
         for step in group.steps:
             self.tally.add_outcome(step.sorted_out, left=step.left)
             self.tally.failed.update(step.failed)
-            self.tally.notes += [step.note] if step.note else []
+            if step.note:
+                self.tally.notes.append(step.note)
             self._note_changed(step.changed)
         entries = group.entries
         while entries:
@@ -334,7 +336,7 @@ class ChangeRunner:
                 if isinstance(outcome, BaseException):
                     continue
                 self._outcomes.append((entry.number, outcome))
-                self._spent.append(entry.token)
+                self._executed.append(entry.token)
                 if step.heard is not None:
                     step.heard(outcome)
                 renamed = _renamed(step, entry.batch, outcome)
@@ -362,47 +364,52 @@ class ChangeRunner:
         for number, entry in enumerate(entries):
             try:
                 outcomes.append(await self._apply(entry))
-            except _ENDS as error:
-                left = entries[number + 1 :]
-                self._drop(left)
-                return [*outcomes, error, *([error] * len(left))]
+            except _REPORTED as error:
+                remaining = entries[number + 1 :]
+                self._record_not_carried_out(remaining)
+                return [*outcomes, error, *([error] * len(remaining))]
         return outcomes
 
-    async def _give_up(self, ahead: "asyncio.Task[_Group]") -> None:
+    async def _give_up(self, ahead: asyncio.Task[_Group]) -> None:
         """Record that the group written ahead is not carried out."""
         (group,) = await asyncio.gather(ahead, return_exceptions=True)
         if isinstance(group, _Group):
-            self._drop(entry for _, entry in group.entries)
+            self._record_not_carried_out(entry for _, entry in group.entries)
 
-    def _drop(self, entries: Iterable[Entry]) -> None:
-        """Record that batches were not sent, and will not be."""
+    def _record_not_carried_out(self, entries: Iterable[Entry]) -> None:
+        """Record that batches were not sent or were refused, and will not be carried out."""
         for entry in entries:
             self._outcomes.append((entry.number, NOT_CARRIED_OUT))
-            self._spent.append(entry.token)
+            self._executed.append(entry.token)
 
     async def _apply(self, entry: Entry) -> str:
         """Carry out a batch; if the reply is lost, settle it."""
         try:
             return await self._editor.apply(entry.batch, entry.token)
         except _REFUSALS:
-            self._drop([entry])
+            self._record_not_carried_out([entry])
             raise
-        except SERVER_ERRORS as error:
+        except SERVER_ERRORS:
             unknown = entry.batch.size if entry.counted else 0
             self.tally.unknown += unknown
-            for wait_s in _SETTLE_WAITS_S:
-                try:
-                    found = await settled(self._editor, entry)
-                except SERVER_ERRORS:
-                    await asyncio.sleep(wait_s)
-                    continue
-                self.tally.unknown -= unknown
-                if not is_void(found) and found.outcome is not None:
-                    return found.outcome
-                await asyncio.to_thread(self.journal.settle, self.change, [found], [entry.token])
-                self.tally.add_outcome(found.letters, unsure=found.unsure)
-                break
-            raise error
+            settled = await self._settle_lost(entry)
+            if settled is None:
+                raise
+            self.tally.unknown -= unknown
+            if not is_void(settled) and settled.outcome is not None:
+                return settled.outcome
+            await asyncio.to_thread(self.journal.settle, self.change, [settled], [entry.token])
+            self.tally.add_outcome(settled.letters, unsure=settled.unsure)
+            raise
+
+    async def _settle_lost(self, entry: Entry) -> Entry | None:
+        """Settle a batch whose reply was lost; return None if the server does not answer in time."""
+        for wait_s in _SETTLE_WAITS_S:
+            try:
+                return await settle_batch(self._editor, entry)
+            except SERVER_ERRORS:
+                await asyncio.sleep(wait_s)
+        return None
 
     async def _announce(self, tokens: Sequence[str]) -> bool:
         try:
@@ -412,13 +419,13 @@ class ChangeRunner:
             return False
         return True
 
-    async def _forget(self, spent: Sequence[str]) -> None:
+    async def _forget(self, tokens: Sequence[str]) -> None:
         """Remove the markers of finished calls; their outcomes are on disk."""
         try:
-            await self._editor.forget(spent)
+            await self._editor.forget(tokens)
         except SERVER_ERRORS:
             # The change itself succeeded: a later run lets the markers expire.
-            await asyncio.to_thread(self.journal.leave_markers, self.change, spent)
+            await asyncio.to_thread(self.journal.leave_markers, self.change, tokens)
 
 
 def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:

@@ -4,8 +4,9 @@ The journal is one SQLite file in the user's state folder. A change is a row. It
 sent, and their outcomes afterwards: whatever happens in between, each batch can be settled by its token. A lock file
 and a heartbeat show whether the program that makes a change is still running.
 
-Changes expire by the journal's own clock. Between two reads it advances as much as the local clock, but at most a day,
-within a process at most as much as the monotonic clock, and never backwards: a clock that jumps expires nothing.
+Changes expire by the journal's own clock, so that a local clock that jumps expires nothing. Between two reads it
+advances as much as the local clock, but never backwards, at most a day, and within a process at most as much as the
+monotonic clock.
 """
 
 import errno
@@ -16,13 +17,13 @@ import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.edits import FieldBatch, Outcome
+from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, Outcome
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import Change, Entry, State, Tally
@@ -33,14 +34,18 @@ from rsmq_tui.triage.scope import Preview
 _SILENT_MS = 60_000
 
 
-class Work:
-    """The lock of a running change; it is released by ``end``, or when the process ends. Raises ``OSError``."""
+class ChangeLock:
+    """The lock of a running change; it is released by ``release``, or when the process ends. Raises ``OSError``.
+
+    Another process holds the file only while it looks whether it is locked; then there is no lock, and the heartbeat
+    alone shows that the change is running.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FileLock.acquire(path)
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Release the lock."""
         if self._lock is not None:
             _remove(self._path, self._lock)
@@ -68,12 +73,12 @@ def _remove(path: Path, lock: FileLock) -> None:
         path.unlink()
 
 
-TOUCHED = (
+_TOUCHED = (
     "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change"
     f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}'))"
 )
-UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
-ENDED = "state IN ('done', 'stopped', 'interrupted')"
+_UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
+_ENDED = "state IN ('done', 'stopped', 'interrupted')"
 _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = changes.change)"
 
 
@@ -92,7 +97,7 @@ def damage_words(change: int) -> str:
 KEEP_DAYS = 7
 LIMIT_BYTES = 1_000_000_000
 
-_UNDOABLE = f"{ENDED} AND {TOUCHED}"
+_UNDOABLE = f"{_ENDED} AND {_TOUCHED}"
 
 _DAY_MS = 86_400_000
 # How long the marker of a void call has no expiry, and so is not evicted; then the server keeps it for a day.
@@ -114,8 +119,8 @@ class Journal:
         self.file = JournalFile(path)
         self.keep_days = keep_days
         self.limit_bytes = limit_bytes
-        self._looked_s: float | None = None
-        self._works: dict[int, Work] = {}
+        self._counted_s: float | None = None
+        self._locks: dict[int, ChangeLock] = {}
 
     def change(self, change: int) -> Change | None:
         """Return one change, or None if it is not in the journal (any more)."""
@@ -128,16 +133,18 @@ class Journal:
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
 
-        One that was undone and made again is as recent as when it was made again.
+        A change that was redone counts as made when it was redone.
         """
         made_again = (
             "SELECT max(redo.change) FROM changes AS back JOIN changes AS redo ON redo.undoes = back.change"
-            f" WHERE back.undoes = changes.change AND redo.{ENDED}"
+            f" WHERE back.undoes = changes.change AND redo.{_ENDED}"
         )
         found = self._changes(
-            f"WHERE server = ? AND ns IN ({', '.join('?' * len(namespaces))}) AND ? IN (queue, target, '')"
+            f"WHERE server = ? AND ns IN ({', '.join('?' * len(namespaces))})"
+            # An empty name is that of any queue.
+            " AND ? IN (queue, target, '')"
             " AND undoes IS NULL AND touched"
-            f" AND {ENDED} ORDER BY coalesce(({made_again}), change) DESC",
+            f" AND {_ENDED} ORDER BY coalesce(({made_again}), change) DESC",
             server,
             *namespaces,
             stored_name(queue or ""),
@@ -153,10 +160,10 @@ class Journal:
         ]
 
     def unfinished(self, server: str | None = None) -> list[Change]:
-        """Return the changes (on that server) that are not running, but not settled or not in the audit log yet."""
+        """Return the changes (on that server) that no program is making, and that are not settled and audited yet."""
         found = self._changes(
             "WHERE coalesce(?, server) = server AND state != 'damaged'"
-            f" AND (state = 'running' OR NOT audited OR {UNKNOWN})",
+            f" AND (state = 'running' OR NOT audited OR {_UNKNOWN})",
             server,
         )
         at_ms = now_ms()
@@ -164,6 +171,7 @@ class Journal:
             return [
                 change
                 for change in found
+                # The damage may be found only when the row is read.
                 if change.state is not State.DAMAGED
                 and not is_alive(self._lock_path(change.change, change.at_ms), change.host, at_ms - change.alive_ms)
             ]
@@ -178,7 +186,7 @@ class Journal:
         for (number,) in numbers:
             yield self._entry(change, number)
 
-    def undos_of(self, change: int, number: int) -> list[tuple[int, Entry]]:
+    def batches_undoing(self, change: int, number: int) -> list[tuple[int, Entry]]:
         """Return the batches that have undone a part of a batch, each with the number of its change."""
         with self.file.explained():
             rows = self.file.db.execute(
@@ -186,9 +194,9 @@ class Journal:
                 " WHERE changes.undoes = ? AND batches.undoes = ? AND instr(coalesce(outcome, ''), ?)",
                 (change, number, Outcome.DONE),
             ).fetchall()
-        return [(undo, self._entry(undo, undone)) for undo, undone in rows]
+        return [(undo, self._entry(undo, undo_number)) for undo, undo_number in rows]
 
-    def undone_numbers(self, change: int) -> set[int]:
+    def numbers_undone(self, change: int) -> set[int]:
         """Return the numbers of the batches that an earlier, unfinished undo has already undone.
 
         A batch of the undo that was itself undone does not count.
@@ -201,19 +209,19 @@ class Journal:
                 " AND NOT (batches.unsure AND kind = ?)",
                 (change, Outcome.DONE, FieldBatch.kind),
             ).fetchall()
-        again = {undo: self.undone_numbers(undo) for undo in {row[0] for row in rows}}
-        found = [self._entry(undo, number).undoes for undo, number in rows if number not in again[undo]]
-        return {undone for undone in found if undone is not None}
+        redone = {undo: self.numbers_undone(undo) for undo in {row[0] for row in rows}}
+        undone = [self._entry(undo, number).undoes for undo, number in rows if number not in redone[undo]]
+        return {number for number in undone if number is not None}
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
         """Return, for all messages that were moved to ``target``, the last source queue by id."""
         with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT batches.* FROM batches JOIN changes USING (change)"
-                " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = 'move'"
+                " WHERE changes.server = ? AND changes.ns = ? AND batches.target = ? AND batches.kind = ?"
                 " AND batches.queue != batches.target AND outcome IS NOT NULL"
                 " ORDER BY batches.change, batches.number",
-                (server, ns, target),
+                (server, ns, target, EditKind.MOVE),
             )
             found: dict[bytes, str] = {}
             for row in rows:
@@ -221,10 +229,11 @@ class Journal:
                 with suppress(DamageError):
                     refuse_damaged("batches", dict(row))
                     queue, ids = known_name(row["queue"]), new_ids(row["edits"])
-                    found |= {id: queue for id, letter in zip(ids, row["outcome"], strict=False) if letter == "d"}
+                    letters = zip(ids, row["outcome"], strict=False)
+                    found |= {id: queue for id, letter in letters if letter == Outcome.DONE}
             return found
 
-    def set_aside(self, change: int, *states: State) -> None:
+    def mark_damaged(self, change: int, *states: State) -> None:
         """Mark a change as damaged if it is in one of these states."""
         with self.file.explained(), self.file.transaction():
             self.file.db.executemany(
@@ -254,7 +263,8 @@ class Journal:
             "undoes": action.change if isinstance(action, Undo) else None,
             "written": 0,
         }
-        with ExitStack() as failed:
+        change = 0
+        try:
             with self.file.explained(), self.file.transaction():
                 self._refuse_second_undo(row["undoes"])
                 row["counted_ms"] = self._count_time()
@@ -264,9 +274,10 @@ class Journal:
                     (sealed("changes", row | {"change": change}), change),
                 )
                 # Take the lock before the commit: others that see an unlocked change would settle it.
-                self._works[change] = Work(self._lock_path(change, at_ms))
-                failed.callback(self.leave, change)
-            failed.pop_all()
+                self._locks[change] = ChangeLock(self._lock_path(change, at_ms))
+        except BaseException:
+            self.leave(change)
+            raise
         return change
 
     def _refuse_second_undo(self, undone: object) -> None:
@@ -277,9 +288,9 @@ class Journal:
 
     def leave(self, change: int) -> None:
         """Release the lock of a change: any process may settle it from now on."""
-        work = self._works.pop(change, None)
-        if work is not None:
-            work.end()
+        lock = self._locks.pop(change, None)
+        if lock is not None:
+            lock.release()
 
     def write(self, change: int, entries: Sequence[Entry], outcomes: Sequence[tuple[int, str]] = ()) -> None:
         """Write batches durably, before they are carried out, and the outcomes of earlier ones."""
@@ -313,21 +324,19 @@ class Journal:
         with self.file.explained(), self.file.transaction():
             self._record(change, outcomes)
 
-    def settle(self, change: int, found: Sequence[Entry], void: Sequence[str] = ()) -> None:
+    def settle(self, change: int, entries: Sequence[Entry], void: Sequence[str] = ()) -> None:
         """Write the outcomes of settled batches, and add them to the counts of a change that has already ended.
 
         ``void`` are the tokens of the calls that were voided: their markers must stay for now.
         """
         with self.file.explained(), self.file.transaction():
             tally = Tally()
-            new = [
-                entry
-                for entry in found
-                if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure)
-            ]
-            for entry in new:
-                tally.add_outcome(entry.letters, unsure=entry.unsure)
-            if new:
+            is_any_new = False
+            for entry in entries:
+                if self._record(change, [(entry.number, entry.outcome or "")], unsure=entry.unsure):
+                    is_any_new = True
+                    tally.add_outcome(entry.letters, unsure=entry.unsure)
+            if is_any_new:
                 self.file.db.execute(
                     "UPDATE changes SET done = done + ?, skipped = skipped + ?, failed = failed + ?,"
                     " unsure = unsure + ?, settled = max(settled, audited), audited = 0"
@@ -341,8 +350,8 @@ class Journal:
         with self.file.explained(), self.file.transaction():
             self._leave_markers(change, tokens)
 
-    def left_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
-        """Return (namespace, token) of markers on a server, a day old, of void calls and of calls that are settled."""
+    def old_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
+        """Return (namespace, token) of markers that were left on a server a day ago or earlier, the oldest first."""
         with self.file.explained():
             rows = self.file.db.execute(
                 "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
@@ -350,8 +359,8 @@ class Journal:
             ).fetchall()
         return [(ns, token) for ns, token in rows]
 
-    def put_off_markers(self, tokens: Sequence[str]) -> None:
-        """Return these markers a day later, after those that the server did not refuse."""
+    def postpone_markers(self, tokens: Sequence[str]) -> None:
+        """Let ``old_markers`` return these a day later: the server has refused to change them."""
         with self.file.explained(), self.file.transaction():
             now = now_ms()
             self.file.db.executemany("UPDATE markers SET at_ms = ? WHERE token = ?", [(now, token) for token in tokens])
@@ -364,9 +373,8 @@ class Journal:
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        It does not if it did none and skipped or failed some, whatever became of a queue that the change had created:
-        then it may be tried again. If the undone change was itself an undo, the change that it had undone can be undone
-        again.
+        An undo that changed no message, and skipped or failed some, does not: it may be tried again. If the change that
+        is undone was itself an undo, the change that it had undone can be undone again.
         """
         with self.file.explained(), self.file.transaction():
             self.file.db.execute(
@@ -411,7 +419,7 @@ class Journal:
             newest = f"SELECT change FROM changes WHERE {_UNDOABLE} ORDER BY change DESC LIMIT 1"
             old = (
                 "counted_ms < ? AND state != 'running' AND audited"
-                f" AND (counted_ms < ? OR NOT {UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
+                f" AND (counted_ms < ? OR NOT {_UNKNOWN}) AND change NOT IN ({needed}) AND change NOT IN ({newest})"
             )
             limits = (oldest_ms, oldest_ms - keep_ms)
             with self.file.transaction():
@@ -425,7 +433,7 @@ class Journal:
             while self.file.size_bytes() > self.limit_bytes:
                 dropped = self.file.db.execute(
                     "DELETE FROM changes WHERE change = (SELECT min(change) FROM changes WHERE state != 'running'"
-                    f" AND audited AND NOT {UNKNOWN} AND change != (SELECT max(change) FROM changes)"
+                    f" AND audited AND NOT {_UNKNOWN} AND change != (SELECT max(change) FROM changes)"
                     f" AND change NOT IN ({needed}))"
                 )
                 if not dropped.rowcount:
@@ -435,7 +443,7 @@ class Journal:
     def close(self) -> None:
         """Close the file, after other threads have finished with it, and release the locks."""
         self.file.close()
-        for change in [*self._works]:
+        for change in [*self._locks]:
             self.leave(change)
 
     def _record(self, change: int, outcomes: Sequence[tuple[int, str]], *, unsure: bool = False) -> int:
@@ -466,14 +474,14 @@ class Journal:
 
     def _count_time(self) -> int:
         """Advance the journal's own clock, and return it, in ms."""
-        looked_s, self._looked_s = self._looked_s, time.monotonic()
-        most_ms = _DAY_MS if looked_s is None else min(_DAY_MS, int((self._looked_s - looked_s) * 1000) + 1)
+        previous_s, self._counted_s = self._counted_s, time.monotonic()
+        limit_ms = _DAY_MS if previous_s is None else min(_DAY_MS, int((self._counted_s - previous_s) * 1000) + 1)
         last_ms, counted_ms = self.file.db.execute("SELECT last_ms, counted_ms FROM clock").fetchone()
         at_ms = now_ms()
-        gone_on_ms = at_ms - int(last_ms) if last_ms else 0
-        now_counted_ms = int(counted_ms) + max(0, min(gone_on_ms, most_ms))
-        self.file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, now_counted_ms))
-        return now_counted_ms
+        elapsed_ms = at_ms - int(last_ms) if last_ms else 0
+        counted_ms = int(counted_ms) + max(0, min(elapsed_ms, limit_ms))
+        self.file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, counted_ms))
+        return counted_ms
 
     def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self.file.db.executemany(
@@ -494,7 +502,7 @@ class Journal:
         except JournalError as error:
             if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
-            raise self._set_aside(change, f"batch {number} cannot be read") from error
+            raise self._damaged_error(change, f"batch {number} cannot be read") from error
         if row is None:
             raise JournalError(f"change {change} is no longer in the journal")
         try:
@@ -502,19 +510,19 @@ class Journal:
             refuse_damaged("batches", fields)
             return _entry_of(fields, batch_of(fields))
         except DamageError as error:
-            raise self._set_aside(change, f"batch {number}: {error}") from error
+            raise self._damaged_error(change, f"batch {number}: {error}") from error
 
-    def _set_aside(self, change: int, reason: str) -> DamagedError:
+    def _damaged_error(self, change: int, reason: str) -> DamagedError:
         """Mark a change as damaged, unless it is running, and return the error to raise."""
         # If the file cannot be written, the damage is detected again the next time.
         with suppress(JournalError):
-            self.set_aside(change, State.DONE, State.STOPPED, State.INTERRUPTED, State.UNDONE)
+            self.mark_damaged(change, State.DONE, State.STOPPED, State.INTERRUPTED, State.UNDONE)
         return DamagedError(change, reason)
 
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
         with self.file.explained():
             rows = self.file.db.execute(
-                f"SELECT *, {TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS there FROM changes {where}", values
+                f"SELECT *, {_TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS batch_count FROM changes {where}", values
             ).fetchall()
         for row in rows:
             try:
@@ -548,7 +556,7 @@ _NAMES = ("queue", "target")
 def _change_of(row: dict[str, Any]) -> Change:
     """Return the change of a row; raises ``DamageError``."""
     refuse_damaged("changes", row)
-    if row["written"] not in (None, row["there"]):
+    if row["written"] not in (None, row["batch_count"]):
         raise DamageError("some of its batches are missing")
     if not (
         all(isinstance(row[name], int) for name in _INTEGERS)

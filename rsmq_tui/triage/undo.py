@@ -99,7 +99,7 @@ class _Undos:
 
     def __init__(self, journal: Journal, change: int) -> None:
         self.journal, self.change = journal, change
-        self.already = journal.undone_numbers(change)
+        self.already = journal.numbers_undone(change)
         self._known: dict[str, BatchUndo] = {}
 
     def of(self, entry: Entry) -> BatchUndo:

@@ -78,10 +78,7 @@ if TYPE_CHECKING:
 
 
 def end_on_signals(end: Callable[[int], None]) -> None:
-    """Restore the terminal before a signal ends the program.
-
-    ``end`` gets the exit status.
-    """
+    """Call ``end`` with the exit status on SIGTERM and SIGHUP, so that the terminal is restored."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         # Even if nohup ignores SIGHUP: without a terminal, reading the input would fail in an endless loop.
@@ -100,22 +97,27 @@ _ALERTS_END_S = 2.0
 _START_S = 3.0
 # How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
-# After a screen was closed: one garbage collection for all that are closed until then.
+# How long after a screen was closed all screens that were closed meanwhile are collected.
 _FREE_AFTER_S = 20.0
-# The queues of which a full collection takes less than a tenth of a second; 100,000 take two thirds of one.
+# With more queues, a full garbage collection takes longer than 0.1 s; with 100,000, 0.7 s.
 _FREE_QUEUES_MAX = 10_000
 
 
-# What --ascii replaces: signs, shades and the marks of sparklines, and the lines of boxes and bars.
-_SIGNS = dict(
-    zip(
-        "·…–—“”‘’←→↑↓❯✔🔎�" + "✗■▼▲☣◷○●◀▶‖◌★▸▾" + "▁▂▃▄▅▆▇░▒▓█" + "─━╸═│┃║",
-        ".~--\"\"''<>^v>v/." + "X#v^!@.o<>=?*>v" + "_.:-=+#:+*#" + "-=--|||",
-        strict=True,
+# What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
+_SIGNS = {
+    sign: replacement
+    for signs, replacements in (
+        ("·…–—“”‘’←→↑↓❯✔🔎�", ".~--\"\"''<>^v>v/."),
+        # Verdicts, in the order of their severity.
+        ("✗■▼▲☣◷○●", "X#v^!@.o"),
+        ("◀▶‖◌★▸▾", "<>=?*>v"),
+        # Sparklines and shades.
+        ("▁▂▃▄▅▆▇░▒▓█", "_.:-=+#:+*#"),
+        # Boxes and bars.
+        ("─━╸═│┃║", "-=--|||"),
     )
-)
-
-
+    for sign, replacement in zip(signs, replacements, strict=True)
+}
 # The rest of boxes, scrollbars and the edges of panels.
 _SIGNS |= {chr(code): "+" for code in range(0x2500, 0x2580) if chr(code) not in _SIGNS}
 _SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x2580, 0x25A0) if chr(code) not in _SIGNS}
@@ -189,19 +191,29 @@ _GUARD = OutputGuard()
 
 
 class RsmqApp(App[None]):
-    """Shows the snapshots of one source, or of several sites in one table, until the user quits.
+    """Shows the snapshots of one source, or of several servers in one table, until the user quits.
 
-    ``clock`` is the monotonic clock, in seconds, by which sources measure their freshness; ``ascii_only`` draws signs
-    and lines with ASCII characters, and names and bodies in the terminal's ``encoding``, by default that of the
-    standard output. Data flows one way: source, ``dashboard``, screens, widgets. Changes go through ``triage``, or
-    through what it returns if it is a factory, called when first needed; without it, or if it is ``read_only``, nothing
-    can be changed. ``recording`` gets each snapshot. ``events`` starts a recorder of events, in a thread and
-    after the first numbers are shown; so does ``alerts``, which gets a function that writes to the terminal, and one
-    that returns the queues of a snapshot whose trouble is acknowledged. ``past`` names an analysis to open; without a
-    site, only the analysis is shown. ``replay`` is a replay to show; ``sites`` are then its sites, which are not
-    polled. ``choices`` is the file in which the user's choices are kept. ``zone`` is the user's time zone, None for
-    that of the system. ``controls`` are those of a demo, which may be shown by a ``tour``. A ``link`` is what to show
-    first. The first frame waits for the first numbers, at most ``first_wait_s``.
+    Data flows one way: source, ``dashboard``, screens, widgets.
+
+    - ``source``: one source, or the servers to watch. With a replay, they are not polled.
+    - ``triage``: the change service of a single source, or a function that makes it on first use. Without it, or if
+      ``read_only``, nothing can be changed.
+    - ``recording``: gets each snapshot.
+    - ``events``: makes a recorder of events, in a thread, after the first snapshot is shown.
+    - ``alerts``: starts the alerts, also then. It gets two functions: one writes to the terminal, the other returns the
+      queues of a snapshot whose trouble is acknowledged.
+    - ``past``: an analysis to open; without a source, only the analysis is shown.
+    - ``replay``: a replay to show.
+    - ``choices``: the file in which the user's choices are kept.
+    - ``zone``: the user's time zone; None is that of the system.
+    - ``expected``: by profile, the troubles that are expected and so are no incidents of a replay.
+    - ``link``: what to show first.
+    - ``clock``: the monotonic clock, in seconds, by which sources measure how old their snapshots are.
+    - ``ascii_only``: draw signs and lines with ASCII characters, and names and bodies in ``encoding``, the terminal's;
+      by default that of the standard output.
+    - ``theme``: the theme to begin with; by default the one that was chosen last.
+    - ``controls``: those of a demo; with ``tour``, its tour is shown.
+    - ``first_wait_s``: how long the first frame waits for the first snapshot.
     """
 
     TITLE = "rsmq-tui"
@@ -261,14 +273,13 @@ class RsmqApp(App[None]):
         self._has_first = asyncio.Event()
         self._fleet = Fleet(tuple(site.place for site in given))
         self._start_events = events
-        self._is_watching = False
         self._event_problems: Mapping[str, str] = {}
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
         self._alert_problems: Mapping[str, str] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
-        self._is_uncollected = False
+        self._is_gc_disabled = False
         self._freeing: Timer | None = None
         self._wanted_theme = theme
         # The palette and the key for the next theme read the others.
@@ -306,7 +317,7 @@ class RsmqApp(App[None]):
         """Run the app, without the garbage collector until the first numbers."""
         # Nothing that is created before the first numbers is garbage; collections take a thirtieth of the start.
         gc.disable()
-        self._is_uncollected = True
+        self._is_gc_disabled = True
         try:
             super().run(*arguments, **options)
         finally:
@@ -317,8 +328,7 @@ class RsmqApp(App[None]):
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
-        # It cannot be imported on Windows.
-        from rsmq_tui.tui.drivers import TerminalDriver  # noqa: PLC0415 - as above
+        from rsmq_tui.tui.drivers import TerminalDriver  # noqa: PLC0415 - it cannot be imported on Windows
 
         return TerminalDriver
 
@@ -371,12 +381,12 @@ class RsmqApp(App[None]):
                 await asyncio.wait_for(self._has_first.wait(), self._first_wait_s)
 
     def on_mount(self) -> None:
-        """Choose a theme, and show what is known by now."""
+        """Choose a theme, start the timers, and follow a replay or a link."""
         kept = self.dashboard.preferences.get(THEME)
         self.theme = first_theme(self, self._wanted_theme, kept)
         self._tell_theme_problems(self._themes.problems)
         self.set_interval(_THEME_LOOK_S, self._follow_theme_file)
-        self.set_timer(_START_S, self._collect)
+        self.set_timer(_START_S, self._enable_gc)
         if self.dashboard.preferences.problem is not None:
             self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         if self.dashboard.replay is not None:
@@ -386,7 +396,7 @@ class RsmqApp(App[None]):
             end_on_signals(self._quit)
 
     async def on_unmount(self) -> None:
-        """Close the connections to all servers."""
+        """Stop a running change and the alerts, save the choices, and close the connections to all servers."""
         escape_beyond(None)
         show_in_zone(UTC)
         await self.dashboard.changes.aclose()
@@ -482,7 +492,7 @@ class RsmqApp(App[None]):
         # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
         # MB.
         StylesCache.get_inner_outer.cache_clear()
-        # Of where its widgets were, too: that fills up over an hour.
+        # The caches of the regions of widgets grow too, over an hour.
         Region.intersection.cache_clear()
         Region.overlaps.cache_clear()
         if self._freeing is None:
@@ -653,8 +663,8 @@ class RsmqApp(App[None]):
 
     def _go_to_link(self) -> None:
         if self._link is not None and self.dashboard.snapshot is not None:
-            problem = self.dashboard.go_to(self._link)
-            if problem is not None:
+            is_done, problem = self.dashboard.go_to(self._link)
+            if is_done:
                 self._link = None
             if problem:
                 self.notify(problem, severity="warning", markup=False)
@@ -686,7 +696,7 @@ class RsmqApp(App[None]):
         self.exit(None, return_code, Text(f"rsmq-tui: {words}"))
 
     def _fatal_error(self) -> None:
-        """Show a traceback without the values of variables, which Textual would include: one may be a password."""
+        """Show a traceback without the values of variables, as one may be a password. Textual's would have them."""
         lines = traceback.format_exc().splitlines()
         self.panic(Text("\n".join(map(printable, lines))))
 
@@ -703,10 +713,9 @@ class RsmqApp(App[None]):
             self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
             # Rich keeps the last 16,384 texts with signs like … that were cut; most are never painted again.
             Segment._split_cells.cache_clear()
-            self._has_first.set()
-            if not self._is_watching:
-                self._is_watching = True
-                self.call_after_refresh(self._collect)
+            if not self._has_first.is_set():
+                self._has_first.set()
+                self.call_after_refresh(self._enable_gc)
                 # Its imports in another thread would delay the first paint.
                 self.call_after_refresh(self._start_watching)
                 self._start_tour()
@@ -716,10 +725,10 @@ class RsmqApp(App[None]):
                 is_recovered = True
                 self.dashboard.changes.recover(site, snapshot.server)
 
-    def _collect(self) -> None:
-        """Enable the garbage collector, if that waits for the first numbers."""
-        if self._is_uncollected:
-            self._is_uncollected = False
+    def _enable_gc(self) -> None:
+        """Enable the garbage collector, which is disabled until the first snapshot is shown."""
+        if self._is_gc_disabled:
+            self._is_gc_disabled = False
             gc.freeze()
             gc.enable()
 

@@ -325,26 +325,29 @@ class Dashboard:
                 return True
         return False
 
-    def go_to(self, link: Link) -> str | None:
-        """Show what a link names, and return a message about it; None before its server has been polled."""
+    def go_to(self, link: Link) -> tuple[bool, str]:
+        """Show what a link names; return whether that is done, and a message if it cannot be.
+
+        It is not done before its server has been polled.
+        """
         places = [site.place for site in self.sites]
         if link.server and link.server not in places:
-            return f"the link is for {printable(link.server, 60)}, which is not among the servers here"
+            return True, f"the link is for {printable(link.server, 60)}, which is not among the servers here"
         if link.at_ms is not None and self.replay is None:
-            return "the link is for a moment of a replay, but this dashboard is live"
+            return True, "the link is for a moment of a replay, but this dashboard is live"
         if self.snapshot is None:
-            return None
+            return False, ""
         wanted = [link.server] if link.server else places
         if link.queue:
             queues = (queue for queue in self.snapshot.queues if queue.name == link.queue)
             place = next((queue.place for queue in queues if queue.place in wanted), None)
             if place is None:
                 is_known = all(self.snapshot.part(each).link.fresh_at_s is not None for each in wanted)
-                return f"there is no queue {printable(link.queue, 60)} here" if is_known else None
+                return is_known, f"there is no queue {printable(link.queue, 60)} here" if is_known else ""
             self.navigation.open_queue(link.queue, place)
         if link.filter:
             self.navigation.filter_by(link.filter)
-        return ""
+        return True, ""
 
     def _open_first(self, name: str, snapshot: Snapshot) -> None:
         place = next((queue.place for queue in snapshot.queues if queue.name == name), None)

@@ -417,8 +417,8 @@ def test_loose_batches_turn_round() -> None:
 
     assert back == LooseBatch(LooseKind.STRAY, "q", (FieldEdit(b"a", None, b"1"), FieldEdit(b"b", b"2", None)))
     assert batch.inverse("ccg") is None
-    assert batch.traces([b"1", None, b"3"]) == ""
-    assert batch.traces([None, None, b"3"]) == "dgg"
+    assert batch.traces(b"1", None, b"3") == ""
+    assert batch.traces(None, None, b"3") == "dgg"
     held = FieldBatch("q", (FieldEdit(b"vt", None, b"30"),), listed_before=False, listed_after=True, held=True)
     undo = held.inverse("d")
     assert undo is not None

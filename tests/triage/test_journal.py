@@ -22,7 +22,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError, explain
-from rsmq_tui.triage.journal import AuditLog, Journal, Work, is_alive
+from rsmq_tui.triage.journal import AuditLog, ChangeLock, Journal, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
@@ -544,10 +544,10 @@ def test_of_another_machine_only_its_last_word_tells(tmp_path: Path) -> None:
         assert not is_alive(lock, socket.gethostname(), silent_ms)
     for silent_ms in (61_000, -61_000):
         assert not is_alive(lock, "elsewhere", silent_ms)
-    work = Work(lock)
+    held = ChangeLock(lock)
     # It may be a container here: what it holds locked is seen.
     assert is_alive(lock, "elsewhere", 61_000)
-    work.end()
+    held.release()
     assert not is_alive(lock, "elsewhere", 61_000)
 
 

@@ -367,10 +367,11 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.POISONED:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
             return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"
-        case _:
-            if kind.counts_receives:
-                return f"the first ready {kind.noun} has waited {waiting}"
+        case Verdict.AGED if kind.counts_receives:
+            return f"the first ready {kind.noun} has waited {waiting}"
+        case Verdict.AGED:
             return f"the next {kind.noun} is {oldest} old"
+    raise ValueError(f"there is no reason for the verdict {queue.verdict}")
 
 
 def outlook(queue: QueueState, at_ms: int) -> str:

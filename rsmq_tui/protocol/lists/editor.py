@@ -73,7 +73,7 @@ class ListEditor(EditExecutor):
     def new_token(self, batch: Batch | None = None) -> str:
         """Return a new token for a call: the quoted key of its marker."""
         if not isinstance(batch, ListBatch):
-            raise TypeError("not a batch of list queues")
+            raise TypeError(f"cannot apply a {type(batch).__name__}")
         token = secrets.token_hex(12)
         if batch.ns is not None and batch.target is None:
             return quote_from_bytes(Keys(batch.ns).marker(token))
@@ -130,7 +130,7 @@ class ListEditor(EditExecutor):
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
         if not isinstance(batch, ListBatch):
-            raise TypeError("not a batch of list queues")
+            raise TypeError(f"cannot apply a {type(batch).__name__}")
         return batch.operation(None, self._place(token)[1])
 
     def _place(self, token: str) -> tuple[ConnectionPool, bytes]:

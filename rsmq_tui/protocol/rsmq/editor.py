@@ -18,7 +18,7 @@ from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
 from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage, chunked
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
-# Strays may be bodies of half a gigabyte each: names and lengths are read first, then values up to this size.
+# Strays may be bodies of half a gigabyte each: names and lengths are read first, then about a megabyte at a time.
 _FIELDS_PER_CALL = 100
 _VALUE_BYTES_PER_CALL = 1_000_000
 
@@ -106,13 +106,13 @@ class QueueEditor(EditExecutor):
         return list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
     async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
-        """Read the sizes of some fields that are no attributes; the cursor is 0 at the start and at the end."""
+        """Read the sizes of some fields that are not attributes; return the next cursor too, 0 at the end."""
         attributes = self._keys.attributes(queue)
         script = FIELD_NAMES.text
-        ((following, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
+        ((next_cursor, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
         names = [name for name in names if name not in _FIELDS]
         sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
-        return int(following), dict(zip(names, sizes, strict=True))
+        return int(next_cursor), dict(zip(names, sizes, strict=True))
 
     async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
         """Read fields of these sizes, about a megabyte at a time; missing fields are left out."""
@@ -122,34 +122,24 @@ class QueueEditor(EditExecutor):
 
     async def infer_outcome(self, batch: Batch) -> str:
         """Return what a voided call may have done: an outcome, empty if nothing has changed."""
-        attributes = self._keys.attributes(batch.queue)
+        accepted = self._accepted(batch)
         try:
-            if isinstance(batch, FieldBatch):
-                listed, *values = await self._read(
-                    ("SISMEMBER", self._keys.index, name_bytes(batch.queue)),
-                    *(("HGET", attributes, name) for name, _, _ in batch.fields),
-                )
-                return batch.traces(values, bool(listed))
-            if isinstance(batch, LooseBatch):
-                return batch.traces(await self._read(*(("HGET", attributes, name) for name, _, _ in batch.fields)))
-            if isinstance(batch, ListBatch):
-                return batch.traces(await are_there(self._read, self._links.of(self.ns).runner, batch))
-            if not isinstance(batch, MessageBatch):
-                raise TypeError("not a batch of RSMQ queues")
-            zset, ids = self._keys.messages(batch.queue), batch.ids
-            rcs, *scores = await self._read(
-                ("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)
-            )
+            if isinstance(accepted, ListBatch):
+                return accepted.traces(await are_there(self._read, self._links.of(self.ns).runner, accepted))
+            return accepted.traces(*await self._read(*accepted.questions(self._keys)))
         except RsmqError:
             # A key has another type now.
             is_put = isinstance(batch, MessageBatch) and batch.kind is EditKind.PUT
             return "" if is_put else Outcome.DONE * batch.size
-        return batch.traces(zip(scores, rcs, strict=True))
 
     def _operation(self, batch: Batch, token: str) -> Operation[str]:
+        return self._accepted(batch).operation(self._keys, self._keys.marker(token))
+
+    def _accepted(self, batch: Batch) -> MessageBatch | FieldBatch | LooseBatch | ListBatch:
+        """Return the batch; one of a list may move its items to or from an RSMQ queue."""
         if not isinstance(batch, MessageBatch | FieldBatch | LooseBatch | ListBatch):
-            raise TypeError("not a batch of RSMQ queues")
-        return batch.operation(self._keys, self._keys.marker(token))
+            raise TypeError(f"cannot apply a {type(batch).__name__}")
+        return batch
 
     def _place(self, token: str) -> tuple[ConnectionPool, bytes]:
         return self._pool, self._keys.marker(token)

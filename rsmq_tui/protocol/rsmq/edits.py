@@ -269,13 +269,18 @@ class MessageBatch:
         """The ids of its messages in ``queue``."""
         return list(Edits.of(self.edits).known.ids)
 
-    def traces(self, now: Iterable[tuple[bytes | None, bytes | None]]) -> str:
-        """Return what it may have done, from the score and rc of each message now: an outcome, empty if nothing.
+    def questions(self, keys: Keys) -> list[Sequence[Argument]]:
+        """Return the commands whose replies ``traces`` needs."""
+        zset, attributes, ids = keys.messages(self.queue), keys.attributes(self.queue), self.ids
+        return [("HMGET", attributes, *(id + b":rc" for id in ids)), *(("ZSCORE", zset, id) for id in ids)]
+
+    def traces(self, rcs: Iterable[bytes | None], *scores: bytes | None) -> str:
+        """Return what it may have done, from the rc and score of each message now: an outcome, empty if nothing.
 
         An edit counts as done if its message has changed, whoever changed it: undo is guarded.
         """
         known = Edits.of(self.edits).known
-        letters = [self._trace(message, score, rc) for message, (score, rc) in zip(known, now, strict=True)]
+        letters = [self._trace(message, score, rc) for message, rc, score in zip(known, rcs, scores, strict=True)]
         return "".join(letters) if Outcome.DONE in letters else ""
 
     def _trace(self, message: RawMessage, score: bytes | None, rc: bytes | None) -> Outcome:
@@ -379,9 +384,15 @@ class FieldBatch:
         """One: it is all or nothing."""
         return 1
 
-    def traces(self, values: Iterable[bytes | None], listed: bool) -> str:
-        """Return what it may have done, from its fields and the index now, as ``MessageBatch.traces``."""
-        same = listed == self.listed_before and list(values) == [before for _, before, _ in self.fields]
+    def questions(self, keys: Keys) -> list[Sequence[Argument]]:
+        """Return the commands whose replies ``traces`` needs."""
+        attributes = keys.attributes(self.queue)
+        listed = "SISMEMBER", keys.index, name_bytes(self.queue)
+        return [listed, *(("HGET", attributes, name) for name, _, _ in self.fields)]
+
+    def traces(self, listed: int, *values: bytes | None) -> str:
+        """Return what it may have done, from the index and its fields now, as ``MessageBatch.traces``."""
+        same = bool(listed) == self.listed_before and list(values) == [before for _, before, _ in self.fields]
         return "" if same else Outcome.DONE
 
     def _takes_queue_away(self) -> bool:
@@ -434,7 +445,11 @@ class LooseBatch:
         """How many fields it has."""
         return len(self.fields)
 
-    def traces(self, values: Iterable[bytes | None]) -> str:
+    def questions(self, keys: Keys) -> list[Sequence[Argument]]:
+        """Return the commands whose replies ``traces`` needs."""
+        return [("HGET", keys.attributes(self.queue), name) for name, _, _ in self.fields]
+
+    def traces(self, *values: bytes | None) -> str:
         """Return what it may have done, from its fields now, as ``MessageBatch.traces``."""
         letters = [
             Outcome.GONE if value == before else Outcome.DONE

@@ -123,9 +123,8 @@ def _still_done(journal: Journal, change: int, entry: Entry) -> str:
     inverse = entry.batch.inverse(entry.outcome)
     if inverse is None:
         return entry.outcome
-    back = Counter(
-        _key(edit) for other, undo in journal.undos_of(change, entry.number) for edit in _done(journal, other, undo)
-    )
+    undoing = journal.batches_undoing(change, entry.number)
+    back = Counter(_key(edit) for other, undo in undoing for edit in _done(journal, other, undo))
     places = [number for number, letter in enumerate(letters) if letter == Outcome.DONE]
     marks = list(letters)
     for place, edit in zip(places, inverse.edits, strict=True):
