@@ -245,8 +245,13 @@ class Undo(Action, name="undo"):
         return (("does", f"{self.effect.does} {self.effect.what}"),)
 
 
-class Redo(Undo, verb="Redo"):
+class Redo(Undo, name="redo"):
     """Undo an undo: the change that it had undone is made again."""
+
+    @property
+    def to(self) -> str | None:
+        """The target of that change."""
+        return self.target
 
 
 class Push(Send):

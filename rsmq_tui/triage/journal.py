@@ -79,6 +79,11 @@ _TOUCHED = (
 )
 _UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
 _ENDED = "state IN ('done', 'stopped', 'interrupted')"
+# Whether an undo has come to its end. Earlier versions set the state back to done when a redo made the change again.
+_WAS_UNDONE = (
+    "EXISTS (SELECT 1 FROM changes AS undo WHERE undo.undoes = changes.change AND undo.done > 0"
+    f" AND undo.state IN ('{State.DONE}', '{State.UNDONE}') AND undo.done + undo.skipped + undo.failed >= undo.planned)"
+)
 _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = changes.change)"
 
 
@@ -133,23 +138,41 @@ class Journal:
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
 
-        A change that was redone counts as made when it was redone.
+        A redo is such a change.
         """
-        made_again = (
-            "SELECT max(redo.change) FROM changes AS back JOIN changes AS redo ON redo.undoes = back.change"
-            f" WHERE back.undoes = changes.change AND redo.{_ENDED}"
-        )
         found = self._changes(
             f"WHERE server = ? AND ns IN ({', '.join('?' * len(namespaces))})"
             # An empty name is that of any queue.
             " AND ? IN (queue, target, '')"
-            " AND undoes IS NULL AND touched"
-            f" AND {_ENDED} ORDER BY coalesce(({made_again}), change) DESC",
+            f" AND touched AND {_ENDED} AND NOT {_WAS_UNDONE} ORDER BY change DESC",
             server,
             *namespaces,
             stored_name(queue or ""),
         )
-        return next((change for change in found if change.state is not State.DAMAGED), None)
+        return next((each for each in found if each.state is not State.DAMAGED and not self._is_undo(each)), None)
+
+    def _is_undo(self, change: Change) -> bool:
+        """Return whether a change has undone another. The undo of an undo, a redo, is not one."""
+        is_undo, undoes = False, change.undoes
+        while undoes is not None:
+            is_undo = not is_undo
+            with self.file.explained():
+                row = self.file.db.execute("SELECT undoes FROM changes WHERE change = ?", (undoes,)).fetchone()
+            undoes = None if row is None else row["undoes"]
+        return is_undo
+
+    def last_redo(self, change: int) -> int | None:
+        """Return the last redo that has made a change again, and is not undone itself; None if there is none."""
+        while True:
+            with self.file.explained():
+                row = self.file.db.execute(
+                    "SELECT redo.change, redo.state FROM changes AS undo JOIN changes AS redo"
+                    " ON redo.undoes = undo.change WHERE undo.undoes = ? ORDER BY redo.change DESC LIMIT 1",
+                    (change,),
+                ).fetchone()
+            if row is None or row["state"] != State.UNDONE:
+                return None if row is None else int(row["change"])
+            change = row["change"]
 
     def damaged_since(self, change: int) -> list[int]:
         """Return the numbers of the changes after that one which are damaged."""
@@ -199,7 +222,8 @@ class Journal:
     def numbers_undone(self, change: int) -> set[int]:
         """Return the numbers of the batches that an earlier, unfinished undo has already undone.
 
-        A batch of the undo that was itself undone does not count.
+        They count also if a redo has made them again: it has fewer messages, if consumers took some meanwhile, and is
+        undone as a change of its own.
         """
         with self.file.explained():
             rows = self.file.db.execute(
@@ -209,8 +233,7 @@ class Journal:
                 " AND NOT (batches.unsure AND kind = ?)",
                 (change, Outcome.DONE, FieldBatch.kind),
             ).fetchall()
-        redone = {undo: self.numbers_undone(undo) for undo in {row[0] for row in rows}}
-        undone = [self._entry(undo, number).undoes for undo, number in rows if number not in redone[undo]]
+        undone = [self._entry(undo, number).undoes for undo, number in rows]
         return {number for number in undone if number is not None}
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
@@ -373,8 +396,7 @@ class Journal:
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        An undo that changed no message, and skipped or failed some, does not: it may be tried again. If the change that
-        is undone was itself an undo, the change that it had undone can be undone again.
+        An undo that changed no message, and skipped or failed some, does not: it may be tried again.
         """
         with self.file.explained(), self.file.transaction():
             self.file.db.execute(
@@ -383,12 +405,9 @@ class Journal:
                 (state, done, skipped, failed, unsure, change, state),
             )
             if state is State.DONE and (done or not skipped + failed):
-                undone = "SELECT undoes FROM changes WHERE change = ?"
-                self.file.db.execute(f"UPDATE changes SET state = ? WHERE change = ({undone})", (State.UNDONE, change))
                 self.file.db.execute(
-                    f"UPDATE changes SET state = ? WHERE state = ? AND change ="
-                    f" (SELECT undoes FROM changes WHERE change = ({undone}))",
-                    (State.DONE, State.UNDONE, change),
+                    "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)",
+                    (State.UNDONE, change),
                 )
 
     def audit(self, change: int, write: Callable[[Change], None]) -> None:

@@ -162,7 +162,7 @@ class ChangeService:
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
-        summary = undo_summary(original if is_redo else found)
+        summary = undo_summary(original if is_redo else found, original)
         notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
@@ -176,7 +176,7 @@ class ChangeService:
                 change=found.change,
                 summary=summary,
                 unsettled=unsettled,
-                target=found.target,
+                target=original.target if is_redo else found.target,
                 effect=effect,
             ),
             what=summary,
@@ -285,6 +285,8 @@ class ChangeService:
             raise JournalError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
+        if (redo := await asyncio.to_thread(self._redo_in_effect, journal, found)) is not None:
+            return redo
         # The certain part may have been undone already, and the unsettled part is left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
@@ -292,6 +294,14 @@ class ChangeService:
         if not (found.can_be_undone or is_rest):
             raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
+
+    @staticmethod
+    def _redo_in_effect(journal: Journal, change: Change) -> Change | None:
+        """Return the redo to undo instead of a change that was undone and made again; None if there is none."""
+        if (number := journal.last_redo(change.change)) is None or (redo := journal.change(number)) is None:
+            return None
+        is_undone = change.state is State.UNDONE or not left_to_undo(journal, change.change).planned(unsettled=False)
+        return redo if is_undone and redo.can_be_undone else None
 
     def _editor_of(self, ns: str, queue: str) -> EditExecutor:
         """Return the editor of a queue of any kind, over the existing connections."""

@@ -169,15 +169,17 @@ def notes_of_undo(change: Change) -> tuple[str, ...]:
     return (note,) if note and is_put_back else ()
 
 
-def undo_summary(change: Change) -> str:
-    """Return one line: the change that is undone."""
-    if change.name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
-        done = f"{change.past} queue {printable(change.queue)}, {change.what}"
+def undo_summary(change: Change, original: Change) -> str:
+    """Return one line: the change that is undone; ``original`` is the same, or the change that a redo made again."""
+    again = "" if change is original else " again"
+    if original.name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
+        done = f"{change.past} queue {printable(change.queue)}{again}, {original.what}"
     elif not change.done:
-        done = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
+        what = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
+        done = f"{what}{again}"
     else:
         to = "" if change.target is None else f" to {printable(change.target)}"
-        done = f"{change.past} {plural(change.done, 'message')}{to}, {change.what}"
+        done = f"{change.past} {plural(change.done, 'message')}{to}{again}, {original.what}"
     return f"change {change.change}: {done}"
 
 
@@ -188,8 +190,8 @@ _UNDOES = {
     **dict.fromkeys((actions.Send.name, actions.Copy.name, actions.Import.name, actions.CreateQueue.name), _REMOVE),
     **dict.fromkeys((actions.Hide.name, actions.Release.name, actions.SetAttributes.name, actions.Fix.name), _RESTORE),
     **dict.fromkeys((actions.Move.name, actions.Redrive.name, actions.Requeue.name), _MOVE_BACK),
-    # An undo whose original change is no longer in the journal.
-    actions.Undo.name: ("undo", "undone"),
+    # An undo or a redo whose original change is no longer in the journal.
+    **dict.fromkeys((actions.Undo.name, actions.Redo.name), ("undo", "undone")),
 }
 _REDOES = {actions.DeleteQueue.name: "delete", actions.SetAttributes.name: "change", actions.Purge.name: "delete"}
 

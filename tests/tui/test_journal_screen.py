@@ -50,19 +50,20 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         assert "and 2 more messages" in text_of(app_of(pilot))
         await say_yes(pilot)
         assert (await made(pilot)).startswith("deleted 5,")
-        states = ["done", "undone", "done", "done"]
+        states = ["done", "undone", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "it is made again")
+        await says(pilot, "undone by 3, and made again by 4")
         await says(pilot, "redo of 1")
         assert orders.bodies() == [b"later"]
         await says(pilot, "deleted 5 of 5")
-        await pilot.press("slash", *"undo", "enter")
-        await until(pilot, lambda: len(screen.table.rows) == 2, "the filter leaves the undos")
+        await pilot.press("slash", *"redo", "enter")
+        await until(pilot, lambda: len(screen.table.rows) == 1, "the filter leaves the redo")
         await pilot.press("escape", "escape")
         await wait_for_screen(pilot, QueueScreen)
         # What was made again is the last change of the queue.
         await until(
             pilot,
-            lambda: "u undo delete 5" in lines_of(pilot.app.screen.query_one(KeyHints))[0],
+            lambda: "u undo redo 5" in lines_of(pilot.app.screen.query_one(KeyHints))[0],
             "the hint of the redo",
         )
         await pilot.press("u")

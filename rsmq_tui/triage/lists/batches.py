@@ -116,7 +116,7 @@ class ListUndo(BatchUndo):
 
 
 def _still_done(journal: Journal, change: int, entry: Entry) -> str:
-    """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
+    """Return the outcome of a batch, without what earlier, unfinished undos have undone, even if it was redone."""
     if not isinstance(entry.batch, ListBatch) or not entry.outcome:
         return entry.outcome or ""
     letters = letters_of(entry.outcome)
@@ -124,7 +124,7 @@ def _still_done(journal: Journal, change: int, entry: Entry) -> str:
     if inverse is None:
         return entry.outcome
     undoing = journal.batches_undoing(change, entry.number)
-    back = Counter(_key(edit) for other, undo in undoing for edit in _done(journal, other, undo))
+    back = Counter(_key(edit) for _, undo in undoing for edit in _done(undo))
     places = [number for number, letter in enumerate(letters) if letter == Outcome.DONE]
     marks = list(letters)
     for place, edit in zip(places, inverse.edits, strict=True):
@@ -134,11 +134,11 @@ def _still_done(journal: Journal, change: int, entry: Entry) -> str:
     return "".join(marks) + entry.outcome[len(letters) :]
 
 
-def _done(journal: Journal, change: int, entry: Entry) -> list[Edit]:
+def _done(entry: Entry) -> list[Edit]:
     batch = entry.batch
     if not isinstance(batch, ListBatch) or not entry.outcome:
         return []
-    letters = letters_of(_still_done(journal, change, entry))
+    letters = letters_of(entry.outcome)
     return [edit for edit, letter in zip(batch.edits, letters, strict=True) if letter == Outcome.DONE]
 
 

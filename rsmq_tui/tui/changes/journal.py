@@ -210,10 +210,15 @@ class JournalScreen(DashboardScreen):
     def _undo_words(self, change: Change) -> str:
         """Describe what undoing a change would do now; ask the server if necessary."""
         if change.state is State.UNDONE:
-            redo, original = self._undo_of(change), self._original_of(change)
-            if redo is not None and original is not None:
-                return f"change {original} was made again by {redo.change}"
-            return "undone" if redo is None else f"undone by {redo.change}; U makes it again"
+            undo, original = self._undo_of(change), self._original_of(change)
+            if undo is None:
+                return "undone"
+            if original is not None:
+                return f"change {original} was made again by {undo.change}"
+            again = self._undo_of(undo)
+            if undo.state is not State.UNDONE or again is None:
+                return f"undone by {undo.change}; U makes it again"
+            return f"undone by {undo.change}, and made again by {again.change}"
         if not change.can_be_undone:
             return "nothing was done" if change.state is not State.RUNNING else "it is running"
         site = self._site_of(change)
@@ -249,8 +254,8 @@ class JournalScreen(DashboardScreen):
         self._show_details()
 
     def _undo_of(self, change: Change) -> Change | None:
-        """Return the last undo of a change that can itself be undone."""
-        return next((one for one in self._changes if one.undoes == change.change and one.can_be_undone), None)
+        """Return the last undo of a change that has changed anything."""
+        return next((one for one in self._changes if one.undoes == change.change and one.touched), None)
 
     def _original_of(self, change: Change) -> int | None:
         """Return the number of the change that an undo has undone; None if it is no undo, or the undo of an undo."""
@@ -269,7 +274,7 @@ class JournalScreen(DashboardScreen):
         if change is None:
             self.notify("no change is selected", severity="warning", markup=False)
         elif change.state is State.UNDONE:
-            self.notify(f"change {change.change} is undone already; U makes it again", severity="warning", markup=False)
+            self.notify(f"change {change.change}: {self._undo_words(change)}", severity="warning", markup=False)
         else:
             self._undo(change, "Undo")
 
@@ -280,11 +285,11 @@ class JournalScreen(DashboardScreen):
         undo = None if change is None else self._undo_of(change) if original is None else change
         if undo is not None and undo.can_be_undone:
             self._undo(undo, "Redo")
-        elif original is None or undo is None:
+        elif undo is None:
             self.notify("this change is not undone: there is nothing to redo", severity="warning", markup=False)
         else:
             is_again = undo.state is State.UNDONE
-            words = f"change {original} was made again already" if is_again else "this undo has changed nothing"
+            words = f"change {undo.undoes} was made again already" if is_again else "this undo has changed nothing"
             self.notify(words, severity="warning", markup=False)
 
     def _undo(self, change: Change, verb: str) -> None:

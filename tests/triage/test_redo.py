@@ -1,0 +1,206 @@
+"""Redo: an undo that is undone makes the change again, and is then the change to undo. Consumers work in between."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.triage.actions import Action, Delete, Hide, Move, Purge, Redo
+from rsmq_tui.triage.change import State
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.service import ChangeService
+from tests.triage.doing import done, undone
+from tests.triage.list_doing import A, B, list_changes
+
+ACTIONS: dict[str, Action] = {
+    "delete": Delete(queue="q"),
+    "purge": Purge(queue="q"),
+    "move": Move(queue="q", target="other"),
+    "hide": Hide(queue="q", seconds=60),
+}
+
+
+def states_of(folder: Path) -> list[State]:
+    with closing(Journal(folder / "journal.sqlite")) as journal:
+        return [change.state for change in reversed(journal.changes())]
+
+
+def consumed(queues: Rsmq, count: int) -> set[str]:
+    received = queues.receive_messages("q", count)
+    queues.delete_messages("q", [message.id for message in received])
+    return {message.id for message in received}
+
+
+@pytest.fixture
+def ids(queues: Rsmq) -> set[str]:
+    """Ten messages in a queue, and another queue."""
+    queues.create_queue("q")
+    queues.create_queue("other")
+    return set(queues.send_messages("q", [f"body {number}" for number in range(10)]))
+
+
+def ids_in(client: Redis, queue: str) -> set[str]:
+    return {id.decode() for id in client.zrange(f"rsmq:{queue}", 0, -1)}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_what_a_consumer_took_before_the_redo_stays_away(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path, ids: set[str], name: str
+) -> None:
+    assert (await done(triage, ACTIONS[name])).tally.done == 10
+    assert (await undone(triage)).tally.done == 10
+    left = ids - consumed(queues, 3)
+
+    redo = await undone(triage, 2)
+
+    assert (redo.name, redo.tally.done, redo.tally.skipped.total()) == ("redo", 7, 3)
+    preview = await triage.preview_undo()
+    assert (preview.count, preview.what.partition(",")[0]) == (7, f"change 3: {redo.past} 7 messages{_to(name)} again")
+    assert not isinstance(preview.action, Redo)
+    preview.close()
+    back = await undone(triage)
+    assert (back.tally.done, back.tally.skipped.total()) == (7, 0)
+    assert ids_in(client, "q") == left
+    assert ids_in(client, "other") == set()
+    assert states_of(folder) == [State.UNDONE, State.UNDONE, State.UNDONE, State.DONE]
+    with pytest.raises(TriageError, match="nothing to undo"):
+        await triage.preview_undo()
+
+
+def _to(name: str) -> str:
+    return " to other" if name == "move" else ""
+
+
+async def test_by_the_number_of_the_change_its_last_redo_is_undone(triage: ChangeService, ids: set[str]) -> None:
+    await done(triage, Delete(queue="q"))
+    await undone(triage)
+    for number in (3, 5):
+        with pytest.raises(TriageError, match="change 1 was already undone"):
+            await triage.preview_undo(1)
+        await undone(triage, number - 1)
+        preview = await triage.preview_undo(1)
+        assert (preview.count, preview.what) == (10, f"change {number}: deleted 10 messages again, every message of the queue")
+        preview.close()
+        await undone(triage, 1)
+
+
+async def test_again_and_again(triage: ChangeService, client: Redis, queues: Rsmq, ids: set[str]) -> None:
+    await done(triage, Delete(queue="q"))
+    left, there = ids, False
+    for change in range(2, 8):
+        # The last change, whether an undo or a redo, is undone.
+        report = await undone(triage, change - 1)
+        there = not there
+        assert report.tally.done == len(left)
+        assert ids_in(client, "q") == (left if there else set())
+        left = left - consumed(queues, 1) if there else left
+        assert report.name == ("undo" if there else "redo")
+        if there:
+            # The redo has one message less.
+            skipped = await undone(triage, change)
+            assert (skipped.tally.done, skipped.tally.skipped.total()) == (len(left), 1)
+            back = await undone(triage)
+            assert back.tally.done == len(left)
+            break
+
+
+async def test_a_redo_that_was_interrupted_is_the_change_to_undo(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path
+) -> None:
+    for name, count in (("other", 10), ("q", 9_000)):
+        queues.create_queue(name)
+        queues.send_messages(name, ["x"] * count)
+    before = ids_in(client, "q")
+    for queue in ("other", "q"):
+        await done(triage, Delete(queue=queue))
+    await undone(triage)
+    run = triage.run(await triage.preview_undo(3))
+    steps: Any = aiter(run)
+    await anext(steps)
+    await steps.aclose()
+    await triage.recover()
+    there = ids_in(client, "q")
+    assert 0 < len(there) < 9_000
+
+    back = await undone(triage)
+
+    assert back.tally.done == 9_000 - len(there)
+    assert ids_in(client, "q") == before
+    assert ids_in(client, "other") == set()
+    assert states_of(folder) == [State.DONE, State.UNDONE, State.DONE, State.UNDONE, State.DONE]
+    # Then the change before it is the last.
+    assert (await undone(triage)).tally.done == 10
+    assert len(ids_in(client, "other")) == 10
+
+
+async def test_of_an_undo_that_was_interrupted_the_rest_is_undone_after_the_redo(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
+    queues.create_queue("q")
+    queues.send_messages("q", ["x"] * 9_000)
+    before = ids_in(client, "q")
+    await done(triage, Delete(queue="q"))
+    run = triage.run(await triage.preview_undo())
+    steps: Any = aiter(run)
+    await anext(steps)
+    await steps.aclose()
+    await triage.recover()
+    there = len(ids_in(client, "q"))
+    assert 0 < there < 9_000
+    taken = consumed(queues, 5)
+    assert (await undone(triage, 2)).tally.done == there - 5
+
+    assert (await undone(triage)).tally.done == there - 5
+    assert (await undone(triage)).tally.done == 9_000 - there
+    assert ids_in(client, "q") == before - taken
+
+
+async def test_a_journal_of_before_in_which_a_redone_change_is_done_again(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path, ids: set[str]
+) -> None:
+    await done(triage, Hide(queue="q", seconds=60))
+    await undone(triage)
+    await done(triage, Delete(queue="q"))
+    await undone(triage)
+    left = ids - consumed(queues, 3)
+    await undone(triage, 4)
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        db.execute("UPDATE changes SET state = 'done' WHERE change = 3")
+
+    assert (await undone(triage)).tally.done == 7
+    assert ids_in(client, "q") == left
+    with pytest.raises(TriageError, match="nothing to undo"):
+        await triage.preview_undo()
+
+
+@pytest.mark.parametrize("action", [Delete(queue=A), Move(queue=A, target=B)], ids=lambda action: action.name)
+async def test_items_of_lists_that_a_consumer_took_stay_away(
+    client: Redis, redis_url: str, folder: Path, action: Action
+) -> None:
+    client.lpush(A, *(f"item {number}" for number in range(10)))
+    lists = list_changes(redis_url, ListNames(), folder)
+    assert (await done(lists, action)).tally.done == 10
+    assert (await undone(lists)).tally.done == 10
+    taken = {client.rpop(A) for _ in range(3)}
+    redo = await undone(lists, 2)
+    assert (redo.tally.done, redo.tally.skipped.total()) == (7, 3)
+
+    assert (await triage_count(lists)) == 7
+    assert (await undone(lists)).tally.done == 7
+    assert taken.isdisjoint(client.lrange(A, 0, -1))
+    assert (client.llen(A), client.llen(B)) == (7, 0)
+    with pytest.raises(TriageError, match="nothing to undo"):
+        await lists.preview_undo()
+    await lists.aclose()
+
+
+async def triage_count(lists: ChangeService) -> int:
+    preview = await lists.preview_undo()
+    preview.close()
+    return preview.count
