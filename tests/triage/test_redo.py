@@ -85,7 +85,10 @@ async def test_by_the_number_of_the_change_its_last_redo_is_undone(triage: Chang
             await triage.preview_undo(1)
         await undone(triage, number - 1)
         preview = await triage.preview_undo(1)
-        assert (preview.count, preview.what) == (10, f"change {number}: deleted 10 messages again, every message of the queue")
+        assert (preview.count, preview.what) == (
+            10,
+            f"change {number}: deleted 10 messages again, every message of the queue",
+        )
         preview.close()
         await undone(triage, 1)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 
+from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, due_first, search, search_chunks, search_due_first
@@ -121,7 +122,7 @@ class RsmqBackend(Backend):
             selection=selection,
             elsewhere=elsewhere,
             unsearched=unsearched,
-            notes=(guard.sentence, *notes, *origins, *_unit_notes(action, selection)),
+            notes=(guard.sentence, *notes, *origins, *_due_notes(action, selection), *_unit_notes(action, selection)),
             fields=own,
             guard=guard,
             left_is_asked=isinstance(scope, Marked | Named),
@@ -309,6 +310,16 @@ def guard_of(action: actions.Action, scope: Scope | None) -> Guard:
             return still_matching(wanted)
     # A queue is deleted only while no client uses it.
     return UNCHANGED if isinstance(action, actions.DeleteQueue) else SAME_MESSAGE
+
+
+def _due_notes(action: actions.MessageAction, selection: Selection) -> Iterator[str]:
+    """Yield what becomes of due times and receive counts, unless that is what the action is for."""
+    match action:
+        case actions.Release() if ready := selection.states[MessageState.READY]:
+            visible = "1 is" if ready == 1 else f"{ready:,} are"
+            yield f"All become due now. {visible} visible already, and come after those that have waited longer."
+        case actions.Redrive():
+            yield "There they are visible at once, and count as never received."
 
 
 def _unit_notes(action: actions.MessageAction, selection: Selection) -> Iterator[str]:

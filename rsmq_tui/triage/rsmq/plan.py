@@ -541,8 +541,14 @@ async def preview_of_queue(editor: QueueEditor, base: Preview, on_progress: Scan
             note = "Nothing is changed if the attributes have changed since this preview."
             return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
         case Import():
-            return replace(found, notes=("Messages with ids that are already in the queue are not imported.",))
+            return replace(found, notes=_OF_IMPORT)
     return found
+
+
+_OF_IMPORT = (
+    "Ids, due times and receive counts are kept.",
+    "Messages with ids that are already in the queue are not imported.",
+)
 
 
 async def prepare_queue(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Step, None]:
