@@ -148,3 +148,22 @@ async def test_groups_of_the_whole_queue(redis_url: str, planted: Planted) -> No
         await _shows(pilot, f"{COUNT + DELAYED:,} counted")
         await pilot.press("j", "j", "enter")
         await _shows(pilot, f"{DELAYED} match")
+
+
+async def test_a_tab_that_was_seen_before_is_searched_again(
+    redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Otherwise what was found less than a second ago is shown again.
+    monkeypatch.setattr("rsmq_tui.tui.queue.search._NOW_MS", 0)
+    rsmq = Rsmq(client)
+    rsmq.create_queue("orders", vt=600)
+    rsmq.send_messages("orders", ["a", "b", "c"])
+    async with _opened(redis_url, rows=3) as pilot:
+        await pilot.press("l", "l")
+        await _shows(pilot, "There are no in flight messages in this queue.")
+        await pilot.press("h")
+        await _shows(pilot, "[ ready 3 ]")
+        received = {message.id for message in rsmq.receive_messages("orders", 2)}
+        await pilot.press("l")
+        await until(pilot, lambda: set(names_in(pilot)) == received, "both are listed")
+        await _shows(pilot, "2 in flight")

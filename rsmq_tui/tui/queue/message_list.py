@@ -497,9 +497,12 @@ class MessageList(Vertical):
         self.marks.end_range()
         if self.marks.is_all:
             self.marks.clear()
-        if self.is_search and self._found is None:
-            self._search()
-        elif self._tab.part is not None and not self.is_search:
+        if self.is_search:
+            hits = self._found
+            # What an earlier visit of the tab found is no longer true. A search that was stopped took too long.
+            if hits is None or (hits.stage is Stage.DONE and not hits.is_of_now(self._now_ms(hits.at_ms))):
+                self._search()
+        elif self._tab.part is not None:
             self._read(*(back or (self._pager.of_part(self._tab.part), _top)))
         self.show()
         if back is not None:
