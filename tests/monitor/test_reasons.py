@@ -49,6 +49,16 @@ def state(**changes: Any) -> QueueState:
             "50,000 messages ready, never received, 26m since the first was due",
         ),
         (
+            {
+                **IDLE,
+                "ready": 50_000,
+                "totalrecv": 0,
+                "oldest_ready_ms": AT_MS - 9_560_000,
+                "oldest_ready_due_ms": AT_MS - 9_000_000,
+            },
+            "50,000 messages ready, never received, 26m since they arrived",
+        ),
+        (
             {"verdict": Verdict.LEAKING, "kind": "list", "expired": 2, "since_ms": AT_MS - 90_000},
             "2 leases past the deadline for 1m 30s: no reaper is returning them",
         ),

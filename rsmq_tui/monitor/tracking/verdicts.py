@@ -439,15 +439,22 @@ def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
     return f"; checked {count(min(queue.looked, queue.depth))} of {plural(queue.depth, 'message')}"
 
 
+# Messages that were due earlier than this before the queue had any were moved there, or put back by an undo.
+_ARRIVED_LATE_MS = 60_000
+
+
 def _never_received_since(queue: QueueState, idle: str) -> str:
     since_ms = queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms
     if since_ms == queue.oldest_ready_ms:
         return f"{idle} since the first send"
     if since_ms is not None and since_ms == queue.created_ms:
         return f"{idle} since the queue was created"
-    if since_ms is not None and since_ms < (queue.oldest_ready_due_ms or 0):
+    due_ms = queue.oldest_ready_due_ms
+    if since_ms is not None and since_ms < (due_ms or 0):
         # What was due then is gone.
         return f"no consumer for {idle}"
+    if since_ms is not None and due_ms is not None and since_ms - due_ms > _ARRIVED_LATE_MS:
+        return f"{idle} since they arrived"
     return f"{idle} since the first was due"
 
 
