@@ -233,7 +233,7 @@ class QueueDetector:
                 return
             since_ms = self._filled.pop(after.name, at_ms)
             if before.depth and at_ms - since_ms >= FILLED_MS:
-                words = f"it held {plural(before.depth, 'message')} at the previous poll"
+                words = f"empty; it held {plural(before.depth, 'message')} at the previous poll"
                 found.append(
                     self._event(
                         at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details={"depth": before.depth}

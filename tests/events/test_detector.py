@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.events.model import Event, ReportedVerdict
+from rsmq_tui.events.model import Event, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
@@ -49,6 +49,16 @@ def test_a_trouble_is_told_at_once_with_its_reason_and_beginning() -> None:
     assert found.text == "stalled: 3 messages ready and none received for 1m 0s"
     assert found.details["before"] == "ok"
     assert found.details["since_ms"] == NOON_MS - 55_000
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each not in (Verdict.OK, Verdict.WATCHING)])
+def test_each_trouble_is_a_warning_or_an_error(verdict: Verdict) -> None:
+    watching = detector()
+    watching.observe(polled(state("a")))
+
+    (event,) = watching.observe(polled(state("a", verdict, since_ms=NOON_MS, **STALLED), s=1))
+
+    assert (event.kind.value, event.severity is not Severity.INFO) == ("verdict", True)
 
 
 def test_what_gets_better_is_told_when_it_lasts_and_with_the_time_when_it_began() -> None:
@@ -250,12 +260,12 @@ def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
     watching = detector()
     watching.observe(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
     assert sent(watching.observe(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
-        ("emptied", "c", "it held 2 messages at the previous poll")
+        ("emptied", "c", "empty; it held 2 messages at the previous poll")
     ]
 
     assert watching.observe(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
     assert sent(watching.observe(polled(state("a"), state("b"), state("c"), s=60))) == [
-        ("emptied", "b", "it held 8 messages at the previous poll")
+        ("emptied", "b", "empty; it held 8 messages at the previous poll")
     ]
 
 

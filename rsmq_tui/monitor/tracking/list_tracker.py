@@ -88,7 +88,7 @@ def list_trackers(path: JsonPath | None) -> NewTracker:
 
 
 class ListTracker(Tracker):
-    """Turns the rows of a list queue (see ``protocol.lists.rows``) into states.
+    """Turns the rows of a list queue (see ``protocol.lists.reader``) into states.
 
     Lists do not count pushes and takes: consumers show only by a new next item, or by falling counts. Items have no
     receive counts, so there is no ``look``.

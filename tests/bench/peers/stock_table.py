@@ -7,7 +7,7 @@ from textual.widgets import DataTable, Footer, Header
 
 from tests.bench.peers.channel import Channel
 
-COLUMNS = ("VERDICT", "QUEUE", "READY", "HIDDEN", "DEPTH", "OLDEST", "IN/s", "OUT/s", "RECV/s", "10 MIN", "CLEARS")
+COLUMNS = ("VERDICT", "QUEUE", "READY", "HIDDEN", "DEPTH", "OLDEST", "IN/s", "OUT/s", "RECV/s", "10 MIN", "DRAINS IN")
 ROWS = 40
 
 
