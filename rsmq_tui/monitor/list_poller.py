@@ -276,18 +276,18 @@ class ListPoller(ReaderPolling[ListReader]):
 
     async def _read(self) -> Snapshot:
         await self._begin_search()
-        meter = self._meter(self.reader.traffic)
+        meter = self._start_meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
         await self._read_info(index.at_ms)
-        await self._begin(self._sampler, index.at_ms)
+        await self._begin_poll(self._sampler, index.at_ms)
         async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
             async for names, rows in coming:
-                await self._take(self._sampler, names, rows)
-        queues, totals = self._finish(self._sampler, index.at_ms)
+                await self._add_rows(self._sampler, names, rows)
+        queues, totals = self._end_poll(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
         sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
-        return self._answered(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
+        return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
 
     async def _begin_search(self) -> None:
         """Start the search beside the polls; the first poll waits for its end, at most ``FIRST_SEARCH_S``."""

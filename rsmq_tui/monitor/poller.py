@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 RETRY_FIRST_S = 1.0
 # A server that is back should be seen soon; an attempt costs it next to nothing.
 RETRY_MAX_S = 10.0
-# How often INFO is read, and how long after a refusal, which the server records in its ACL LOG.
+# Seconds from one read of INFO to the next, and after a refusal: the server logs each of these in its ACL LOG.
 INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
@@ -121,6 +121,7 @@ class Polling(Source, ABC):
     The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
     last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 10 seconds. A defect of this
     program is handled like a failure.
+
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
     earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
@@ -227,7 +228,7 @@ class Polling(Source, ABC):
     async def _read(self) -> Snapshot:
         """Read a snapshot; raises the errors of the server."""
 
-    async def _begin(self, sampler: Sampler, at_ms: int) -> None:
+    async def _begin_poll(self, sampler: Sampler, at_ms: int) -> None:
         """Start a poll made at that server time: the first one continues an earlier run."""
         if self._failures:
             sampler.resume(at_ms)
@@ -235,34 +236,34 @@ class Polling(Source, ABC):
             await self._memory.restore(sampler, at_ms)
         sampler.begin(at_ms, self._growth.limit)
 
-    async def _take(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
+    async def _add_rows(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
         """Process the rows of these queues."""
         # After the rows were read: what changed them is in the journal by then.
         if self.own_changes is not None:
             sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
         sampler.add_rows(names, rows)
 
-    def _finish(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
+    def _end_poll(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
         found = sampler.finish()
         if self._memory is not None:
             self._memory.keep(sampler, at_ms)
         return found
 
-    def _meter(self, traffic: Traffic) -> "Meter":
-        """Return the meter of a new poll; its cost includes what was read since the last poll."""
+    def _start_meter(self, traffic: Traffic) -> "Meter":
+        """Start the meter of a new poll, and the memory. Its cost includes what was read since the last poll."""
         if self._memory is not None:
             self._memory.begin()
         since = None if self._metered is None else self._metered.counted
         self._metered = Meter(traffic, self._clock, since)
         return self._metered
 
-    def _answered(self, meter: "Meter", notes: Iterable[str | None], **read: Any) -> Snapshot:
+    def _snapshot_of(self, meter: "Meter", notes: Iterable[str | None], **read: Any) -> Snapshot:
         """Return the snapshot of a poll with the fields that it ``read``, and those of the notes that are not empty."""
         now_s = self._clock()
-        # The notes may quote the server.
-        remembered = None if self._memory is None else self._memory.problem
-        shown = tuple(printable(note, SENTENCE_MAX) for note in (*notes, remembered) if note)
+        memory_problem = None if self._memory is None else self._memory.problem
+        # Notes may contain text of the server.
+        shown = tuple(printable(note, SENTENCE_MAX) for note in (*notes, memory_problem) if note)
         link = Link(None, now_s, None)
         known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": shown}
         return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
@@ -359,11 +360,15 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         if self._failures:
             self._info_due_s = 0.0
             self._growth.forget()
-        if self._last.link.fresh_at_s is None or (now_s := self._clock()) < self._info_due_s:
+        if self._last.link.fresh_at_s is None:
+            return
+        now_s = self._clock()
+        if now_s < self._info_due_s:
             return
         self._info_due_s = now_s + INFO_EVERY_S
         try:
             info = await self.reader.server_info()
+            # INFO is read after the clock of the poll.
             self._info = None if info is None else info._replace(at_ms=min(info.at_ms, at_ms))
         except SERVER_ERRORS as error:
             if failure_of(error).kind not in ("noperm", "error"):
@@ -485,11 +490,11 @@ class LivePoller(ReaderPolling[QueueReader]):
 
     async def _read(self) -> Snapshot:
         await self._switch()
-        meter = self._meter(self.reader.traffic)
+        meter = self._start_meter(self.reader.traffic)
         index = await self.reader.rows.index()
         meter.heard()
         await self._read_info(index.at_ms)
-        await self._begin(self._sampler, index.at_ms)
+        await self._begin_poll(self._sampler, index.at_ms)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
         poison_rc = self.thresholds.poison_rc
@@ -497,12 +502,12 @@ class LivePoller(ReaderPolling[QueueReader]):
         try:
             async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
                 async for names, rows in coming:
-                    await self._take(self._sampler, names, rows)
+                    await self._add_rows(self._sampler, names, rows)
             counts, found, flights = await look
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
-        queues, totals = self._finish(self._sampler, index.at_ms)
+        queues, totals = self._end_poll(self._sampler, index.at_ms)
         self._sampler.store_receive_counts(looked, counts)
         self._sampler.store_flights(looked, flights)
         self._sampler.store_pages(zip(pages, found, strict=True))
@@ -513,7 +518,8 @@ class LivePoller(ReaderPolling[QueueReader]):
             namespaces = (await self.reader.namespaces()).names
         sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
         read = {"queues": queues, "totals": totals, "namespaces": namespaces, **sampled}
-        return self._answered(meter, (index.problem, refusal(self.reader.scripts_refused)), at_ms=index.at_ms, **read)
+        notes = index.problem, refusal(self.reader.scripts_refused)
+        return self._snapshot_of(meter, notes, at_ms=index.at_ms, **read)
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None
@@ -602,10 +608,10 @@ class KnowsWaiters(Protocol):
     """A source that can count the consumers that are blocked on lists of its server."""
 
     async def blocked(self, queue: str) -> Waiters:
-        """Count them; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
+        """Count the blocked consumers; call it on demand only, because it reads CLIENT LIST. Raises ``PeekError``."""
 
     async def waiting(self, queue: str) -> Waiters | None:
-        """Count them, at most once in a poll; None, without CLIENT LIST, if the server does not report ``here``.
+        """Count the blocked consumers, at most once in a poll; raises ``PeekError``.
 
-        Raises ``PeekError``.
+        None if the server does not report those of a list; CLIENT LIST is then not read.
         """
