@@ -29,6 +29,7 @@ SEQUENCES = ("osc9", "osc777", "osc99")
 _VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.is_trouble)
 _EXAMPLES = '"depth > 1000", "oldest > 10m", "receive count > 5", "expired leases > 0", "full in < 2h"'
 _LIMIT = re.compile(r"([a-z ]+?) ?(>=?|<=?|=) ?(.+)")
+_IN_GROUPS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
 _CLOCK = r"([01]?[0-9]|2[0-3]):([0-5][0-9])"
 _QUIET = re.compile(rf"{_CLOCK} ?- ?{_CLOCK}(?: +(\S+))?")
 _TIMEOUT_S, _TIMEOUT_MAX_S = 10.0, 600.0
@@ -231,7 +232,8 @@ def read_condition(value: Any) -> Condition:
 
 
 def _whole(text: str) -> int | str:
-    found = read_whole(text)
+    # The screens write 50,000.
+    found = read_whole(text.replace(",", "") if _IN_GROUPS.fullmatch(text) else text)
     return "it must be a whole number" if found is None else found
 
 

@@ -4,6 +4,7 @@ import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import opened, play, press, settled, type_at_once, wait_for_screen
@@ -49,6 +50,18 @@ async def test_words_match_names_and_verdicts_in_any_case_and_all_must_match(sou
             entry.value = typed
             await settled(pilot)
             assert names_in(pilot) == found, typed
+
+
+async def test_the_cursor_goes_to_the_queue_whose_name_is_typed(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        worst = queue_of("mail-dlq", ready=9, verdict=Verdict.STALLED, since_ms=START_MS - 60_000)
+        await play(pilot, source, poll_of(source, [worst, queue_of("mail"), queue_of("mails")]))
+        await press(pilot, "slash", *"mai")
+        assert table_of(pilot).cursor_row is worst
+        await press(pilot, "l")
+        cursor = table_of(pilot).cursor_row
+        assert cursor is not None
+        assert (cursor.name, names_in(pilot)[0]) == ("mail", "mail-dlq")
 
 
 async def test_nothing_matches_says_what_and_how_to_go_on(source: ScriptedSource) -> None:

@@ -161,7 +161,7 @@ class OverviewScreen(DashboardScreen):
         self._filter = WordFilter(
             "overview",
             "words in a queue's name or verdict; !word excludes",
-            apply=self._rearrange,
+            apply=self._apply_filter,
             target=lambda: self.table,
         )
         self._sort: str | None = None
@@ -520,6 +520,13 @@ class OverviewScreen(DashboardScreen):
     def _free_lines(self) -> int:
         """The number of free lines below the rows, including the line of the reason itself."""
         return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
+
+    def _apply_filter(self) -> None:
+        """Show the rows that match; if the filter is the name of a queue, the cursor goes to that queue."""
+        self._rearrange()
+        names = [None if isinstance(row, QueueGroup) else row.name for row in self.table.rows]
+        if self._filter.value in names:
+            self.table.place_cursor(names.index(self._filter.value))
 
     def _rearrange(self) -> None:
         self._preferences.set(SORT, self._sort or "")
