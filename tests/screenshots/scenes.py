@@ -190,7 +190,8 @@ async def _picture(scene: Scene, folder: Path) -> str:
     sites = [_site(server, clock) for server in scene.servers] or [_tour_site(clock) if is_tour else _one_site(clock)]
     if scene.has_lists:
         sites = [_site(Server(_HOST, "", _BESIDE_LISTS), clock, is_named=False), list_site(clock, _HOST, _triage())]
-    replay = _replay(clock, folder) if scene.is_replay else None
+    # Its clock stands still: time that passes for the screen is not played.
+    replay = _replay(FakeClock(), folder) if scene.is_replay else None
     app = RsmqApp(
         sites if replay is None else replay.sites,
         replay=replay,
