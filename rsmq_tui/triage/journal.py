@@ -81,8 +81,8 @@ _UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change 
 _ENDED = "state IN ('done', 'stopped', 'interrupted')"
 # Whether an undo has come to its end. Earlier versions set the state back to done when a redo made the change again.
 _WAS_UNDONE = (
-    "EXISTS (SELECT 1 FROM changes AS undo WHERE undo.undoes = changes.change AND undo.done > 0"
-    f" AND undo.state IN ('{State.DONE}', '{State.UNDONE}') AND undo.done + undo.skipped + undo.failed >= undo.planned)"
+    "change IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL AND done > 0"
+    f" AND state IN ('{State.DONE}', '{State.UNDONE}') AND done + skipped + failed >= planned)"
 )
 _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = changes.change)"
 

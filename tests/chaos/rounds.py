@@ -294,7 +294,7 @@ class Round:
         return [queues, lists] if self.chance.random() < 0.6 else [lists, queues]
 
     async def _does(self, operator: Operator, service: ChangeService) -> None:
-        what = self.chance.choices(("change", "undo", "again", "undo of one", "recover"), (10, 4, 1, 2, 1))[0]
+        what = self.chance.choices(("change", "undo", "again", "undo of one", "recover"), (10, 5, 3, 2, 1))[0]
         try:
             match what:
                 case "recover":
