@@ -318,7 +318,7 @@ def _due_notes(action: actions.MessageAction, selection: Selection) -> Iterator[
         case actions.Release() if ready := selection.states[MessageState.READY]:
             visible = "1 is" if ready == 1 else f"{ready:,} are"
             yield f"All become due now. {visible} visible already, and come after those that have waited longer."
-        case actions.Redrive():
+        case actions.Redrive() if selection.count:
             yield "There they are visible at once, and count as never received."
 
 

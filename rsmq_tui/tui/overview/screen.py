@@ -526,7 +526,7 @@ class OverviewScreen(DashboardScreen):
         self._rearrange()
         names = [None if isinstance(row, QueueGroup) else row.name for row in self.table.rows]
         if self._filter.value in names:
-            self.table.place_cursor(names.index(self._filter.value))
+            self.table.place_cursor(names.index(self._filter.value), for_now=True)
 
     def _rearrange(self) -> None:
         self._preferences.set(SORT, self._sort or "")

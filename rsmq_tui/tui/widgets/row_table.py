@@ -140,9 +140,10 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._scroll_into_view()
         self.repaint()
 
-    def place_cursor(self, index: int) -> None:
-        """Move the cursor to a row, as the user would."""
-        self._held = None
+    def place_cursor(self, index: int, *, for_now: bool = False) -> None:
+        """Move the cursor to a row, as the user would; ``for_now``, ``restore_cursor`` still goes back from there."""
+        if not for_now:
+            self._held = None
         self._cursor = max(0, min(index, len(self.keys) - 1))
         self._cursor_key = self.cursor_key
         self._scroll_into_view()
