@@ -171,8 +171,8 @@ class ChangeRunner:
         self._stopping = False
         self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
-        # Tokens of calls that were executed, and whose outcomes are not on disk yet.
-        self._executed: list[str] = []
+        # Tokens of calls that were executed, or never will be, and whose outcomes are not on disk yet.
+        self._ended: list[str] = []
         # Tokens whose outcomes are on disk, so the server may forget them.
         self._forgettable: list[str] = []
         # Tokens that were announced to the server, and not used yet.
@@ -227,7 +227,7 @@ class ChangeRunner:
         """Record the end in the journal; raises ``JournalError``."""
         state = State.STOPPED if self.stopped else State.DONE
         await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
-        await self._forget([*self._forgettable, *self._executed, *self._announced])
+        await self._forget([*self._forgettable, *self._ended, *self._announced])
         await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
@@ -291,13 +291,13 @@ class ChangeRunner:
         tokens, self._unannounced = self._unannounced, []
         await self._announce(tokens)
         outcomes, self._outcomes = self._outcomes, []
-        executed, self._executed = self._executed, []
+        ended, self._ended = self._ended, []
         try:
             await asyncio.to_thread(self.journal.write, self.change, [entry for _, entry in entries], outcomes)
         except BaseException:
-            self._outcomes[:0], self._executed[:0] = outcomes, executed
+            self._outcomes[:0], self._ended[:0] = outcomes, ended
             raise
-        self._forgettable += executed
+        self._forgettable += ended
 
     async def _prepare_server(self, entries: Sequence[tuple[Step, Entry]]) -> None:
         """Announce as many future calls as ``entries``, and let the server forget the tokens in ``_forgettable``.
@@ -336,7 +336,7 @@ class ChangeRunner:
                 if isinstance(outcome, BaseException):
                     continue
                 self._outcomes.append((entry.number, outcome))
-                self._executed.append(entry.token)
+                self._ended.append(entry.token)
                 if step.heard is not None:
                     step.heard(outcome)
                 renamed = _renamed(step, entry.batch, outcome)
@@ -380,7 +380,7 @@ class ChangeRunner:
         """Record that batches were not sent or were refused, and will not be carried out."""
         for entry in entries:
             self._outcomes.append((entry.number, NOT_CARRIED_OUT))
-            self._executed.append(entry.token)
+            self._ended.append(entry.token)
 
     async def _apply(self, entry: Entry) -> str:
         """Carry out a batch; if the reply is lost, settle it."""
