@@ -153,13 +153,17 @@ class Journal:
 
     def _is_undo(self, change: Change) -> bool:
         """Return whether a change has undone another. The undo of an undo, a redo, is not one."""
-        is_undo, undoes = False, change.undoes
-        while undoes is not None:
-            is_undo = not is_undo
-            with self.file.explained():
-                row = self.file.db.execute("SELECT undoes FROM changes WHERE change = ?", (undoes,)).fetchone()
-            undoes = None if row is None else row["undoes"]
-        return is_undo
+        undone = self.undone_in_turn(change)
+        # What the last of them undoes may no longer be there.
+        steps = len(undone) - 1 + (undone[-1].undoes is not None)
+        return steps % 2 == 1
+
+    def undone_in_turn(self, change: Change) -> list[Change]:
+        """Return a change, the change that it undoes, the change which that undoes, and so on while they are there."""
+        undone = [change]
+        while (undoes := undone[-1].undoes) is not None and (before := self.change(undoes)) is not None:
+            undone.append(before)
+        return undone
 
     def last_redo(self, change: int) -> int | None:
         """Return the last redo that has made a change again, and is not undone itself; None if there is none."""

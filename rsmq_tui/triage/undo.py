@@ -198,10 +198,8 @@ _REDOES = {actions.DeleteQueue.name: "delete", actions.SetAttributes.name: "chan
 
 def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
     """Return the change that undos and redos are about, and whether undoing ``change`` makes it again."""
-    is_redo = False
-    while change.undoes is not None and (undone := journal.change(change.undoes)) is not None:
-        change, is_redo = undone, not is_redo
-    return change, is_redo
+    undone = journal.undone_in_turn(change)
+    return undone[-1], len(undone) % 2 == 0
 
 
 def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:

@@ -524,9 +524,12 @@ class OverviewScreen(DashboardScreen):
     def _apply_filter(self) -> None:
         """Show the rows that match; if the filter is the name of a queue, the cursor goes to that queue."""
         self._rearrange()
-        names = [None if isinstance(row, QueueGroup) else row.name for row in self.table.rows]
-        if self._filter.value in names:
-            self.table.place_cursor(names.index(self._filter.value), for_now=True)
+        name = self._filter.value
+        named = (
+            place for place, row in enumerate(self.table.rows) if row.name == name and not isinstance(row, QueueGroup)
+        )
+        if name and (place := next(named, None)) is not None:
+            self.table.place_cursor(place, for_now=True)
 
     def _rearrange(self) -> None:
         self._preferences.set(SORT, self._sort or "")
