@@ -137,7 +137,7 @@ def test_ten_minutes_are_kept_in_full_and_an_hour_minute_by_minute() -> None:
     assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(trend.totals)][-599:] == [1000] * 599
     assert 3_580_000 <= watched.at_ms - trend.totals[0].at_ms <= 3_600_000
     assert len(trend.totals) <= 600 + 3000 // 20 + 1
-    assert {len(values) for values in (series.depth, series.ready, series.totalsent, series.totalrecv)} == {170}
+    assert {len(values) for values in (series.depth, series.totalsent, series.totalrecv)} == {170}
     assert trend.times_ms[-1] <= watched.at_ms < trend.times_ms[-1] + BUCKET_MS
     assert steps_ms[-BUCKETS + 1 :] == [BUCKET_MS] * (BUCKETS - 1)
     assert set(steps_ms[: COARSE_BUCKETS - 1]) == {COARSE_MS}
@@ -180,10 +180,10 @@ def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
     for _ in range(2 * 720):
         watched.poll_one(Flow().row(), after_s=5)
     series = watched.sampler.trend.series["q"]
-    kept = (series.depth, series.ready, series.totalsent, series.totalrecv)
 
-    assert sum(len(values) * values.itemsize for values in kept) == (BUCKETS + COARSE_BUCKETS) * 32
-    assert len(series.ready_peaks) == len(series.hidden_peaks) == COARSE_BUCKETS
+    assert len(series.counters) * series.counters.itemsize == (BUCKETS + COARSE_BUCKETS) * 32
+    assert series.peaks is not None
+    assert len(series.peaks) == 2 * COARSE_BUCKETS
 
 
 def test_queues_that_are_gone_are_forgotten() -> None:

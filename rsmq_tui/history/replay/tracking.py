@@ -185,7 +185,7 @@ class RecordedTrend(Trend):
         surplus = next((index for index, time_ms in enumerate(self.times_ms) if time_ms >= from_ms), 0)
         surplus = max(surplus, len(self.times_ms) - BUCKETS)
         if surplus > 0:
-            self.forget(slice(surplus))
+            self.forget(surplus)
         while self.totals and self.totals[0].at_ms < from_ms:
             self.totals.popleft()
         self.gaps_ms = [gap_ms for gap_ms in self.gaps_ms if gap_ms > from_ms]
@@ -198,9 +198,7 @@ class RecordedTrend(Trend):
         for name, series in self.series.items():
             copied = same.series[name] = type(series)([])
             copied.times_ms = same.times_ms
-            copied.depth, copied.ready = series.depth[:], series.ready[:]
-            copied.totalsent, copied.totalrecv = series.totalsent[:], series.totalrecv[:]
-            copied.ready_peaks, copied.hidden_peaks = series.ready_peaks[:], series.hidden_peaks[:]
+            copied.counters, copied.peaks = series.counters[:], series.peaks and series.peaks[:]
             copied.flights = series.flights and series.flights.copy()
         return same
 

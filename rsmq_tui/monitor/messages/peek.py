@@ -307,6 +307,10 @@ class Looked(NamedTuple):
     looked_all_ms: int | None = None
 
 
+# One for all queues that were not sampled yet.
+_NOTHING_LOOKED = Looked()
+
+
 class _Found:
     """The results of a walk through a queue so far; the next page starts after ``last``."""
 
@@ -343,7 +347,7 @@ class Look:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.found = Looked()
+        self.found = _NOTHING_LOOKED
         self.times: FlightTimes | None = None
         self._quick = (0, 0)
         self._walk: _Found | None = None
@@ -369,7 +373,7 @@ class Look:
         """Store the receive counts around the first hidden message; ``looked`` is how many messages were read."""
         self._quick = poison, highest_rc
         if not depth:
-            self.found, self._walk, self._walked, self._headless_ms = Looked(), None, None, None
+            self.found, self._walk, self._walked, self._headless_ms = _NOTHING_LOOKED, None, None, None
         elif looked >= depth:
             # All messages were read, more recently than by any walk.
             missing = self.found.missing

@@ -18,8 +18,10 @@ _WHOLE_ROW = 5
 
 
 class _Head(NamedTuple):
-    """When the first message was sent, when it became due, and the problems of its id and score."""
+    """The first message: its id and score, when it was sent, when it became due, and the problems of id and score."""
 
+    id: bytes | None = None
+    score: bytes | None = None
     sent_ms: int | None = None
     due_ms: int | None = None
     problems: tuple[str, ...] = ()
@@ -46,9 +48,7 @@ class QueueTracker(Tracker):
         "_began_ms",
         "_created_ms",
         "_head",
-        "_head_key",
         "_last_receive_ms",
-        "_raw_fields",
         "_read",
         "_ready_since_ms",
         "_receives_known_ms",
@@ -58,11 +58,9 @@ class QueueTracker(Tracker):
     def __init__(self, name: str, trend: Trend, thresholds: Thresholds, place: str = "") -> None:
         super().__init__(name, trend.add_queue(name), thresholds, place)
         self.look = Look()
-        self._raw_fields: list[bytes | None] = []
         self._attributes = Attributes()
         # What ``row`` says, or why the queue cannot be read.
         self._read: _Read | str = ""
-        self._head_key: tuple[bytes, bytes] | None = None
         self._head = _NO_HEAD
         self._last_receive_ms = 0
         self._ready_since_ms: int | None = None
@@ -91,9 +89,8 @@ class QueueTracker(Tracker):
         earlier, before_trend = self._rates_from(references, sample)
         rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
         grows = rates is not None and rates.arrivals_s > rates.deletes_s
-        growth_known_ms = 0
-        if self._growth_known_ms:
-            growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
+        measured_ms = at_ms - earlier.at_ms
+        growth_known_ms = self._growth_known(sample, measured_ms, grows=grows) if self._growth_known_ms else 0
         idle_since_ms = self._idle_since_ms()
         idle_ms = 0 if idle_since_ms is None else at_ms - idle_since_ms
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
@@ -117,9 +114,11 @@ class QueueTracker(Tracker):
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still)
         until_ms = _FOREVER
-        if not is_still:
+        if is_still:
+            self._earlier = None
+        else:
             # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
-            is_whole = at_ms - earlier.at_ms >= RATE_SPAN_MS
+            is_whole = measured_ms >= RATE_SPAN_MS
             used = references if may_grow else references[:1]
             until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
         self.stale_from_ms = self._stale_from(sample, due_ms, until_ms, is_still=is_still) if until_ms > at_ms else 0
@@ -201,19 +200,18 @@ class QueueTracker(Tracker):
         totalrecv = _total("totalrecv", fields[6], problems)
         hidden = row[4] if depth else 0
         head = self._read_head(row, at_ms) if depth else _NO_HEAD
-        sent_ms, due_ms = head[:2] if depth > hidden else (None, None)
+        sent_ms, due_ms = (head.sent_ms, head.due_ms) if depth > hidden else (None, None)
         all_problems = (*self._attributes.problems, *problems, *head.problems)
         return depth, hidden, totalsent, totalrecv, sent_ms, due_ms, all_problems
 
     def _broken(self, fields: list[bytes | None] | bytes, depth: int | bytes) -> str | None:
         """Return why a queue cannot be read, or store its attributes and return None."""
         if isinstance(fields, bytes):
-            self._raw_fields, self._attributes = [], Attributes()
+            self._attributes = Attributes()
             return "its attributes key is not a hash"
         attributes = fields[:5]
-        if attributes != self._raw_fields:
-            known, self._raw_fields = self._attributes, attributes
-            self._attributes = read_attributes(attributes)
+        if self.row is None or attributes != self.row[0][:5]:
+            known, self._attributes = self._attributes, read_attributes(attributes)
             if self._attributes.created_ms != known.created_ms:
                 # Deleted and created again, or new.
                 self._first = None
@@ -311,16 +309,14 @@ class QueueTracker(Tracker):
         return None if self._ready_since_ms is None else max(self._last_receive_ms, self._ready_since_ms)
 
     def _read_head(self, row: Row, at_ms: int) -> _Head:
-        key = (row[2], row[3])
-        if key != self._head_key:
+        if row[2] != self._head.id or row[3] != self._head.score:
             due_ms, due_problem = read_score(row[3].decode("latin-1"))
             sent_ms, id_problem = read_id(row[2].decode("utf-8", "surrogateescape"), at_ms)
             # A score such as 0, set by hand, means 'at once' and is not a time.
             visible_ms = int(due_ms) if due_ms is not None and due_ms >= TIME_FROM else None
             sent_ms = visible_ms if sent_ms is None else int(sent_ms)
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
-            self._head_key = key
-            self._head = _Head(sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
+            self._head = _Head(row[2], row[3], sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
         return self._head
 
     def _growth(self, sample: Sample, references: References) -> float:

@@ -10,9 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from math import isnan
-from operator import sub
 from typing import Any, ClassVar, NamedTuple, overload
 
 BUCKET_MS = 5_000
@@ -197,25 +196,24 @@ class ListSample(Sample):
         return (self.depth - earlier.depth) / elapsed_s if elapsed_s > 0 else None
 
 
+# A bucket of a queue holds depth, ready, totalsent and totalrecv; its peaks are the highest ready and hidden counts.
+_COUNTERS, _PEAKS = 4, 2
+
+
 class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
-    __slots__ = (
-        "changed_ms", "depth", "flights", "hidden_peaks", "marked_ms", "marks", "ready", "ready_peaks", "times_ms",
-        "totalrecv", "totalsent",
-    )  # fmt: skip
+    __slots__ = ("changed_ms", "counters", "flights", "marked_ms", "marks", "peaks", "times_ms")
     sample: ClassVar[type[Sample]] = Sample
 
     def __init__(self, times_ms: list[int]) -> None:
         missed = len(times_ms)
         self.times_ms = times_ms
-        self.depth = array("d", [_NAN]) * missed
-        self.ready = array("d", [_NAN]) * missed
-        self.totalsent = array("d", [_NAN]) * missed
-        self.totalrecv = array("d", [_NAN]) * missed
-        # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves.
-        self.ready_peaks = array("d", [_NAN]) * (missed - BUCKETS)
-        self.hidden_peaks = array("d", [_NAN]) * (missed - BUCKETS)
+        # One array, because four would take half as much again.
+        self.counters = array("d", [_NAN]) * (_COUNTERS * missed)
+        # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves. None for
+        # ten minutes: of 100,000 queues, empty arrays would take 8 MB.
+        self.peaks = array("d", [_NAN]) * (_PEAKS * (missed - BUCKETS)) if missed > BUCKETS else None
         # The last polls that a change of this program may have affected: no rate spans them. None for most queues.
         self.changed_ms: deque[int] | None = None
         # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist. ``marked_ms`` is the last
@@ -227,14 +225,11 @@ class QueueSeries:
 
     def append(self, sample: Sample | None) -> None:
         """Append a bucket; None for a queue that could not be read."""
-        at_ms, depth, ready, totalsent, totalrecv = sample or NO_SAMPLE
-        self.depth.append(depth)
-        self.ready.append(ready)
-        self.totalsent.append(totalsent)
-        self.totalrecv.append(totalrecv)
+        at_ms, *counters = sample or NO_SAMPLE
+        self.counters.extend(counters)
         if at_ms - self.marked_ms >= MARK_MS:
             self.marked_ms = at_ms
-            self.marks.extend((at_ms, totalsent, totalrecv))
+            self.marks.extend((at_ms, *counters[2:]))
             del self.marks[: -3 * MARKS]
 
     def note_change(self, at_ms: int) -> None:
@@ -262,44 +257,65 @@ class QueueSeries:
             flights[index - 1] = FlightTimes(flights[index - 1].at_ms, *merged)  # type: ignore[arg-type]
             del flights[index]
 
-    def forget(self, buckets: slice) -> None:
-        """Drop these buckets, the first ones."""
-        for values in (self.depth, self.ready, self.totalsent, self.totalrecv, self.ready_peaks, self.hidden_peaks):
-            del values[buckets]
+    def forget(self, buckets: int) -> None:
+        """Drop that many buckets, the first ones."""
+        del self.counters[: _COUNTERS * buckets]
+        if self.peaks is not None:
+            del self.peaks[: _PEAKS * buckets]
 
     def coarsen(self, index: int, *, merge: bool) -> None:
         """Let the bucket after those with peaks be one of them, or, to ``merge`` it, a part of the last of them."""
-        ready_peaks, hidden_peaks = self.ready_peaks, self.hidden_peaks
+        start = _COUNTERS * index
+        depth, ready = self.counters[start : start + 2]
+        if self.peaks is None:
+            self.peaks = array("d")
+        peaks = self.peaks
         if not merge:
-            ready_peaks.append(self.ready[index])
-            hidden_peaks.append(self.depth[index] - self.ready[index])
+            peaks.extend((ready, depth - ready))
             return
-        ready = self.ready.pop(index)
-        hidden = self.depth.pop(index) - ready
-        del self.totalsent[index], self.totalrecv[index]
+        del self.counters[start : start + _COUNTERS]
         # If either is not known, the first one stays.
-        ready_peaks[-1] = max(ready_peaks[-1], ready)
-        hidden_peaks[-1] = max(hidden_peaks[-1], hidden)
+        peaks[-2] = max(peaks[-2], ready)
+        peaks[-1] = max(peaks[-1], depth - ready)
+
+    @property
+    def depth(self) -> "array[float]":
+        """The depth in each bucket; a copy."""
+        return self.counters[::_COUNTERS]
+
+    @property
+    def totalsent(self) -> "array[float]":
+        """The count of sent messages in each bucket; a copy."""
+        return self.counters[2::_COUNTERS]
+
+    @property
+    def totalrecv(self) -> "array[float]":
+        """The count of receives in each bucket; a copy."""
+        return self.counters[3::_COUNTERS]
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
-        depth = self.depth[index]
+        depth, ready, totalsent, totalrecv = self.counters[_COUNTERS * index : _COUNTERS * (index + 1)]
         if isnan(depth):
             return None
-        return self.sample(
-            self.times_ms[index],
-            int(depth),
-            int(self.ready[index]),
-            int(self.totalsent[index]),
-            int(self.totalrecv[index]),
-        )
+        return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
+
+    def peaks_at(self, index: int) -> tuple[int, int] | None:
+        """Return the highest ready and hidden counts of a bucket with a sample; None if it stands for itself."""
+        if self.peaks is None or _PEAKS * index >= len(self.peaks):
+            return None
+        ready, hidden = self.peaks[_PEAKS * index : _PEAKS * (index + 1)]
+        return int(ready), int(hidden)
 
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
-        self.depth, self.ready, self.totalsent, self.totalrecv = counters
-        coarse = max(0, len(self.ready) - BUCKETS)
-        self.ready_peaks = self.ready[:coarse]
-        self.hidden_peaks = array("d", map(sub, self.depth[:coarse], self.ready_peaks))
+        self.counters = array("d", chain.from_iterable(zip(*counters, strict=True)))
+        coarse = len(self.counters) // _COUNTERS - BUCKETS
+        if coarse > 0:
+            first = self.counters[: _COUNTERS * coarse]
+            self.peaks = array("d")
+            for depth, ready in zip(first[::_COUNTERS], first[1::_COUNTERS], strict=True):
+                self.peaks.extend((ready, depth - ready))
 
 
 class ListSeries(QueueSeries):
@@ -520,7 +536,7 @@ class Trend:
             names = list(self.series if len(self.series) <= DAY_QUEUES else self.series.keys() & self.followed)
             # The rates of the second bucket, which becomes the first, need the one before.
             self.day.add(times_ms[1], ((name, next(self.queue(name, 1), None)) for name in names))
-            self.forget(slice(1))
+            self.forget(1)
 
     def follow(self, names: Iterable[str]) -> None:
         """Keep a day of these queues, rather than of those that were named longest ago."""
@@ -557,9 +573,9 @@ class Trend:
         """The sums of a day, oldest first."""
         return [*self.day.totals, *self.totals]
 
-    def forget(self, buckets: slice) -> None:
-        """Drop these buckets of all queues, the first ones."""
-        del self.times_ms[buckets]
+    def forget(self, buckets: int) -> None:
+        """Drop that many buckets of all queues, the first ones."""
+        del self.times_ms[:buckets]
         for series in self.series.values():
             series.forget(buckets)
 
@@ -647,8 +663,9 @@ class Trend:
         series = self.series.get(name)
         if series is None:
             return
-        before = series.at(first - 1) if 0 < first <= len(series.depth) else None
-        for index, at_ms in enumerate(self.times_ms[first : len(series.depth)], first):
+        count = len(series.counters) // _COUNTERS
+        before = series.at(first - 1) if 0 < first <= count else None
+        for index, at_ms in enumerate(self.times_ms[first:count], first):
             sample = series.at(index)
             if sample is None:
                 yield QueuePoint(at_ms, None, None, None, None, None)
@@ -659,9 +676,7 @@ class Trend:
                 rates = None if earlier is None else sample.rates_since(earlier)
                 net_s = None if earlier is None else sample.net_since(earlier)
                 arrivals_s, deletes_s, receives_s = rates or (None, None, None)
-                ready, hidden = sample.ready, sample.depth - sample.ready
-                if index < len(series.ready_peaks):
-                    ready, hidden = int(series.ready_peaks[index]), int(series.hidden_peaks[index])
+                ready, hidden = series.peaks_at(index) or (sample.ready, sample.depth - sample.ready)
                 yield QueuePoint(at_ms, ready, hidden, arrivals_s, deletes_s, receives_s, net_s)
             before = sample
 

@@ -79,8 +79,9 @@ class Tracker(ABC):
         self._thresholds = thresholds
         self._troubles = Troubles()
         self._first: Sample | None = None
-        # For each reference: the time of its bucket, and this queue's sample there.
-        self._earlier: list[tuple[int, Sample] | None] = [None] * 4
+        # For each reference: the time of its bucket, and this queue's sample there. None while the queue rests, which
+        # most of many queues do.
+        self._earlier: list[tuple[int, Sample] | None] | None = None
         self._is_resumed = False
         # Whether the queue was already idle before monitoring, for an unknown time.
         self._is_idle_longer = False
@@ -199,7 +200,7 @@ class Tracker(ABC):
     def _begin_at(self, sample: Sample | None) -> None:
         """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
-        self._earlier = [None] * 4
+        self._earlier = None
 
     def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
         """Return the samples from which rates and the trend count: none spans a change of this program."""
@@ -220,6 +221,8 @@ class Tracker(ABC):
         reference = references[which]
         if reference is None:
             return sample
+        if self._earlier is None:
+            self._earlier = [None] * len(references)
         known = self._earlier[which]
         if known is not None and known[0] == reference.at_ms:
             return known[1]

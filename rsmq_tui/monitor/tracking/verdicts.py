@@ -6,10 +6,11 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
@@ -109,15 +110,26 @@ def _time(value: Any) -> int | None:
     raise ValueError("not a time")
 
 
+T = TypeVar("T")
+_NONE: Mapping[Verdict, Any] = MappingProxyType({})
+
+
+def _without(verdict: Verdict, known: Mapping[Verdict, T]) -> Mapping[Verdict, T]:
+    if verdict not in known:
+        return known
+    return {other: times for other, times in known.items() if other is not verdict} or _NONE
+
+
 class Troubles:
     """The current troubles of a queue; each ends when it has been clearly over for ``clear_ms``."""
 
     __slots__ = ("episodes", "suspended")
 
     def __init__(self) -> None:
-        self.episodes: dict[Verdict, TroubleTimes] = {}
+        # Replaced when they change: most of many queues share the one empty mapping.
+        self.episodes: Mapping[Verdict, TroubleTimes] = _NONE
         # Troubles that cannot be judged now: when each began, and until when it may go on.
-        self.suspended: dict[Verdict, tuple[int, int]] = {}
+        self.suspended: Mapping[Verdict, tuple[int, int]] = _NONE
 
     def judge(
         self,
@@ -163,33 +175,36 @@ class Troubles:
         if began_ms is not None:
             if episode is None or episode.over_since_ms is not None:
                 since_ms = self._began(verdict, began_ms, at_ms) if episode is None else episode.since_ms
-                self.episodes[verdict] = TroubleTimes(since_ms)
+                self._keep(verdict, TroubleTimes(since_ms))
         elif episode is not None:
             over_since_ms = at_ms if episode.over_since_ms is None else episode.over_since_ms
             clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
             if not is_clear:
-                self.episodes[verdict] = TroubleTimes(episode.since_ms, over_since_ms)
+                self._keep(verdict, TroubleTimes(episode.since_ms, over_since_ms))
             elif at_ms - clear_since_ms >= clear_ms:
-                del self.episodes[verdict]
+                self.episodes = _without(verdict, self.episodes)
             else:
-                self.episodes[verdict] = TroubleTimes(episode.since_ms, over_since_ms, clear_since_ms)
+                self._keep(verdict, TroubleTimes(episode.since_ms, over_since_ms, clear_since_ms))
+
+    def _keep(self, verdict: Verdict, times: TroubleTimes) -> None:
+        self.episodes = {**self.episodes, verdict: times}
 
     def _began(self, verdict: Verdict, began_ms: int, at_ms: int) -> int:
-        since_ms, until_ms = self.suspended.pop(verdict, (began_ms, 0))
+        since_ms, until_ms = self.suspended.get(verdict, (began_ms, 0))
+        self.suspended = _without(verdict, self.suspended)
         return min(since_ms, began_ms) if at_ms <= until_ms else began_ms
 
     def forget(self) -> None:
         """Drop all troubles without waiting for them to end."""
-        self.episodes.clear()
-        self.suspended.clear()
+        self.episodes = self.suspended = _NONE
 
     def suspend(self, verdict: Verdict, until_ms: int | None) -> None:
         """Drop a trouble that cannot be judged now. If it begins again by ``until_ms``, it continues; None: never."""
-        episode = self.episodes.pop(verdict, None)
-        suspended = self.suspended.pop(verdict, None)
+        episode, suspended = self.episodes.get(verdict), self.suspended.get(verdict)
         since_ms = episode.since_ms if episode is not None else None if suspended is None else suspended[0]
+        self.episodes, self.suspended = _without(verdict, self.episodes), _without(verdict, self.suspended)
         if since_ms is not None and until_ms is not None:
-            self.suspended[verdict] = since_ms, until_ms
+            self.suspended = {**self.suspended, verdict: (since_ms, until_ms)}
 
     def remember(self) -> list[list[Any]]:
         """Return what ``restore`` takes: values that JSON can hold."""
@@ -205,9 +220,9 @@ class Troubles:
             if since_ms is None:
                 raise ValueError("a trouble without its beginning")
             if len(rest) == 1:
-                self.suspended[Verdict(name)] = since_ms, rest[0] or 0
+                self.suspended = {**self.suspended, Verdict(name): (since_ms, rest[0] or 0)}
             else:
-                self.episodes[Verdict(name)] = TroubleTimes(since_ms, *rest)
+                self._keep(Verdict(name), TroubleTimes(since_ms, *rest))
 
     def ends_ms(self, clear_ms: int) -> list[int]:
         """Return the times at which troubles end if nothing changes."""
