@@ -527,11 +527,9 @@ class _ListCheck(_Idle):
         index = await rows.index()
         self.checked.at_ms = index.at_ms
         sampler = Sampler(self.thresholds, "", list_trackers(self.age))
-        sampler.begin(index.at_ms)
-        async with aclosing(rows.rows(index.at_ms)) as coming:
-            async for names, part in coming:
-                sampler.add_rows(names, part)
-                self.rows.update(zip(names, part, strict=True))
+        sampler.begin(index.at_ms, index.names)
+        self.rows.update(await rows.rows(index.at_ms))
+        sampler.add_rows(range(len(index.names)), [self.rows[name] for name in index.names])
         return sampler.finish()[0]
 
     def _judge_leases(self, queue: QueueState) -> None:

@@ -28,6 +28,7 @@ from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
+    Index,
     Namespaces,
     PageRequest,
     PeekedMessage,
@@ -228,20 +229,21 @@ class Polling(Source, ABC):
     async def _read(self) -> Snapshot:
         """Read a snapshot; raises the errors of the server."""
 
-    async def _begin_poll(self, sampler: Sampler, at_ms: int) -> None:
-        """Start a poll made at that server time: the first one continues an earlier run."""
+    async def _begin_poll(self, sampler: Sampler, index: Index) -> None:
+        """Start a poll of these queues: the first one continues an earlier run."""
+        at_ms = index.at_ms
         if self._failures:
             sampler.resume(at_ms)
         if self._memory is not None:
             await self._memory.restore(sampler, at_ms)
-        sampler.begin(at_ms, self._growth.limit)
+        sampler.begin(at_ms, index.names, self._growth.limit)
 
-    async def _add_rows(self, sampler: Sampler, names: Sequence[str], rows: Sequence[Row]) -> None:
-        """Process the rows of these queues."""
+    async def _add_rows(self, sampler: Sampler, places: Sequence[int], rows: Sequence[Row]) -> None:
+        """Process the rows of the queues at these places of the index."""
         # After the rows were read: what changed them is in the journal by then.
         if self.own_changes is not None:
             sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
-        sampler.add_rows(names, rows)
+        sampler.add_rows(places, rows)
 
     def _end_poll(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
@@ -333,6 +335,8 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         super().__init__(first, **options)
         self.reader = reader
         self._sampler = sampler
+        # Another poller may have used the reader.
+        reader.rows.forget()
 
     async def clients(self, queue: str, *, seconds: float | None = None) -> "QueueClients":
         """Find out who works on a queue; raises ``PeekError``."""
@@ -494,15 +498,15 @@ class LivePoller(ReaderPolling[QueueReader]):
         index = await self.reader.rows.index()
         meter.heard()
         await self._read_info(index.at_ms)
-        await self._begin_poll(self._sampler, index.at_ms)
+        await self._begin_poll(self._sampler, index)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._sampler.looks(index.names)
         poison_rc = self.thresholds.poison_rc
         look = asyncio.create_task(self.reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
         try:
-            async with aclosing(self.reader.rows.rows(index.at_ms)) as coming:
-                async for names, rows in coming:
-                    await self._add_rows(self._sampler, names, rows)
+            async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
+                async for places, rows in coming:
+                    await self._add_rows(self._sampler, places, rows)
             counts, found, flights = await look
         finally:
             look.cancel()

@@ -21,13 +21,14 @@ class DueTimes:
     """
 
     def __init__(self, times_ms: Iterable[float] = ()) -> None:
-        self._times_ms = array("d")
+        self._times_ms = array("d", times_ms)
         # The slot that each position waits in. Slots may have older entries of it, which do not count.
-        self._waits_in = array("d")
+        self._waits_in = array("d", [_NOWHERE]) * len(self._times_ms)
         self._slots: dict[int, array[int]] = {}
         # Earlier slots are empty.
         self._first = 0
-        self.extend(times_ms)
+        for position in range(len(self)):
+            self._put(position)
 
     @classmethod
     def all_taken(cls, count: int) -> "DueTimes":
@@ -48,18 +49,6 @@ class DueTimes:
     def __iter__(self) -> Iterator[float]:
         """Iterate over the times, in the order of the positions."""
         return iter(self._times_ms)
-
-    def extend(self, times_ms: Iterable[float]) -> None:
-        """Add positions at the end."""
-        begin = len(self)
-        self._times_ms.extend(times_ms)
-        self._waits_in.extend([_NOWHERE] * (len(self) - begin))
-        for position in range(begin, len(self)):
-            self._put(position)
-
-    def truncate(self, length: int) -> None:
-        """Drop the positions from that one on."""
-        del self._times_ms[length:], self._waits_in[length:]
 
     def set(self, position: int, due_ms: float) -> None:
         """Change when a position is due."""
@@ -84,7 +73,7 @@ class DueTimes:
         early: list[int] = []
         for slot in passed:
             for position in slots.pop(slot, ()):
-                if position < len(times_ms) and waits_in[position] == slot:
+                if waits_in[position] == slot:
                     waits_in[position] = _NOWHERE
                     (due if times_ms[position] <= now_ms else early).append(position)
         for position in early:

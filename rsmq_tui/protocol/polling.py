@@ -13,7 +13,7 @@ time.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from math import ceil
@@ -34,8 +34,9 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
 # Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but at
-# most so many, so that the cost of a poll of 100,000 queues stays bounded.
-FULL_EVERY, FULL_AT_MOST = 30, 1_000
+# most so many, so that what a poll costs depends on the queues that change. If the server reports nothing, they are
+# enough to find that out in a poll or two.
+FULL_EVERY, FULL_AT_MOST = 30, 400
 
 QueueKeys = tuple[bytes, ...]
 
@@ -357,16 +358,27 @@ class IncrementalPoll:
         self._known = RowCache(codec)
         self._epoch: int | None = None
 
-    async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
-        """Yield the rows of all queues, sorted by name, as they arrive.
+    def forget(self) -> None:
+        """Let the next poll read all rows, for a caller that does not know those of the last one."""
+        self._known.forget()
 
-        A few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
-        reads them. A row that did not change is the same object as before.
+    async def rows(self, now_ms: int) -> dict[str, Row]:
+        """Read the rows that may have changed, and return the rows of all queues by name."""
+        async with aclosing(self.read(now_ms)) as coming:
+            async for _ in coming:
+                pass
+        return dict(zip(self._known.names, self._known.rows, strict=True))
+
+    async def read(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[int], list[Row]]]:
+        """Read the rows that may have changed, and yield them as they arrive, with their places in the index.
+
+        Places are in ascending order. A row that did not change is the same object as before; so are all that are not
+        read. A few chunks are under way at once, each as a round trip of its own, so that the server works while the
+        caller reads them.
         """
         known = self._known
         chunks = chunked(known.to_ask(now_ms), CHUNK_QUEUES)
         pending: deque[tuple[list[int], asyncio.Task[list[Row]]]] = deque()
-        start = 0
         try:
             for chunk in islice(chunks, CHUNKS_IN_FLIGHT):
                 pending.append((chunk, asyncio.create_task(self._read(chunk, now_ms))))
@@ -379,11 +391,7 @@ class IncrementalPoll:
                     # Send the next request before this reply is read, so that the server works meanwhile.
                     await asyncio.sleep(0)
                 await self._take(asked, reply, now_ms)
-                end = asked[-1] + 1 if pending else len(known.names)
-                yield known.names[start:end], known.rows[start:end]
-                start = end
-            if start < len(known.names):
-                yield known.names[start:], known.rows[start:]
+                yield asked, [known.rows[position] for position in asked]
         except BaseException:
             # Rows that were due may not have been read.
             known.forget()

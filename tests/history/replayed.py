@@ -110,8 +110,8 @@ class Live:
         if self.is_down:
             self.sampler.resume(at_ms)
             self.is_down = False
-        self.sampler.begin(at_ms, self.growth.limit)
-        self.sampler.add_rows(list(rows), rows.values())
+        self.sampler.begin(at_ms, list(rows), self.growth.limit)
+        self.sampler.add_rows(range(len(rows)), rows.values())
         queues, _ = self.sampler.finish()
         self.states[at_ms] = queues
         self.tape.poll(at_ms, *queues, info=info, memory_limit=self.growth.limit)

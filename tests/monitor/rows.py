@@ -73,9 +73,9 @@ class Scripted:
     def poll(self, rows: Mapping[str, Row], *, after_s: float = 1.0) -> dict[str, QueueState]:
         """Poll that long after the previous poll."""
         self.at_ms += round(after_s * 1000)
-        self.sampler.begin(self.at_ms, self.memory_limit)
         names = sorted(rows)
-        self.sampler.add_rows(names, [rows[name] for name in names])
+        self.sampler.begin(self.at_ms, names, self.memory_limit)
+        self.sampler.add_rows(range(len(names)), [rows[name] for name in names])
         states, self.totals = self.sampler.finish()
         return {state.name: state for state in states}
 

@@ -183,14 +183,15 @@ def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_find
         if chance.random() < 0.04:
             flows[f"q{chance.randrange(1000):03}"] = Flow(sent=5, hidden=5)
         names = sorted(flows)
-        sampler.begin(at_ms)
-        sampler.add_rows(names[:10], [flows[name].row() for name in names[:10]])
+        rows = [flows[name].row() for name in names]
+        sampler.begin(at_ms, names)
+        sampler.add_rows(range(10), rows[:10])
         if chance.random() < 0.1:
             # After ``resume``, all states are replaced.
             if chance.random() < 0.2:
                 sampler.resume(at_ms)
             continue
-        sampler.add_rows(names[10:], [flows[name].row() for name in names[10:]])
+        sampler.add_rows(range(10, len(rows)), rows[10:])
         snapshot = Snapshot(at_ms, "server", "rsmq", sampler.finish()[0], changes=sampler.changes)
         found, expected = (one.changed_since(last) for one in (snapshot, replace(snapshot, changes=None)))
         assert [list(map(id, some)) for some in found or ()] == [list(map(id, some)) for some in expected or ()]

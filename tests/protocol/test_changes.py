@@ -64,7 +64,7 @@ def is_tracking(reader: QueueReader) -> bool:
 
 async def read_all(reader: QueueReader, at_ms: int) -> dict[str, Row]:
     await reader.rows.index()
-    return {name: row async for names, rows in reader.rows.rows(at_ms) for name, row in zip(names, rows, strict=True)}
+    return await reader.rows.rows(at_ms)
 
 
 async def read_afresh(url: str, at_ms: int) -> dict[str, Row]:
@@ -280,7 +280,7 @@ class TestAConnectionThatBreaks:
         index = await reader.rows.index()
         client.client_kill_filter(_type="normal", skipme=True)
         with pytest.raises(redis.ConnectionError):
-            _ = [found async for found in reader.rows.rows(index.at_ms)]
+            await reader.rows.rows(index.at_ms)
 
         client.hset(f"rsmq:{crowd[-2]}:Q", "vt", 6)
         assert await read_all(reader, at_ms) == await read_afresh(redis_url, at_ms)

@@ -11,7 +11,6 @@ _TIMES = some.one_of(some.integers(0, 9_000), some.just(inf), some.just(-inf), s
 _STEP = some.one_of(
     some.tuples(some.just("set"), some.integers(0, 9), _TIMES),
     some.tuples(some.just("take"), some.integers(-3_000, 4_000), some.lists(_TIMES, min_size=1, max_size=3)),
-    some.tuples(some.just("replace"), some.integers(0, 9), some.lists(_TIMES, max_size=4)),
 )
 
 
@@ -28,11 +27,6 @@ def test_what_is_due_is_found(first: list[float], are_taken: bool, steps: list[t
             assert isinstance(given_, int | float)
             due.set(number, given_)
             times[number] = given_
-        elif what == "replace":
-            assert isinstance(given_, list)
-            due.truncate(number)
-            due.extend(given_)
-            times[number:] = given_
         elif what == "take":
             assert isinstance(given_, list)
             now_ms = max(0, now_ms + number)

@@ -21,10 +21,7 @@ async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
 
 async def read_all(reader: QueueReader, at_ms: int | None = None) -> dict[str, Row]:
     index = await reader.rows.index()
-    found: dict[str, Row] = {}
-    async for names, rows in reader.rows.rows(index.at_ms if at_ms is None else at_ms):
-        found.update(zip(names, rows, strict=True))
-    return found
+    return await reader.rows.rows(index.at_ms if at_ms is None else at_ms)
 
 
 class TestTheIndex:
@@ -163,9 +160,9 @@ class TestManyQueues:
     async def test_reading_may_be_broken_off(self, client: redis.Redis, reader: QueueReader) -> None:
         client.sadd("rsmq:QUEUES", *(f"q{number}" for number in range(self.COUNT)))
         index = await reader.rows.index()
-        rows = reader.rows.rows(index.at_ms)
-        await anext(rows)
-        await rows.aclose()
+        coming = reader.rows.read(index.at_ms)
+        await anext(coming)
+        await coming.aclose()
 
         assert len(await read_all(reader)) == self.COUNT
 

@@ -92,7 +92,7 @@ async def by_both(readers: Sequence[QueueReader], read: Callable[[QueueReader], 
 
 async def all_rows(reader: QueueReader) -> dict[str, Row]:
     await reader.rows.index()
-    return {name: row async for names, rows in reader.rows.rows(NOW_MS) for name, row in zip(names, rows, strict=True)}
+    return await reader.rows.rows(NOW_MS)
 
 
 async def test_rows(readers: tuple[QueueReader, QueueReader], odd_queues: list[str]) -> None:
@@ -259,7 +259,7 @@ async def test_a_row_makes_sense_although_the_queue_changed_between_two_commands
     async with aclosing(QueueReader(redis_url)) as reader:
         rows = QueueRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
         await rows.index()
-        ((_, (row,)),) = [found async for found in rows.rows(NOW_MS)]
+        (row,) = (await rows.rows(NOW_MS)).values()
     _, depth, *head = row
 
     assert (depth > 0) == bool(head)

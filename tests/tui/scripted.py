@@ -95,8 +95,8 @@ class ScriptedSource:
 
     def snapshot_of(self, rows: dict[str, Row], at_ms: int = START_MS) -> Snapshot:
         """Make a snapshot as a poll of these rows would."""
-        self.sampler.begin(at_ms)
-        self.sampler.add_rows(list(rows), rows.values())
+        self.sampler.begin(at_ms, list(rows))
+        self.sampler.add_rows(range(len(rows)), rows.values())
         queues, totals = self.sampler.finish()
         link = Link(fresh_at_s=self.clock.now_s)
         self.last = replace(self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.sampler.trend, link=link)

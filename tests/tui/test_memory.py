@@ -21,8 +21,8 @@ async def restarted_source(folder: Path, *, ran_s: int, away_s: int) -> Scripted
     end_ms = START_MS - away_s * 1000
     sampler, memory = Sampler(Thresholds()), Memory(folder, "x")
     for at_ms in range(end_ms - ran_s * 1000, end_ms + 1, 30_000):
-        sampler.begin(at_ms)
-        sampler.add_rows(["orders"], [ROW])
+        sampler.begin(at_ms, ["orders"])
+        sampler.add_rows([0], [ROW])
         sampler.finish()
         memory.save(sampler.moment())
     assert memory.problem is None

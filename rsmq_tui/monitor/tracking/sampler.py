@@ -6,9 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import compress
 from math import fsum, inf
-from operator import is_not, itemgetter
+from operator import itemgetter
 from typing import cast
 
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
@@ -180,16 +179,17 @@ class _PollInProgress:
     since_last_ms: int = 0
     references: References = (None, None, None, None)
     memory_limit: Limit | None = None
-    # The queues whose states change although their rows do not; None for all, after a poll that did not end.
-    stale: list[int] | None = None
-    # The rows of that many queues, the first ones, have arrived.
-    rows: int = 0
+    # The queues whose states change although their rows may not, in order.
+    stale: Sequence[int] = ()
+    # The states of that many queues, the first ones, are those of this poll.
+    updated: int = 0
     has_ended: bool = False
 
 
 class Sampler:
     """Keeps a tracker for each queue. A poll calls ``begin``, then ``add_rows`` as they arrive, then ``finish``.
 
+    What a poll costs depends on the queues that change, not on how many there are.
     ``changes`` says which states the last poll replaced, as in ``Snapshot``.
     ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
     """
@@ -200,11 +200,10 @@ class Sampler:
         self._place = place
         self._new_tracker = new_tracker
         self._trackers: dict[str, Tracker] = {}
-        # The queues in the order of the rows, their trackers, their rows and their states: the same from poll to poll,
-        # but for those that change.
-        self._names: tuple[str, ...] = ()
+        # The queues in the order of the index, their trackers and their states: the same from poll to poll, but for
+        # those that change.
+        self._names: Sequence[str] = ()
         self._order: list[Tracker] = []
-        self._rows: list[Row | None] = []
         self._states: list[QueueState | None] = []
         # When states change although the rows do not.
         self._stale_from = DueTimes()
@@ -228,10 +227,16 @@ class Sampler:
         """Note that this program changes these queues: what the running poll and the next one see may be its effect."""
         self._own_changes |= dict.fromkeys(names, 0)
 
-    def begin(self, at_ms: int, memory_limit: Limit | None = None) -> None:
-        """Start a poll made at that server time; ``memory_limit`` is when the memory of the server will be full."""
+    def begin(self, at_ms: int, names: Sequence[str], memory_limit: Limit | None = None) -> None:
+        """Start a poll of these queues made at that server time.
+
+        ``memory_limit`` is when the memory of the server will be full.
+        """
         last = self._poll
-        stale = self._stale_from.pop_due(at_ms) if last.has_ended else None
+        if names is not self._names and names != self._names:
+            self._follow_names(names)
+        # After a poll that did not end, the states of any may have to change.
+        stale = self._stale_from.pop_due(at_ms) if last.has_ended else range(len(names))
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         growing_ms = self._thresholds.growing_ms
         reference = self.trend.reference
@@ -243,21 +248,20 @@ class Sampler:
         )
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, references, memory_limit, stale)
 
-    def add_rows(self, names: Sequence[str], rows: Iterable[Row]) -> None:
-        """Process the rows of these queues, which follow those added before in this poll.
+    def add_rows(self, places: Sequence[int], rows: Iterable[Row]) -> None:
+        """Process the rows of the queues at these places of the index, in order; they follow those added before."""
+        if places:
+            self._update(dict(zip(places, rows, strict=True)), places[-1] + 1)
 
-        A row that is the same object as in the last poll costs next to nothing.
-        """
+    def _update(self, new: Mapping[int, Row], end: int) -> None:
+        """Update the states of the queues up to that one, which have these new rows or are stale."""
         poll, states = self._poll, self._states
-        begin, at_ms = poll.rows, poll.at_ms
-        end = poll.rows = begin + len(names)
-        if self._names[begin:end] != tuple(names):
-            self._follow_names(begin, names)
-            poll.stale = None
-        new = rows if isinstance(rows, list) else list(rows)
-        for index in self._to_update(begin, new):
-            tracker, row = self._order[index], new[index - begin]
-            self._rows[index] = row
+        at_ms, stale = poll.at_ms, poll.stale
+        begin, poll.updated = poll.updated, end
+        for index in sorted({*new, *stale[bisect_left(stale, begin) : bisect_left(stale, end)]}):
+            tracker = self._order[index]
+            # The row of a new queue is always read.
+            row = cast("Row", new.get(index, tracker.row))
             if at_ms >= tracker.stale_from_ms or (row is not tracker.row and row != tracker.row):
                 tracker.own_change_ms = poll.since_last_ms if self._names[index] in self._own_changes else 0
                 tracker.memory_limit = poll.memory_limit
@@ -270,20 +274,10 @@ class Sampler:
                 self._totals.replace(before, after)
             self._stale_from.set(index, tracker.stale_from_ms)
 
-    def _to_update(self, begin: int, rows: Sequence[Row]) -> Iterable[int]:
-        """Return the indexes of the queues whose states may change by these rows, or by the time."""
-        end, stale = begin + len(rows), self._poll.stale
-        if stale is None:
-            return range(begin, end)
-        # Nothing is read of a queue that rests: of 100,000, most objects are no longer in the processor's caches.
-        changed = compress(range(begin, end), map(is_not, rows, self._rows[begin:end]))
-        return sorted({*changed, *stale[bisect_left(stale, begin) : bisect_left(stale, end)]})
-
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
         """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
         at_ms = self._poll.at_ms
-        if self._poll.rows != len(self._names):
-            self._follow_names(self._poll.rows, ())
+        self._update({}, len(self._names))
         if len(self._names) != len(self._trackers):
             for name in self._trackers.keys() - set(self._names):
                 state = self._trackers.pop(name).state
@@ -315,20 +309,18 @@ class Sampler:
             )
         return before, after
 
-    def _follow_names(self, begin: int, names: Sequence[str]) -> None:
-        """Let the queues from that index on be these: some were created or deleted since the last poll."""
+    def _follow_names(self, names: Sequence[str]) -> None:
+        """Let the queues be these: some were created or deleted since the last poll."""
         for name in names:
             if name not in self._trackers:
                 self._trackers[name] = self._new_tracker(name, self.trend, self._thresholds, self._place)
         self._finished = None
-        self._names = (*self._names[:begin], *names)
-        order = self._order[begin:] = [self._trackers[name] for name in names]
-        for position, tracker in enumerate(order, begin):
+        self._names = names
+        self._order = order = [self._trackers[name] for name in names]
+        for position, tracker in enumerate(order):
             tracker.position = position
-        self._rows[begin:] = [None] * len(order)
-        self._states[begin:] = [tracker.state for tracker in order]
-        self._stale_from.truncate(begin)
-        self._stale_from.extend([inf] * len(order))
+        self._states = [tracker.state for tracker in order]
+        self._stale_from = DueTimes(tracker.stale_from_ms for tracker in order)
 
     def moment(self) -> Moment:
         """Return the state after the last poll, to be kept for another run."""

@@ -60,12 +60,10 @@ class ListMessageReader(DataSourceReader):
     async def _plan(self, reader: ListReader) -> AsyncGenerator[InputPartition, None]:
         await reader.discovery.search()
         index = await reader.rows.index()
-        pieces = []
-        async with aclosing(reader.rows.rows(index.at_ms)) as coming:
-            async for names, rows in coming:
-                # The task reports a count that cannot be read.
-                sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows)
-                pieces += [Piece(name, size=size) for name, size in zip(names, sizes, strict=True)]
+        rows = await reader.rows.rows(index.at_ms)
+        # The task reports a count that cannot be read.
+        sizes = (sum(each for each in row[:2] if isinstance(each, int)) for row in rows.values())
+        pieces = [Piece(name, size=size) for name, size in zip(rows, sizes, strict=True)]
         for partition in packed(pieces, self._options.partitions):
             yield partition
 

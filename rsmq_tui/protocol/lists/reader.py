@@ -267,22 +267,22 @@ class ClusterListRows:
         names = tuple(sorted(name for index in found for name in index.names))
         return Index(max((index.at_ms for index in found), default=0), names)
 
-    async def rows(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[str], list[Row]]]:
-        """Yield the rows of all queues, sorted by name; each node's clock decides what has expired there."""
+    def forget(self) -> None:
+        """Do nothing: each poll yields all rows."""
+
+    async def rows(self, now_ms: int) -> dict[str, Row]:
+        """Return the rows of all queues, sorted by name; each node's clock decides what has expired there."""
         try:
-            parts = await asyncio.gather(*(self._rows_of(node) for node in self._held))
+            parts = await asyncio.gather(*(self._nodes[node].rows(self._at_ms[node]) for node in self._held))
         except SERVER_ERRORS:
             self._forget_holders()
             raise
-        rows = {name: row for part in parts for name, row in part.items()}
-        names = sorted(rows)
-        yield names, [rows[name] for name in names]
+        return dict(sorted(item for part in parts for item in part.items()))
 
-    async def _rows_of(self, node: Node) -> dict[str, Row]:
-        found: dict[str, Row] = {}
-        async for names, rows in self._nodes[node].rows(self._at_ms[node]):
-            found.update(zip(names, rows, strict=True))
-        return found
+    async def read(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[int], list[Row]]]:
+        """Yield the places in the index and the rows of all queues."""
+        rows = await self.rows(now_ms)
+        yield range(len(rows)), list(rows.values())
 
     async def _find_holders(self) -> None:
         known = self._known()

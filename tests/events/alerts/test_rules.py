@@ -381,8 +381,8 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
         at_ms = START_MS + second * 1000
         if second == 30:
             rows[5000] = Flow(sent=20, hidden=20).row(vt=b"60")
-        sampler.begin(at_ms)
-        sampler.add_rows(names, rows)
+        sampler.begin(at_ms, names)
+        sampler.add_rows(range(len(names)), rows)
         snapshot = Snapshot(
             at_ms, SERVER, "rsmq", sampler.finish()[0], link=Link(fresh_at_s=1.0), changes=sampler.changes
         )

@@ -45,7 +45,7 @@ async def reading(request: pytest.FixtureRequest, client: redis.Redis, redis_url
 
 async def read_all(reader: ListReader, at_ms: int = NOW_MS) -> dict[str, Row]:
     await reader.rows.index()
-    return {name: row async for names, rows in reader.rows.rows(at_ms) for name, row in zip(names, rows, strict=True)}
+    return await reader.rows.rows(at_ms)
 
 
 async def read_one(reader: ListReader, at_ms: int = NOW_MS) -> Row:
