@@ -7,9 +7,9 @@ call has a figure of its own: plotext's default figure is shared by the whole pr
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import groupby
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -213,8 +213,7 @@ _TAGS = 255
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(NamedTuple):
     """A line to draw.
 
     Attributes:

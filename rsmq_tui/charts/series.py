@@ -3,11 +3,11 @@
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 from operator import itemgetter, sub
+from typing import NamedTuple
 from unicodedata import category
 
 from rich.cells import cell_len, set_cell_size
@@ -29,8 +29,7 @@ _HOLE = 3
 _NEAR = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """One line of a chart.
 
     Attributes:
@@ -42,8 +41,7 @@ class Series:
     points: Sequence[tuple[int, float | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class ChartSpan:
+class ChartSpan(NamedTuple):
     """The time that a chart shows, both ends included, in epoch milliseconds; it is never empty."""
 
     start_ms: int
@@ -55,8 +53,7 @@ class ChartSpan:
         return self.end_ms - self.start_ms
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """Points with no gap between them.
 
     Attributes:
@@ -262,8 +259,7 @@ def _time_label(at_s: int, step_s: int, zone: tzinfo | None) -> str:
     return label if step_s >= _MINUTE_S else f"{label}:{seconds:02}"
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
+class Palette(NamedTuple):
     """Colours of a chart, and the marks of its lines.
 
     Colours are what Rich parses ("#rrggbb", "red"); "" and "default" both mean the terminal's own colour.

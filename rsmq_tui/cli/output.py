@@ -7,8 +7,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.monitor.text import UNKNOWN, duration, printable
@@ -81,8 +80,7 @@ def _cells_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table; a ``width`` of 0 takes the rest of the line."""
 
     title: str

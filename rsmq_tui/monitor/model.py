@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import compress
 from operator import is_not
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -160,8 +161,7 @@ class QueueState(NamedTuple):
         return None if self.oldest_ready_due_ms is None else max(0, at_ms - self.oldest_ready_due_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over all queues; ``oldest`` is the name of the queue that has had a ready message for the longest time.
 
     ``ready_since_ms`` is when that message became due.
@@ -175,11 +175,10 @@ class Totals:
     receives_s: float | None = None
     oldest: str | None = None
     ready_since_ms: int | None = None
-    verdicts: Mapping[Verdict, int] = field(default_factory=dict)
+    verdicts: Mapping[Verdict, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(NamedTuple):
     """The cost of a poll: round trip and whole poll in ms, bytes in both directions, commands sent."""
 
     round_trip_ms: float = 0.0
@@ -188,8 +187,7 @@ class Cost:
     commands: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """The state of the connection, on the poller's own monotonic clock in seconds.
 
     ``failure`` is None while the server answers. ``fresh_at_s`` is when it last answered, None before the first answer.
@@ -199,6 +197,9 @@ class Link:
     failure: Failure | None = None
     fresh_at_s: float | None = None
     retry_at_s: float | None = None
+
+
+_NO_TOTALS, _NO_COST, _NOT_YET = Totals(), Cost(), Link()
 
 
 class Changes(NamedTuple):
@@ -232,10 +233,10 @@ class Snapshot:
     server: str
     ns: str
     queues: tuple[QueueState, ...] = ()
-    totals: Totals = Totals()
+    totals: Totals = _NO_TOTALS
     trend: Trend = field(default_factory=Trend)
-    cost: Cost = Cost()
-    link: Link = Link()
+    cost: Cost = _NO_COST
+    link: Link = _NOT_YET
     interval_s: float = 1.0
     paused: bool = False
     notes: tuple[str, ...] = ()

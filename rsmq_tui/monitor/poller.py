@@ -188,7 +188,7 @@ class Polling(Source, ABC):
             self._failures += 1
             retry_at_s = None if self._paused else self._clock() + self._delay_s()
             failure = failure_of(found) if isinstance(found, SERVER_ERRORS) else defect_of(found)
-            failure = replace(failure, sentence=printable(failure.sentence, SENTENCE_MAX))
+            failure = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
             link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
             self._last = replace(self._last, link=link, paused=self._paused)
         return self._last

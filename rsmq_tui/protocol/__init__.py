@@ -56,7 +56,7 @@ from rsmq_tui.protocol.errors import (
 from rsmq_tui.protocol.keys import make_id, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.lists.naming import LISTS_NS, End, ListNames
 from rsmq_tui.protocol.polling import Index
-from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage, leading_int
+from rsmq_tui.protocol.replies import leading_int
 from rsmq_tui.protocol.rsmq.pages import (
     PREVIEW_BYTES,
     Anchor,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from rsmq_tui.protocol.lists.client import AsyncListQueue, AsyncReaper, ListQueue, Reaper
     from rsmq_tui.protocol.lists.operations import Lease, Popped, Reaped
     from rsmq_tui.protocol.rsmq.client import AsyncRsmq, Rsmq
+    from rsmq_tui.protocol.rsmq.operations import Message, QueueAttributes, RawMessage, StoredMessage
     from rsmq_tui.protocol.rsmq.scan import ReadField, ScanChunk
 
 __all__ = [
@@ -143,11 +144,12 @@ __all__ = [
 # Imported on first use, so that programs that only read queues start faster.
 _LATER = dict.fromkeys(("AsyncListQueue", "AsyncReaper", "ListQueue", "Reaper"), "lists.client")
 _LATER |= dict.fromkeys(("Lease", "Popped", "Reaped"), "lists.operations")
+_LATER |= dict.fromkeys(("Message", "QueueAttributes", "RawMessage", "StoredMessage"), "rsmq.operations")
 _LATER |= dict.fromkeys(("AsyncRsmq", "Rsmq"), "rsmq.client") | dict.fromkeys(("ReadField", "ScanChunk"), "rsmq.scan")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client, or a reader of whole queues, on first use."""
+    """Import a client, its values, or a reader of whole queues, on first use."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"rsmq_tui.protocol.{_LATER[name]}"), name)

@@ -12,7 +12,7 @@ import re
 import traceback
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
 from redis import exceptions
@@ -107,8 +107,7 @@ SERVER_ERRORS: tuple[type[Exception], ...] = (
 ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """Why the server could not be read: ``kind`` is one word, ``sentence`` says it, ``hint`` says what to try."""
 
     kind: str

@@ -14,10 +14,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from itertools import islice
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from redis import exceptions
 from redis.asyncio.connection import ConnectionPool
@@ -30,7 +29,6 @@ from rsmq_tui.protocol.due_times import DueTimes
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
-from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
 # Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but at
@@ -339,8 +337,7 @@ CHUNK_QUEUES = 250
 CHUNKS_IN_FLIGHT = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(NamedTuple):
     """The names of all queues at one moment: ``at_ms`` is the server's clock, ``problem`` why they cannot be read."""
 
     at_ms: int
@@ -377,7 +374,8 @@ class IncrementalPoll:
         caller reads them.
         """
         known = self._known
-        chunks = chunked(known.to_ask(now_ms), CHUNK_QUEUES)
+        wanted = known.to_ask(now_ms)
+        chunks = (wanted[start : start + CHUNK_QUEUES] for start in range(0, len(wanted), CHUNK_QUEUES))
         pending: deque[tuple[list[int], asyncio.Task[list[Row]]]] = deque()
         try:
             for chunk in islice(chunks, CHUNKS_IN_FLIGHT):

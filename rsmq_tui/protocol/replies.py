@@ -9,6 +9,7 @@ booleans, floats and maps of RESP3 are refused.
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from math import inf, isnan, nan
 from typing import Any, TypeVar
 
@@ -26,8 +27,32 @@ Command = Sequence[Argument]
 COUNT_MAX = 1 << 48
 # Near the end of year 9999, which ``datetime`` allows, less a few months for time zones and deadlines.
 _CLOCK_MAX_S = 253_370_764_800
+# How a date as text begins.
+TEXT_DATE = re.compile(rb"\s*\d{4}-\d\d-\d\d")
 _DIGITS = re.compile(rb"\d{1,20}").fullmatch
 _BYTES, _BYTES_OR_NONE = frozenset({bytes}), frozenset({bytes, type(None)})
+
+
+def leading_int(raw: bytes | None) -> int | None:
+    """Parse a number as JavaScript's parseInt does, by which the canonical client reads every field."""
+    found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
+    return int(found[1]) if found else None
+
+
+def text_date_ms(raw: bytes | None) -> int | None:
+    """Parse a date as text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
+
+    Without a time zone it is UTC.
+    """
+    # Go writes nanoseconds; Python reads at most microseconds.
+    text = re.sub(rb"(\.\d{6})\d+", rb"\1", (raw or b"").strip())
+    if not TEXT_DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.decode("latin-1"))
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def misshapen(what: str) -> InvalidResponse:

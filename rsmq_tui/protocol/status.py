@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
@@ -41,8 +40,7 @@ class ServerInfo(NamedTuple):
     at_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SlowCommand:
+class SlowCommand(NamedTuple):
     """An entry of the slow log: when it ran, how long it took, and its words, which the server may have cut."""
 
     at_ms: int
@@ -50,8 +48,7 @@ class SlowCommand:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyEvent:
+class LatencyEvent(NamedTuple):
     """The latest time at which an event of the latency monitor took long, and the longest time that it took."""
 
     name: str
@@ -60,8 +57,7 @@ class LatencyEvent:
     longest_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
+class ServerStatus(NamedTuple):
     """The status of one server at its time ``at_ms``; a part that its user may not read is a ``Failure``.
 
     ``node`` names the node of a cluster, and is empty for a single server. ``at_ms`` is None, and every part a

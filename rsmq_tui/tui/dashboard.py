@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from textual.app import App
 from textual.screen import Screen
@@ -95,8 +94,7 @@ class Navigation:
             self._app.pop_screen()
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
+class _Behind(NamedTuple):
     """The state from before a replay was opened; its servers are still polled."""
 
     sites: Sequence[WatchedServer]

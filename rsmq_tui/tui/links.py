@@ -3,8 +3,8 @@
 Links are untrusted: their parts are only names to look up and a filter to parse.
 """
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
 from rsmq_tui.monitor.text import printable
@@ -21,8 +21,7 @@ class LinkError(ValueError):
     """A text is not a link; the error says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """The screen of a queue or, without one, the overview; ``filter`` is the filter of the screen.
 
     ``server`` is the place of the queue, needed only if several servers have a queue of that name. ``at_ms`` is the
@@ -53,9 +52,9 @@ def read_link(text: str) -> Link:
     while steps:
         match steps:
             case ["at", moment, *rest] if link.at_ms is None:
-                link = replace(link, at_ms=_read_moment(moment))
+                link = link._replace(at_ms=_read_moment(moment))
             case ["queue", name, *rest] if not link.queue:
-                link = replace(link, queue=name)
+                link = link._replace(queue=name)
             case _:
                 raise LinkError(f"{printable(steps[0], _SHOWN)!r} is not part of a link: write {_FORMS}")
         steps = rest
@@ -66,7 +65,7 @@ def read_link(text: str) -> Link:
     for name, value in parts:
         if name not in ("filter", "server"):
             raise LinkError(f"{printable(name, _SHOWN)!r} is not part of a link: filter and server are")
-        link = replace(link, filter=value) if name == "filter" else replace(link, server=value)
+        link = link._replace(filter=value) if name == "filter" else link._replace(server=value)
     return link
 
 

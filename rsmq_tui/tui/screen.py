@@ -228,8 +228,7 @@ class DashboardScreen(Screen[None]):
         from shlex import join  # noqa: PLC0415 - not before the first paint
 
         sites, replay, link = self.dashboard.sites, self.dashboard.replay, self.link
-        link = replace(
-            link,
+        link = link._replace(
             server=link.server if link.queue and len(sites) > 1 else "",
             at_ms=None if replay is None else replay.position_ms,
         )

@@ -3,9 +3,8 @@
 import re
 import tomllib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from textual.app import App
 from textual.color import Color, ColorParseError
@@ -86,8 +85,7 @@ class ThemeError(ValueError):
         return [f"{file}{'' if line is None else f':{line}'}: {reason}" for line, reason in self.mistakes]
 
 
-@dataclass(frozen=True, slots=True)
-class ThemeFile:
+class ThemeFile(NamedTuple):
     """A theme and its file; ``version`` changes when the file is written."""
 
     theme: Theme
@@ -101,8 +99,7 @@ class ThemeFile:
         return self.path.parent == shipped_themes()
 
 
-@dataclass(frozen=True, slots=True)
-class Themes:
+class Themes(NamedTuple):
     """The theme files that could be read, by the names of their themes, and sentences about those that could not."""
 
     files: dict[str, ThemeFile]

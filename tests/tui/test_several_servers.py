@@ -229,7 +229,7 @@ async def test_pause_refresh_and_leaving_are_for_all_of_them() -> None:
 
 async def test_another_namespace_is_that_of_the_server_under_the_cursor() -> None:
     servers = _Servers()
-    servers.sources["test"].found = replace(servers.sources["test"].found, names=("mail", "rsmq"))
+    servers.sources["test"].found = servers.sources["test"].found._replace(names=("mail", "rsmq"))
     async with servers.opened() as pilot:
         await _on(pilot, "test", "mail")
         await press(pilot, "n")
@@ -240,7 +240,7 @@ async def test_another_namespace_is_that_of_the_server_under_the_cursor() -> Non
 
 async def test_on_a_queues_screen_it_is_that_of_its_server() -> None:
     servers = _Servers()
-    servers.sources["test"].found = replace(servers.sources["test"].found, names=("mail", "rsmq"))
+    servers.sources["test"].found = servers.sources["test"].found._replace(names=("mail", "rsmq"))
     async with servers.opened() as pilot:
         await _on(pilot, "test", "mail")
         for opening in ("enter", "F"):

@@ -161,8 +161,7 @@ class MessageRow:
         return Anchor(self.score, self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A page at one moment of server time; ``start`` is the rank of its first row among all messages."""
 
     request: PageRequest
@@ -198,8 +197,7 @@ class MessageView:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAgain:
+class RowsAgain(NamedTuple):
     """The state of known messages at a later server time, by their ids; None for one that has left its queue.
 
     The id of a list item may have changed. The items in ``unknown`` were not found, and may still be in the queue.

@@ -7,20 +7,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rsmq_tui.monitor.text import duration, printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, leading_int, sent_ms
 from rsmq_tui.protocol.keys import CANONICAL_ID
-from rsmq_tui.protocol.rsmq.operations import text_date_ms
+from rsmq_tui.protocol.replies import text_date_ms
 
 _VT_LIMIT_S = 9_999_999
 _NUMBER = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d+)?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """A queue's attributes as read; ``broken`` says why clients cannot use the queue, or is None."""
 
     vt_s: float | None = None

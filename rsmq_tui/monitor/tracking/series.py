@@ -347,8 +347,7 @@ def _higher(one: float | None, other: float | None) -> float | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePoint:
+class QueuePoint(NamedTuple):
     """One queue in one bucket; None for unknown. ``net_s`` is the change of a list queue's depth per second.
 
     ``ready`` and ``hidden`` are the highest counts of the time that the bucket stands for.
@@ -398,8 +397,7 @@ class Moment:
     day: DayBucket | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(NamedTuple):
     """What was kept until the moment ``last``: counters of ``names`` in each bucket, one column for each counter.
 
     The last bucket is just after ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:

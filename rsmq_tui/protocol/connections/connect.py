@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -656,7 +656,7 @@ def _explained(error: exceptions.RedisError, address: Address, found: Node | Non
         return None
     if is_silence:
         failure = Failure("timeout", "the server does not answer in TLS", "check whether the port uses TLS")
-    return ExplainedError(failure if found is None else replace(failure, sentence=f"{found}: {failure.sentence}"))
+    return ExplainedError(failure if found is None else failure._replace(sentence=f"{found}: {failure.sentence}"))
 
 
 TIMEOUT_S = 5.0

@@ -6,7 +6,7 @@ itself, so synchronous and asyncio clients use the same code.
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from redis.crc import key_slot
 from redis.exceptions import MovedError
@@ -21,8 +21,7 @@ _LEARNED_MAX = 30
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A command for one node or sentinel."""
 
     node: Node
@@ -60,8 +59,7 @@ def route_of(address: Address, ns: str | None) -> Topology | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(NamedTuple):
     """Which node of a cluster holds which slots."""
 
     ranges: tuple[tuple[range, Node], ...]
@@ -166,8 +164,7 @@ class ClusterTopology:
         self._nodes = list(dict.fromkeys([knew, *self._nodes, *others]))[: self._nodes_max]
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(NamedTuple):
     slots: range
     master: Node
     replicas: tuple[Node, ...]

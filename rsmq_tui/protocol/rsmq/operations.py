@@ -8,7 +8,6 @@ the result of the operation: the docstrings are those of the methods.
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import compress, islice
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar, overload
@@ -18,7 +17,7 @@ from redis.exceptions import ResponseError
 from rsmq_tui.protocol import validation
 from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import Keys, name_of, random_suffix, sent_ms
-from rsmq_tui.protocol.replies import decoded
+from rsmq_tui.protocol.replies import TEXT_DATE, decoded, leading_int, text_date_ms
 from rsmq_tui.protocol.rsmq import scripts
 from rsmq_tui.protocol.rsmq.scripts import Script
 
@@ -174,7 +173,6 @@ Argument = bytes | str | int
 # server for little more than a millisecond.
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1_000_000
-_TEXT_DATE = re.compile(rb"\s*\d{4}-\d\d-\d\d")
 
 
 class Operation(NamedTuple, Generic[T]):
@@ -407,28 +405,6 @@ def in_chunks(operations: Iterable[Operation[list[T]]]) -> Flow[list[T]]:
     return found
 
 
-def leading_int(raw: bytes | None) -> int | None:
-    """Parse a number as JavaScript's parseInt does, by which the canonical client reads every field."""
-    found = re.match(rb"\s*([+-]?\d{1,18})", raw or b"")
-    return int(found[1]) if found else None
-
-
-def text_date_ms(raw: bytes | None) -> int | None:
-    """Parse a date as text (RFC 3339, as Go writes it), in ms since the epoch; None for anything else.
-
-    Without a time zone it is UTC.
-    """
-    # Go writes nanoseconds; Python reads at most microseconds.
-    text = re.sub(rb"(\.\d{6})\d+", rb"\1", (raw or b"").strip())
-    if not _TEXT_DATE.match(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text.decode("latin-1"))
-    except ValueError:
-        return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def _of(keys: Keys, queue: str) -> tuple[bytes, bytes]:
     return keys.messages(queue), keys.attributes(queue)
 
@@ -519,7 +495,7 @@ def _read_message(fields: Any, now_ms: int) -> Message:
 
 
 def _date_s(raw: bytes | None) -> int | None:
-    if not _TEXT_DATE.match(raw or b""):
+    if not TEXT_DATE.match(raw or b""):
         return leading_int(raw)
     date_ms = text_date_ms(raw)
     return None if date_ms is None else date_ms // 1000

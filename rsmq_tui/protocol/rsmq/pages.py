@@ -6,15 +6,14 @@ not at all if they are very long.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.connections.script_runner import Arrived, ScriptRunner, ScriptsRefusedError, raise_first
 from rsmq_tui.protocol.keys import Keys, name_bytes, name_of
-from rsmq_tui.protocol.replies import clock_ms
+from rsmq_tui.protocol.replies import clock_ms, leading_int
 from rsmq_tui.protocol.rsmq import scripts
-from rsmq_tui.protocol.rsmq.operations import leading_int
 
 PAGE_MESSAGES = 100
 PREVIEW_BYTES = 240
@@ -28,8 +27,7 @@ Part = Literal["all", "ready", "hidden"]
 Where = Literal["first", "last", "after", "before", "at"]
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(NamedTuple):
     """A place in a queue's order: a raw score and an id, which may no longer exist."""
 
     score: str
@@ -53,8 +51,7 @@ class PageRequest:
     longest_bytes: int = PAGE_BODY_BYTES // 4
 
 
-@dataclass(frozen=True, slots=True)
-class PeekedMessage:
+class PeekedMessage(NamedTuple):
     """A message in the queue; ``score`` is raw, ``preview`` None if there is no body.
 
     If the body is too long to be read for a page, ``preview`` is empty and ``size`` is not 0.
@@ -68,8 +65,7 @@ class PeekedMessage:
     preview: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class RawPage:
+class RawPage(NamedTuple):
     """One page at one moment: ``start`` is the rank of its first message, ``depth`` and ``ready`` are the queue's."""
 
     at_ms: int
@@ -79,8 +75,7 @@ class RawPage:
     messages: tuple[PeekedMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeMessage:
+class WholeMessage(NamedTuple):
     """One message; ``score`` is None if it has left the queue, ``body`` None if it is missing or too long."""
 
     at_ms: int
@@ -92,8 +87,7 @@ class WholeMessage:
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class PresentMessage:
+class PresentMessage(NamedTuple):
     """The score of a message now, raw, and its receive count."""
 
     score: str

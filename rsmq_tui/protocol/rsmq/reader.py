@@ -5,7 +5,6 @@ the server does not report changes (``rsmq_tui.protocol.polling``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import inf
@@ -20,9 +19,8 @@ from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, Scri
 from rsmq_tui.protocol.errors import failure_of
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
 from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
-from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, misshapen, optional_blobs
+from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, leading_int, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
-from rsmq_tui.protocol.rsmq.operations import leading_int
 from rsmq_tui.protocol.rsmq.pages import QueuePages
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
@@ -314,8 +312,7 @@ _SCAN_COUNT = 1000
 _SCAN_CALLS_MAX = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Namespaces:
+class Namespaces(NamedTuple):
     """The namespaces that a scan found; ``complete`` is False when it stopped before the end of a large keyspace."""
 
     names: tuple[str, ...]

@@ -3,9 +3,8 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on, work
 from textual.binding import BindingType
@@ -35,8 +34,7 @@ _TOKENS = {"error": "verdict-stalled", "warning": "verdict-growing", "info": "mu
 _TEXT_TOKENS = {**_TOKENS, "info": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class EventContext:
+class EventContext(NamedTuple):
     """What the cells show besides their event: the time from which ages count, and whether times are clock times."""
 
     at_ms: int = 0

@@ -1,7 +1,8 @@
 """The columns of tables of messages, and their cells."""
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from rsmq_tui.monitor import MessageRow, MessageState
 from rsmq_tui.monitor.text import UNKNOWN, count, duration, short_clock, size
@@ -10,8 +11,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import CLOCK_WIDTH, Column
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContext:
+class MessageContext(NamedTuple):
     """What the cells of the message table show besides their message.
 
     ``ranged`` are in the open range, ``gone`` have left the queue since they were found, and ``unknown`` were not found

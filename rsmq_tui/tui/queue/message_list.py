@@ -625,7 +625,7 @@ class MessageList(Vertical):
         if marks.has_range:
             # The range ends at the cursor's index among these rows.
             ranged = frozenset(row.id for row in marks.ranged(rows, keys, self.table.cursor_index))
-            self.table.show(rows, keys, replace(context, ranged=ranged))
+            self.table.show(rows, keys, context._replace(ranged=ranged))
         self.post_message(self.Shown())
 
     def _show_head(self) -> None:

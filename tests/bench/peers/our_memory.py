@@ -4,7 +4,6 @@ import asyncio
 import resource
 import sys
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ class FastForward:
     async def _index(self) -> Index:
         index = await self._read_index()
         self._at_ms = self._at_ms + 1000 if self._at_ms else index.at_ms
-        return replace(index, at_ms=self._at_ms)
+        return index._replace(at_ms=self._at_ms)
 
 
 def _peak_mb() -> float:
