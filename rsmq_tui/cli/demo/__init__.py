@@ -1,7 +1,7 @@
 """A private server and a demo workload, for the demo and the tests.
 
 control    what the user of the demo can do to the server and to the clients of a queue, such as crash a consumer
-scenarios  the scenario of each queue of the demo, and those of a whole demo, as values
+scenarios  the scenario of each queue as a value, such as a list whose worker crashes (``CRASHING``); and whole demos
 server     a private Valkey server, and the workload in a process of its own: starts and stops both
 workload   the producers and consumers that run the scenarios against a server
 """
