@@ -189,9 +189,9 @@ class _PollInProgress:
 class Sampler:
     """Keeps a tracker for each queue. A poll calls ``begin``, then ``add_rows`` as they arrive, then ``finish``.
 
-    What a poll costs depends on the queues that change, not on how many there are.
-    ``changes`` says which states the last poll replaced, as in ``Snapshot``.
-    ``place`` names the server if there are several; ``new_tracker`` makes a tracker for the kind of queue.
+    What a poll costs depends on the queues that change, not on how many there are. ``changes`` says which states the
+    last poll replaced, as in ``Snapshot``. ``place`` names the server if there are several; ``new_tracker`` makes a
+    tracker for the kind of queue.
     """
 
     def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker) -> None:
