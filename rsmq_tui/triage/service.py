@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -196,10 +197,17 @@ class ChangeService:
         return sqlite_version(self.folder / "journal.sqlite")
 
     async def last_undoable(self, queue: str | None = None) -> Change | None:
-        """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none."""
+        """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none.
+
+        A redo has the name of the change that it has made again.
+        """
         with explained():
             journal = await self._open()
-            return await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
+            found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
+            if found is None or found.undoes is None:
+                return found
+            original, _ = await asyncio.to_thread(original_of, journal, found)
+            return replace(found, name=original.name)
 
     async def changes(self, limit: int) -> list[Change]:
         """Return the last changes in the journal, of all servers, newest first; creates no journal."""

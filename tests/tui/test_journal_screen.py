@@ -63,13 +63,24 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         # What was made again is the last change of the queue.
         await until(
             pilot,
-            lambda: "u undo redo 5" in lines_of(pilot.app.screen.query_one(KeyHints))[0],
+            lambda: "u undo delete 5" in lines_of(pilot.app.screen.query_one(KeyHints))[0],
             "the hint of the redo",
         )
         await pilot.press("u")
         await asked(pilot, "put back 5 messages that were deleted")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("put back 5,")
+        # The first change says what counts now, and can be made again.
+        screen = await _journal(pilot, 5)
+        await says(pilot, "undo of 4")
+        await pilot.press("G")
+        await says(pilot, "undone by 5; U makes it again")
+        await pilot.press("k", "k")
+        await says(pilot, "change 1 was made again by 4, and undone by 5")
+        await pilot.press("U")
+        await asked(pilot, "delete 5 messages again")
+        await pilot.press("escape", "escape")
+        await wait_for_screen(pilot, QueueScreen)
         # Then the message that was sent is the last: it is removed, as the preview says.
         await pilot.press("u")
         await asked(pilot, "remove 1 message that was sent")

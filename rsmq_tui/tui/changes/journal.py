@@ -37,11 +37,18 @@ _TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "al
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The time from which ages count, whether times are clock times, and which change each undo has undone."""
+    """The time from which ages count, whether times are clock times, and which change each undo and redo has undone."""
 
     at_ms: int = 0
     clock_times: bool = False
     undoes: Mapping[int, int] = field(default_factory=dict)
+
+    def is_undo(self, change: Change) -> bool:
+        """Return whether a change has undone another one. The undo of an undo, a redo, is not one."""
+        number, is_undo = change.change, False
+        while number in self.undoes:
+            number, is_undo = self.undoes[number], not is_undo
+        return is_undo
 
 
 def _when(change: Change, context: _Context) -> Piece:
@@ -52,8 +59,8 @@ def _when(change: Change, context: _Context) -> Piece:
 
 def _what(change: Change, context: _Context) -> Piece:
     if change.undoes is not None:
-        again = context.undoes.get(change.undoes)
-        return (f"undo of {change.undoes}" if again is None else f"redo of {again}"), ""
+        is_undo = context.is_undo(change)
+        return (f"undo of {change.undoes}" if is_undo else f"redo of {context.undoes[change.undoes]}"), ""
     to = target_reference(change.target, change.ns)
     return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
 
@@ -210,15 +217,7 @@ class JournalScreen(DashboardScreen):
     def _undo_words(self, change: Change) -> str:
         """Describe what undoing a change would do now; ask the server if necessary."""
         if change.state is State.UNDONE:
-            undo, original = self._undo_of(change), self._original_of(change)
-            if undo is None:
-                return "undone"
-            if original is not None:
-                return f"change {original} was made again by {undo.change}"
-            again = self._undo_of(undo)
-            if undo.state is not State.UNDONE or again is None:
-                return f"undone by {undo.change}; U makes it again"
-            return f"undone by {undo.change}, and made again by {again.change}"
+            return self._undone_words(change)
         if not change.can_be_undone:
             return "nothing was done" if change.state is not State.RUNNING else "it is running"
         site = self._site_of(change)
@@ -233,6 +232,18 @@ class JournalScreen(DashboardScreen):
         self._outlook = asked = known._replace(at_ms=None)
         self._ask(site, asked)
         return known.words or "…"
+
+    def _undone_words(self, change: Change) -> str:
+        """Describe by which changes a change was undone, and made again."""
+        chain, original = self._undone_by(change), self._original_of(change)
+        if not chain:
+            return "undone"
+        first, last = chain[0].change, chain[-1].change
+        is_undone = self._cells.is_undo(chain[-1])
+        if original is not None:
+            again = f"change {original} was made again by {first if is_undone else last}"
+            return f"{again}, and undone by {last}" if is_undone else again
+        return f"undone by {last}; U makes it again" if is_undone else f"undone by {first}, and made again by {last}"
 
     @property
     def _now_ms(self) -> int:
@@ -253,14 +264,20 @@ class JournalScreen(DashboardScreen):
             self._outlook = asked._replace(words=words, at_ms=self._now_ms)
         self._show_details()
 
-    def _undo_of(self, change: Change) -> Change | None:
-        """Return the last undo of a change that has changed anything."""
-        return next((one for one in self._changes if one.undoes == change.change and one.touched), None)
+    def _undone_by(self, change: Change) -> list[Change]:
+        """Return the change that has undone a change, the one that has undone that, and so on; the last one counts."""
+        chain: list[Change] = []
+        # Newest first: the last one that has changed anything.
+        last = {one.undoes: one for one in reversed(self._changes) if one.undoes is not None and one.touched}
+        undo = last.get(change.change)
+        while undo is not None:
+            chain.append(undo)
+            undo = last.get(undo.change)
+        return chain
 
     def _original_of(self, change: Change) -> int | None:
-        """Return the number of the change that an undo has undone; None if it is no undo, or the undo of an undo."""
-        undoes = self._cells.undoes
-        return None if change.undoes is None or change.undoes in undoes else change.undoes
+        """Return the number of the change that an undo has undone; None if it is no undo."""
+        return change.undoes if self._cells.is_undo(change) else None
 
     def _open(self, change: Change) -> None:
         """Go to the queue of a change."""
@@ -281,16 +298,19 @@ class JournalScreen(DashboardScreen):
     def action_redo_change(self) -> None:
         """Preview making again the change under the cursor, which was undone, or the change that it has undone."""
         change = self.table.cursor_row
-        original = None if change is None else self._original_of(change)
-        undo = None if change is None else self._undo_of(change) if original is None else change
-        if undo is not None and undo.can_be_undone:
-            self._undo(undo, "Redo")
-        elif undo is None:
-            self.notify("this change is not undone: there is nothing to redo", severity="warning", markup=False)
-        else:
-            is_again = undo.state is State.UNDONE
-            words = f"change {undo.undoes} was made again already" if is_again else "this undo has changed nothing"
-            self.notify(words, severity="warning", markup=False)
+        if change is None:
+            self.notify("no change is selected", severity="warning", markup=False)
+            return
+        *before, last = change, *self._undone_by(change)
+        if self._cells.is_undo(last) and last.can_be_undone:
+            self._undo(last, "Redo")
+            return
+        words = "this change is not undone: there is nothing to redo"
+        if self._cells.is_undo(last):
+            words = "this undo has changed nothing"
+        elif before:
+            words = f"change {self._original_of(change) or change.change} was made again already"
+        self.notify(words, severity="warning", markup=False)
 
     def _undo(self, change: Change, verb: str) -> None:
         site = self._site_of(change)
