@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import compress
 from operator import is_not
-from types import MappingProxyType
 from typing import NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -175,7 +174,7 @@ class Totals(NamedTuple):
     receives_s: float | None = None
     oldest: str | None = None
     ready_since_ms: int | None = None
-    verdicts: Mapping[Verdict, int] = MappingProxyType({})
+    verdicts: Mapping[Verdict, int] = {}
 
 
 class Cost(NamedTuple):

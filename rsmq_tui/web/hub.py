@@ -15,7 +15,7 @@ from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.model import Changes, QueueState
 from rsmq_tui.monitor.poller import SamplesFirst
-from rsmq_tui.monitor.tracking.series import FlightTimes, QueueSeries, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import COUNTERS, FlightTimes, QueueSeries, TotalsPoint, Trend
 
 # A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000
@@ -226,14 +226,14 @@ class _TrendNews(NamedTuple):
     """The additions of a poll to a ``Trend``.
 
     ``removed`` and ``added`` are queues, the latter with their kind of series. ``bucket`` is the time of a new bucket,
-    and depth, ready, totalsent and totalrecv of each queue in it, in the order of the series. ``changes`` and
-    ``flights`` are sent with a bucket.
+    and the counters of each queue in it, in the order of the series. ``changes`` and ``flights`` are sent with a
+    bucket.
     """
 
     gaps_ms: list[int]
     removed: list[str]
     added: list[tuple[str, type[QueueSeries]]]
-    bucket: "tuple[int, list[array[float]]] | None"
+    bucket: "tuple[int, array[float]] | None"
     totals: list[TotalsPoint]
     changes: Mapping[str, list[int]]
     flights: Mapping[str, list[FlightTimes]]
@@ -309,8 +309,7 @@ class SnapshotSender:
         since_ms = self._bucket_ms or 0
         bucket, changes, flights = None, {}, {}
         if has_bucket and newest_ms is not None:
-            columns = ("depth", "ready", "totalsent", "totalrecv")
-            bucket = newest_ms, [array("d", (getattr(each, name)[-1] for each in series.values())) for name in columns]
+            bucket = newest_ms, array("d", chain.from_iterable(each.last for each in series.values()))
             changes = {
                 name: [at_ms for at_ms in each.changed_ms if at_ms > since_ms]
                 for name, each in series.items()
@@ -373,10 +372,11 @@ def _apply(trend: Trend, news: _TrendNews) -> None:
         for at_ms in changed_ms:
             trend.series[name].note_change(at_ms)
     if news.bucket is not None:
-        at_ms, columns = news.bucket
+        at_ms, counters = news.bucket
         trend.open_bucket(at_ms)
-        for series, *counters in zip(trend.series.values(), *columns, strict=True):
-            series.append(None if isnan(counters[0]) else series.sample(at_ms, *counters))
+        # Those of one queue after another.
+        for series, *of_queue in zip(trend.series.values(), *[iter(counters)] * COUNTERS, strict=True):
+            series.append(None if isnan(of_queue[0]) else series.sample(at_ms, *of_queue))
     for point in news.totals:
         trend.add_totals(point)
     for name, samples in news.flights.items():

@@ -197,7 +197,7 @@ class ListSample(Sample):
 
 
 # A bucket of a queue holds depth, ready, totalsent and totalrecv; its peaks are the highest ready and hidden counts.
-_COUNTERS, _PEAKS = 4, 2
+COUNTERS, _PEAKS = 4, 2
 
 
 class QueueSeries:
@@ -210,7 +210,7 @@ class QueueSeries:
         missed = len(times_ms)
         self.times_ms = times_ms
         # One array, because four would take half as much again.
-        self.counters = array("d", [_NAN]) * (_COUNTERS * missed)
+        self.counters = array("d", [_NAN]) * (COUNTERS * missed)
         # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves. None for
         # ten minutes: of 100,000 queues, empty arrays would take 8 MB.
         self.peaks = array("d", [_NAN]) * (_PEAKS * (missed - BUCKETS)) if missed > BUCKETS else None
@@ -259,13 +259,13 @@ class QueueSeries:
 
     def forget(self, buckets: int) -> None:
         """Drop that many buckets, the first ones."""
-        del self.counters[: _COUNTERS * buckets]
+        del self.counters[: COUNTERS * buckets]
         if self.peaks is not None:
             del self.peaks[: _PEAKS * buckets]
 
     def coarsen(self, index: int, *, merge: bool) -> None:
         """Let the bucket after those with peaks be one of them, or, to ``merge`` it, a part of the last of them."""
-        start = _COUNTERS * index
+        start = COUNTERS * index
         depth, ready = self.counters[start : start + 2]
         if self.peaks is None:
             self.peaks = array("d")
@@ -273,29 +273,34 @@ class QueueSeries:
         if not merge:
             peaks.extend((ready, depth - ready))
             return
-        del self.counters[start : start + _COUNTERS]
+        del self.counters[start : start + COUNTERS]
         # If either is not known, the first one stays.
         peaks[-2] = max(peaks[-2], ready)
         peaks[-1] = max(peaks[-1], depth - ready)
 
     @property
+    def last(self) -> "array[float]":
+        """The counters of the last bucket."""
+        return self.counters[-COUNTERS:]
+
+    @property
     def depth(self) -> "array[float]":
         """The depth in each bucket; a copy."""
-        return self.counters[::_COUNTERS]
+        return self.counters[::COUNTERS]
 
     @property
     def totalsent(self) -> "array[float]":
         """The count of sent messages in each bucket; a copy."""
-        return self.counters[2::_COUNTERS]
+        return self.counters[2::COUNTERS]
 
     @property
     def totalrecv(self) -> "array[float]":
         """The count of receives in each bucket; a copy."""
-        return self.counters[3::_COUNTERS]
+        return self.counters[3::COUNTERS]
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
-        depth, ready, totalsent, totalrecv = self.counters[_COUNTERS * index : _COUNTERS * (index + 1)]
+        depth, ready, totalsent, totalrecv = self.counters[COUNTERS * index : COUNTERS * (index + 1)]
         if isnan(depth):
             return None
         return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
@@ -310,11 +315,11 @@ class QueueSeries:
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
         self.counters = array("d", chain.from_iterable(zip(*counters, strict=True)))
-        coarse = len(self.counters) // _COUNTERS - BUCKETS
+        coarse = len(self.counters) // COUNTERS - BUCKETS
         if coarse > 0:
-            first = self.counters[: _COUNTERS * coarse]
+            first = self.counters[: COUNTERS * coarse]
             self.peaks = array("d")
-            for depth, ready in zip(first[::_COUNTERS], first[1::_COUNTERS], strict=True):
+            for depth, ready in zip(first[::COUNTERS], first[1::COUNTERS], strict=True):
                 self.peaks.extend((ready, depth - ready))
 
 
@@ -661,7 +666,7 @@ class Trend:
         series = self.series.get(name)
         if series is None:
             return
-        count = len(series.counters) // _COUNTERS
+        count = len(series.counters) // COUNTERS
         before = series.at(first - 1) if 0 < first <= count else None
         for index, at_ms in enumerate(self.times_ms[first:count], first):
             sample = series.at(index)

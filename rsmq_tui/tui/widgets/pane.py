@@ -117,7 +117,8 @@ class Pane(Vertical, Generic[T]):
             self._must_draw = self._must_read = False
             has_rested = now_s - self._moved_s >= _REST_S
             self._moved_s, self._read_from_s = now_s, now_s + (0 if has_rested else _REST_S)
-            self.query_one(".parts").visible = key is not None
+            # An app that is ending removes them first.
+            self.query(".parts").set(visible=key is not None)
             self.forget()
         if drawn != self._drawn:
             self._drawn, self._must_draw = drawn, True
