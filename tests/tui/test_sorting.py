@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
-from rsmq_tui.tui.overview.columns import columns_of, sort_again, sort_queues
+from rsmq_tui.tui.overview.columns import ByTrouble, columns_of, sort_queues
 from tests.tui.driving import opened, play, press, settled
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -145,32 +145,32 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
 
     queues = [some(f"q{number}") for number in range(30)]
     sunk = frozenset(rng.sample([queue.key for queue in queues], 3))
-    rows = list(queues)
-    sort_queues(rows, None, reverse=False, sunk=sunk)
-    keys = [queue.key for queue in rows]
+    rows = ByTrouble.of(queues, sunk)
     for _ in range(10):
         before = rng.sample(queues, 4)
         after = [rng.choice([some(queue.name), queue._replace(receives_s=9.0)]) for queue in before]
-        again = sort_again(rows, keys, before, after, sunk)
+        again = rows.changed(before, after)
         assert again is not None
         replaced = dict(zip([queue.name for queue in before], after, strict=True))
         queues = [replaced.get(queue.name, queue) for queue in queues]
         wanted = list(queues)
         sort_queues(wanted, None, reverse=False, sunk=sunk)
-        rows, found = again
-        keys = list(found)
-        assert (rows, keys) == (wanted, [queue.key for queue in wanted])
+        assert (again.queues, again.keys) == (wanted, [queue.key for queue in wanted])
+        assert again == ByTrouble.of(queues, sunk)
+        rows = again
 
 
 def test_keys_of_queues_that_do_not_move_are_the_same_object() -> None:
-    rows = [queue_of("a", verdict=Verdict.STALLED), queue_of("b", verdict=Verdict.OK)]
-    keys = ["a", "b"]
-    again = sort_again(rows, keys, [rows[0]], [rows[0]._replace(receives_s=9.0)])
+    queues = [queue_of("a", verdict=Verdict.STALLED), queue_of("b", verdict=Verdict.OK)]
+    rows = ByTrouble.of(queues)
+    again = rows.changed([queues[0]], [queues[0]._replace(receives_s=9.0)])
     assert again is not None
-    assert again[1] is keys
-    assert again[0][0].receives_s == 9.0
+    assert again.keys is rows.keys
+    assert again.queues[0].receives_s == 9.0
 
 
-def test_queues_that_were_not_sorted_are_not_sorted_again() -> None:
+def test_a_queue_that_is_not_among_them_is_not_replaced() -> None:
     one, other = queue_of("one", verdict=Verdict.OK), queue_of("other", verdict=Verdict.STALLED)
-    assert sort_again([one, other], ["one", "other"], [one], [one._replace(ready=1)]) is None
+    rows = ByTrouble.of([one, other])
+    for another in (one._replace(ready=1), one._replace(vt_s=7)):
+        assert rows.changed([another], [one]) is None

@@ -4,7 +4,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
@@ -288,36 +289,53 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sun
     return downwards
 
 
-def sort_again(
-    queues: Sequence[QueueState],
-    keys: Sequence[str],
-    before: Sequence[QueueState],
-    after: Sequence[QueueState],
-    sunk: Set[str] = frozenset(),
-) -> tuple[list[QueueState], Sequence[str]] | None:
-    """Return queues sorted by trouble, of which those of ``before`` became those of ``after``, and their ``keys``.
+class ByTrouble(NamedTuple):
+    """Queues in the order of their troubles, their keys, and what each is sorted by: see ``trouble``.
 
-    The keys are the same object if no queue moves. None if the queues were not sorted.
+    ``sunk`` is as for ``sort_queues``.
     """
-    order = partial(trouble, known=sunk)
-    rows, gone, coming = list(queues), [], []
-    for old, new in zip(before, after, strict=True):
-        was = order(old)
-        place = bisect_left(rows, was, key=order)
-        if place == len(rows) or rows[place] is not old:
-            return None
-        if order(new) == was:
-            rows[place] = new
-        else:
-            gone.append(place)
-            coming.append(new)
-    if not gone:
-        return rows, keys
-    gone.sort()
-    rows, names = _without(rows, gone), _without(keys, gone)
-    coming.sort(key=order)
-    places = [bisect_left(rows, order(queue), key=order) for queue in coming]
-    return _with(rows, places, coming), _with(names, places, [queue.key for queue in coming])
+
+    queues: list[QueueState]
+    keys: list[str]
+    order: list[tuple[Any, ...]]
+    sunk: Set[str]
+
+    @classmethod
+    def of(cls, queues: Sequence[QueueState], sunk: Set[str] = frozenset()) -> "ByTrouble":
+        """Sort queues."""
+        order = [trouble(queue, sunk) for queue in queues]
+        places = sorted(range(len(queues)), key=order.__getitem__)
+        found = list(map(queues.__getitem__, places))
+        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, places)), sunk)
+
+    def changed(self, before: Sequence[QueueState], after: Sequence[QueueState]) -> "ByTrouble | None":
+        """Return the same queues, of which those of ``before`` became those of ``after``, in their order.
+
+        ``keys`` is the same object if no queue moves. None if there was another queue.
+        """
+        queues, order, gone, coming = self.queues.copy(), self.order, [], []
+        for old, new in zip(before, after, strict=True):
+            was, now = trouble(old, self.sunk), trouble(new, self.sunk)
+            place = bisect_left(order, was)
+            if place == len(queues) or queues[place] is not old:
+                return None
+            if now == was:
+                queues[place] = new
+            else:
+                gone.append(place)
+                coming.append((now, new))
+        if not gone:
+            return self._replace(queues=queues)
+        gone.sort()
+        queues, keys, order = _without(queues, gone), _without(self.keys, gone), _without(order, gone)
+        coming.sort(key=itemgetter(0))
+        places = [bisect_left(order, now) for now, _ in coming]
+        return ByTrouble(
+            _with(queues, places, [new for _, new in coming]),
+            _with(keys, places, [new.key for _, new in coming]),
+            _with(order, places, [now for now, _ in coming]),
+            self.sunk,
+        )
 
 
 def _without(values: Sequence[R], places: Sequence[int]) -> list[R]:

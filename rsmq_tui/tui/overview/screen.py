@@ -21,11 +21,11 @@ from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.columns import (
     SPARK_MS,
+    ByTrouble,
     QueueContext,
     chosen_columns,
     columns_of,
     is_sortable,
-    sort_again,
     sort_queues,
     spark_pieces,
     trouble,
@@ -135,8 +135,8 @@ class NowPanel(Painted):
 
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
-# With more rows than this, moving one row is faster than sorting all of them.
-_FEW = 20
+# With more rows for each that changes, moving these is faster than sorting all.
+_FEW = 5
 # How often the ages of servers that do not answer are updated.
 _COUNT_S = 0.5
 
@@ -175,6 +175,7 @@ class OverviewScreen(DashboardScreen):
         self._seen: Sequence[QueueState] = ()
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
+        self._by_trouble: ByTrouble | None = None
         self._chart_at = (0, 0)
 
     def compose(self) -> ComposeResult:
@@ -553,10 +554,14 @@ class OverviewScreen(DashboardScreen):
             return self.table.rows, self.table.keys
         is_by_trouble = resting and self._sort is None and not self._reverse
         is_whole = not (self._filter.value or separators or self._favourites)
-        if changed is not None and is_by_trouble and is_whole and len(changed[0]) * _FEW <= len(self.table.rows):
-            again = sort_again(self.table.rows, self.table.keys, *changed, known)
-            if again is not None:
-                return again
+        if is_by_trouble and is_whole:
+            again = None
+            if changed is not None and self._by_trouble is not None and len(changed[0]) * _FEW <= len(snapshot.queues):
+                again = self._by_trouble.changed(*changed)
+            self._by_trouble = again = again or ByTrouble.of(snapshot.queues, known)
+            self._members, self.table.sorted_by = frozenset(), None
+            return again.queues, again.keys
+        self._by_trouble = None
         found = matching_queues(snapshot.queues, self._filter.value)
         first = [queue for queue in found if queue.key in self._favourites] if self._favourites else []
         others = [queue for queue in found if queue.key not in self._favourites] if first else found
