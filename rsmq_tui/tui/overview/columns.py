@@ -313,44 +313,41 @@ class ByTrouble(NamedTuple):
 
         ``keys`` is the same object if no queue moves. None if there was another queue.
         """
-        queues, order, gone, coming = self.queues.copy(), self.order, [], []
+        sunk, order, keys, moves = self.sunk, self.order, self.keys, False
+        # The places of the old states, and where the new ones come, before what is there.
+        gone, coming = [], []
         for old, new in zip(before, after, strict=True):
-            was, now = trouble(old, self.sunk), trouble(new, self.sunk)
+            was, now = trouble(old, sunk), trouble(new, sunk)
             place = bisect_left(order, was)
-            if place == len(queues) or queues[place] is not old:
+            if place == len(order) or self.queues[place] is not old:
                 return None
-            if now == was:
-                queues[place] = new
-            else:
-                gone.append(place)
-                coming.append((now, new))
-        if not gone:
-            return self._replace(queues=queues)
+            gone.append(place)
+            coming.append((place if now == was else bisect_left(order, now), now, new))
+            moves = moves or now != was
         gone.sort()
-        queues, keys, order = _without(queues, gone), _without(self.keys, gone), _without(order, gone)
-        coming.sort(key=itemgetter(0))
-        places = [bisect_left(order, now) for now, _ in coming]
-        return ByTrouble(
-            _with(queues, places, [new for _, new in coming]),
-            _with(keys, places, [new.key for _, new in coming]),
-            _with(order, places, [now for now, _ in coming]),
-            self.sunk,
-        )
+        coming.sort(key=itemgetter(0, 1))
+        places = [place for place, _, _ in coming]
+        queues = _replaced(self.queues, gone, places, [new for _, _, new in coming])
+        if moves:
+            keys = _replaced(keys, gone, places, [new.key for _, _, new in coming])
+            order = _replaced(order, gone, places, [now for _, now, _ in coming])
+        return ByTrouble(queues, keys, order, sunk)
 
 
-def _without(values: Sequence[R], places: Sequence[int]) -> list[R]:
-    """Return the values without those at these places, in ascending order."""
-    kept: list[R] = []
-    for start, end in zip((0, *(place + 1 for place in places)), (*places, len(values)), strict=True):
-        kept += values[start:end]
-    return kept
+def _replaced(values: Sequence[R], gone: Sequence[int], places: Sequence[int], more: Sequence[R]) -> list[R]:
+    """Return the values without those at ``gone``, and with one more before each of ``places``, both ascending.
 
-
-def _with(values: Sequence[R], places: Sequence[int], more: Sequence[R]) -> list[R]:
-    """Return the values with one more before each of these places, in ascending order."""
-    merged: list[R] = []
-    for start, end, value in zip((0, *places), places, more, strict=False):
-        merged += values[start:end]
-        merged.append(value)
-    merged += values[places[-1] :]
-    return merged
+    In one pass: of 100,000 values, each pass touches all, most of which are no longer in the processor's caches.
+    """
+    made: list[R] = []
+    end, leaving = 0, iter((*gone, len(values)))
+    leaves = next(leaving)
+    for place, value in (*zip(places, more, strict=True), (len(values), None)):
+        while leaves < place:
+            made += values[end:leaves]
+            end, leaves = leaves + 1, next(leaving)
+        made += values[end:place]
+        end = place
+        if value is not None:
+            made.append(value)
+    return made
