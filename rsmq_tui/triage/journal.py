@@ -84,6 +84,12 @@ _WAS_UNDONE = (
     "change IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL AND done > 0"
     f" AND state IN ('{State.DONE}', '{State.UNDONE}') AND done + skipped + failed >= planned)"
 )
+# A change and its redos: the undos of its undos, and so on.
+_AND_REDOS = (
+    "WITH RECURSIVE made(change) AS (SELECT ? UNION SELECT redo.change FROM made"
+    " JOIN changes AS undo ON undo.undoes = made.change JOIN changes AS redo ON redo.undoes = undo.change)"
+    " SELECT change FROM made"
+)
 _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = changes.change)"
 
 
@@ -165,18 +171,18 @@ class Journal:
             undone.append(before)
         return undone
 
-    def last_redo(self, change: int) -> int | None:
-        """Return the last redo that has made a change again, and is not undone itself; None if there is none."""
-        while True:
-            with self.file.explained():
-                row = self.file.db.execute(
-                    "SELECT redo.change, redo.state FROM changes AS undo JOIN changes AS redo"
-                    " ON redo.undoes = undo.change WHERE undo.undoes = ? ORDER BY redo.change DESC LIMIT 1",
-                    (change,),
-                ).fetchone()
-            if row is None or row["state"] != State.UNDONE:
-                return None if row is None else int(row["change"])
-            change = row["change"]
+    def redos(self, change: int) -> list[Change]:
+        """Return the redos that have made a change, or a part of it, again and can be undone, newest first.
+
+        There are several if an undo was interrupted: each makes again what one undo had undone.
+        """
+        found = self._changes(
+            f"WHERE change > ? AND change IN ({_AND_REDOS}) AND touched AND {_ENDED} AND NOT {_WAS_UNDONE}"
+            " ORDER BY change DESC",
+            change,
+            change,
+        )
+        return [redo for redo in found if redo.state is not State.DAMAGED]
 
     def damaged_since(self, change: int) -> list[int]:
         """Return the numbers of the changes after that one which are damaged."""

@@ -160,11 +160,17 @@ class ChangeService:
             effect = effect_of(original, planned, is_redo=is_redo)
             bodies = await bodies_to_remove(editor, journal, found.change) if effect.removes and planned else ()
             of_original = () if is_redo else notes_of_undo(original)
+            rest = 0
+            if change is not None and change != found.change:
+                rest = await asyncio.to_thread(_left_besides, journal, change, found)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
         summary = undo_summary(original if is_redo else found, original)
         notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
+        if rest:
+            others = plural(rest, "message")
+            notes.append(f"This undoes a part of change {change}: undo it again for the other {others}.")
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -293,8 +299,8 @@ class ChangeService:
             raise JournalError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
-        if (redo := await asyncio.to_thread(self._redo_in_effect, journal, found)) is not None:
-            return redo
+        if redos := await asyncio.to_thread(journal.redos, change):
+            return redos[0]
         # The certain part may have been undone already, and the unsettled part is left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
@@ -302,14 +308,6 @@ class ChangeService:
         if not (found.can_be_undone or is_rest):
             raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
         return found
-
-    @staticmethod
-    def _redo_in_effect(journal: Journal, change: Change) -> Change | None:
-        """Return the redo to undo instead of a change that was undone and made again; None if there is none."""
-        if (number := journal.last_redo(change.change)) is None or (redo := journal.change(number)) is None:
-            return None
-        is_undone = change.state is State.UNDONE or not left_to_undo(journal, change.change).planned(unsettled=False)
-        return redo if is_undone and redo.can_be_undone else None
 
     def _editor_of(self, ns: str, queue: str) -> EditExecutor:
         """Return the editor of a queue of any kind, over the existing connections."""
@@ -344,6 +342,12 @@ def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> st
     if unsettled:
         return f"{doubt}: they are put back anyway"
     return f"{doubt}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
+
+
+def _left_besides(journal: Journal, change: int, redo: Change) -> int:
+    """Return how many messages of a change are left to undo when one of its redos is undone."""
+    numbers = [change, *(other.change for other in journal.redos(change) if other.change != redo.change)]
+    return sum(left_to_undo(journal, number).planned(unsettled=False) for number in numbers)
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:

@@ -45,6 +45,26 @@ def ids(queues: Rsmq) -> set[str]:
     return set(queues.send_messages("q", [f"body {number}" for number in range(10)]))
 
 
+@pytest.fixture
+async def large(triage: ChangeService, queues: Rsmq) -> set[str]:
+    """The messages of a queue whose undo takes several steps; change 1 has deleted them."""
+    queues.create_queue("q")
+    ids = set(queues.send_messages("q", ["x"] * 9_000))
+    await done(triage, Delete(queue="q"))
+    return ids
+
+
+async def interrupted(triage: ChangeService, client: Redis) -> int:
+    """Interrupt the last change's undo, change 2; return how many messages it has put back."""
+    steps: Any = aiter(triage.run(await triage.preview_undo()))
+    await anext(steps)
+    await steps.aclose()
+    await triage.recover()
+    there = len(ids_in(client, "q"))
+    assert 0 < there < 9_000
+    return there
+
+
 def ids_in(client: Redis, queue: str) -> set[str]:
     return {id.decode() for id in client.zrange(f"rsmq:{queue}", 0, -1)}
 
@@ -139,25 +159,50 @@ async def test_a_redo_that_was_interrupted_is_the_change_to_undo(
 
 
 async def test_of_an_undo_that_was_interrupted_the_rest_is_undone_after_the_redo(
-    triage: ChangeService, client: Redis, queues: Rsmq
+    triage: ChangeService, client: Redis, queues: Rsmq, large: set[str]
 ) -> None:
-    queues.create_queue("q")
-    queues.send_messages("q", ["x"] * 9_000)
-    before = ids_in(client, "q")
-    await done(triage, Delete(queue="q"))
-    run = triage.run(await triage.preview_undo())
-    steps: Any = aiter(run)
-    await anext(steps)
-    await steps.aclose()
-    await triage.recover()
-    there = len(ids_in(client, "q"))
-    assert 0 < there < 9_000
+    there = await interrupted(triage, client)
     taken = consumed(queues, 5)
     assert (await undone(triage, 2)).tally.done == there - 5
 
     assert (await undone(triage)).tally.done == there - 5
     assert (await undone(triage)).tally.done == 9_000 - there
-    assert ids_in(client, "q") == before - taken
+    assert ids_in(client, "q") == large - taken
+
+
+async def test_by_its_number_a_change_whose_undo_was_interrupted_is_undone_part_by_part(
+    triage: ChangeService, client: Redis, large: set[str]
+) -> None:
+    there = await interrupted(triage, client)
+    await undone(triage, 2)
+
+    preview = await triage.preview_undo(1)
+
+    assert preview.what == f"change 3: deleted {there:,} messages again, every message of the queue"
+    assert f"This undoes a part of change 1: undo it again for the other {9_000 - there:,} messages." in preview.notes
+    assert (await triage.run(preview).to_end()).tally.done == there
+    assert (await undone(triage, 1)).tally.done == 9_000 - there
+    assert ids_in(client, "q") == large
+    with pytest.raises(TriageError, match="change 1 was already undone"):
+        await triage.preview_undo(1)
+
+
+async def test_of_two_redos_of_one_change_both_are_undone(
+    triage: ChangeService, client: Redis, large: set[str]
+) -> None:
+    there = await interrupted(triage, client)
+    await undone(triage, 1)
+    for undo in (2, 3):
+        await undone(triage, undo)
+    assert ids_in(client, "q") == set()
+
+    preview = await triage.preview_undo(1)
+    assert preview.notes[-1] == f"This undoes a part of change 1: undo it again for the other {there:,} messages."
+    assert (await triage.run(preview).to_end()).tally.done == 9_000 - there
+    assert (await undone(triage, 1)).tally.done == there
+    assert ids_in(client, "q") == large
+    with pytest.raises(TriageError, match="change 1 was already undone"):
+        await triage.preview_undo(1)
 
 
 async def test_a_journal_of_before_in_which_a_redone_change_is_done_again(
