@@ -140,5 +140,5 @@ changing = several(
 )
 unsettled = option(
     "--unsettled",
-    "also put back messages that may have been consumed: the change was interrupted, and its outcome is unknown",
+    "also undo what other clients may have done instead: the change was interrupted, and its outcome is unknown",
 )

@@ -160,17 +160,14 @@ class ChangeService:
             effect = effect_of(original, planned, is_redo=is_redo)
             bodies = await bodies_to_remove(editor, journal, found.change) if effect.removes and planned else ()
             of_original = () if is_redo else notes_of_undo(original)
-            rest = 0
-            if change is not None and change != found.change:
-                rest = await asyncio.to_thread(_left_besides, journal, change, found)
+            redos = [] if change is None else await asyncio.to_thread(journal.redos, change)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
         summary = undo_summary(original if is_redo else found, original)
         notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
-        if rest:
-            others = plural(rest, "message")
-            notes.append(f"This undoes a part of change {change}: undo it again for the other {others}.")
+        others = (redo.change for redo in redos if redo.change != found.change)
+        notes += [f"Change {other} has made a part of change {change} again: undo it, too." for other in others]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -300,7 +297,9 @@ class ChangeService:
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
         if redos := await asyncio.to_thread(journal.redos, change):
-            return redos[0]
+            is_undone = found.state is State.UNDONE
+            if is_undone or not (await asyncio.to_thread(left_to_undo, journal, change)).planned(unsettled=False):
+                return redos[0]
         # The certain part may have been undone already, and the unsettled part is left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
@@ -337,17 +336,17 @@ class ChangeService:
 
 
 def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
-    some = f"{plural(left.unsettled, 'message')} of change {change.change}"
-    doubt = f"{some} may have been consumed instead of {change.past}"
-    if unsettled:
-        return f"{doubt}: they are put back anyway"
-    return f"{doubt}, so they are not put back; rsmq-tui undo {change.change} --unsettled puts them back"
-
-
-def _left_besides(journal: Journal, change: int, redo: Change) -> int:
-    """Return how many messages of a change are left to undo when one of its redos is undone."""
-    numbers = [change, *(other.change for other in journal.redos(change) if other.change != redo.change)]
-    return sum(left_to_undo(journal, number).planned(unsettled=False) for number in numbers)
+    doubts = (
+        (left.taken, f"may have been consumed instead of {change.past}", "put back", "puts {} back"),
+        (left.put, f"may be another client's, not {change.past}", "removed", "removes {}"),
+    )
+    said = []
+    for number, doubt, done, does in doubts:
+        they_are, them = ("it is", "it") if number == 1 else ("they are", "them")
+        some = f"{plural(number, 'message')} of change {change.change} {doubt}"
+        asked = f", so {they_are} not {done}; rsmq-tui undo {change.change} --unsettled {does.format(them)}"
+        said += [some + (f": {they_are} {done} anyway" if unsettled else asked)] if number else []
+    return "; ".join(said)
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:

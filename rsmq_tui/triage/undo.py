@@ -1,6 +1,7 @@
 """Undoes a change: the inverse of its batches in reverse order, with the same guards.
 
-A message is unsettled if it is unknown whether the change or a consumer removed it. It is put back only on request.
+A message is unsettled if it is unknown whether the change or another client removed it, or put it there. The undo of
+those changes them only on request.
 """
 
 import asyncio
@@ -31,6 +32,13 @@ class BatchUndo(ABC):
     def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
         self.journal, self.change, self.already = journal, change, already
 
+    def is_unsettled(self, entry: Entry) -> bool:
+        """Return whether undoing a batch may change what another client did.
+
+        Any other batch with an unsure outcome is safe to undo: guards skip what the change did not do.
+        """
+        return entry.unsure and entry.batch.takes_away
+
     @abstractmethod
     def still_done(self, entry: Entry) -> str:
         """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
@@ -54,13 +62,20 @@ class BatchUndo(ABC):
 class LeftToUndo(NamedTuple):
     """What is left to undo of a change: numbers of messages or queues, and the queues that it created.
 
-    ``counted`` are those that the change counted, ``auxiliary`` the others. ``unsettled`` are messages.
+    ``counted`` are those that the change counted, ``auxiliary`` the others. ``taken`` and ``put`` are messages of which
+    it is unknown whether the change removed them, or put them there.
     """
 
     counted: int
     auxiliary: int
-    unsettled: int
+    taken: int
+    put: int
     created: tuple[str, ...]
+
+    @property
+    def unsettled(self) -> int:
+        """Messages that an undo changes only on request."""
+        return self.taken + self.put
 
     def planned(self, *, unsettled: bool) -> int:
         """Return how many an undo changes; auxiliary ones count only if no others are left."""
@@ -122,9 +137,10 @@ async def prepare_undo(
     entries = journal.entries(change, newest_first=True)
     kind: str | None = None
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
-        if _is_unsettled(entry) and not unsettled:
+        undo = undos.of(entry)
+        if undo.is_unsettled(entry) and not unsettled:
             continue
-        async for prepared in undos.of(entry).steps(editor, entry):
+        async for prepared in undo.steps(editor, entry):
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             before, kind = kind, entry.batch.kind
             if before not in (None, kind):
@@ -244,21 +260,13 @@ def _is_rest(undos: _Undos) -> bool:
     return not left.counted + left.unsettled
 
 
-def _is_unsettled(entry: Entry) -> bool:
-    """Return whether undoing a batch may put back messages that a consumer has taken.
-
-    Any other batch with an unsure outcome is safe to undo: guards skip what the change did not do.
-    """
-    return entry.unsure and entry.batch.takes_away
-
-
 def _left(undos: _Undos) -> LeftToUndo:
     return _left_and_first(undos)[0]
 
 
 def _left_and_first(undos: _Undos) -> tuple[LeftToUndo, list[Entry]]:
     """Return what is left to undo, and the first batches of it, of about ``_EXAMINED_MAX`` messages."""
-    counted = auxiliary = unsettled = 0
+    counted = auxiliary = taken = put = 0
     created: list[str] = []
     first: list[Entry] = []
     for entry in undos.journal.entries(undos.change):
@@ -266,12 +274,12 @@ def _left_and_first(undos: _Undos) -> tuple[LeftToUndo, list[Entry]]:
         done = undo.still_done(entry).count(Outcome.DONE)
         if done and (queue := undo.created(entry)) is not None:
             created.append(queue)
-        if _is_unsettled(entry):
-            unsettled += done
+        if undo.is_unsettled(entry):
+            taken, put = (taken + done, put) if entry.batch.takes_away else (taken, put + done)
         elif entry.counted:
             if done and counted < _EXAMINED_MAX:
                 first.append(entry)
             counted += done
         else:
             auxiliary += done
-    return LeftToUndo(counted, auxiliary, unsettled, tuple(created)), first
+    return LeftToUndo(counted, auxiliary, taken, put, tuple(created)), first

@@ -217,7 +217,8 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
     if excess := diff.items_came + undone.back - allowed:
         law = "nothing doubled" if undone.back else "undo is the inverse"
         yield Violation(law, f"items were put back that the change had not taken: {excess}")
-    if (excess := diff.items_gone + undone.removed - undone.came) and not is_moved_back:
+    put = undone.came | undone.items if ask.unsettled else undone.came
+    if (excess := diff.items_gone + undone.removed - put) and not is_moved_back:
         yield Violation("undo is the inverse", f"items were removed that the change had not put there: {excess}")
 
 

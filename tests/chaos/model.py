@@ -92,6 +92,11 @@ class Ask:
         undoes = f" of {self.undoes.title}" if self.undoes else ""
         return f"{self.action.name} {self.action.queue} ({self.how}){undoes}, change {self.number}"
 
+    @property
+    def is_undo(self) -> bool:
+        """Whether it undoes a change; a redo, the undo of an undo, does not."""
+        return self.undoes is not None and not self.undoes.is_undo
+
     def look(self, state: State) -> None:
         """Add what lies there now to what the preview may have seen."""
         for place, message in state.messages.items():

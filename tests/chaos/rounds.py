@@ -470,34 +470,25 @@ class Round:
             with closing(sqlite3.connect(path)) as db:
                 unsure = {change for (change,) in db.execute("SELECT change FROM changes WHERE unsure > 0")}
         for number, undone in sorted(self._numbers.items(), reverse=True):
-            if undone.undoes is not None:
+            if undone.is_undo:
                 continue
             service = lists if undone.action.queue in (A, B) else queues
             before = self.world.state
-            if not await self._undoes_whole(operator, service, number):
+            try:
+                preview = await service.preview_undo(number)
+            except TriageError as error:
+                self._tell(operator, "refused", str(error))
                 continue
+            assert isinstance(preview.action, actions.Undo)
+            ask = Ask(operator.name, preview.action, "every", self._numbers[preview.action.change])
+            await self._makes(operator, service, preview, ask)
+            operator.ask = None
             if not self._is_lossy and number not in unsure:
                 broken = self._kept_back(undone, before)
                 if broken is not None:
                     self.violate(*broken)
         for service in (queues, lists):
             await service.aclose()
-
-    async def _undoes_whole(self, operator: Operator, service: ChangeService, number: int) -> bool:
-        """Undo a change until nothing of it is left; return whether anything was undone."""
-        is_any = False
-        while True:
-            try:
-                preview = await service.preview_undo(number)
-            except TriageError as error:
-                self._tell(operator, "refused", str(error))
-                return is_any
-            assert isinstance(preview.action, actions.Undo)
-            ask = Ask(operator.name, preview.action, "every", self._numbers[preview.action.change])
-            await self._makes(operator, service, preview, ask)
-            operator.ask, is_any = None, True
-            if preview.action.change == number:
-                return is_any
 
     def _kept_back(self, undone: Ask, before: State) -> Violation | None:
         queues = {place[0] for what, place in undone.effects if what == "message"}

@@ -206,9 +206,9 @@ def test_messages_that_may_have_been_consumed_come_back_when_asked_for(
         db.execute("UPDATE changes SET state = 'running', done = 0, pid = 999999999")
     plain = command("undo")
     assert (plain.status, plain.out) == (2, b"")
-    assert "1 message of change 1 may have been consumed instead of deleted, so they are not put back" in plain.err
-    assert "rsmq-tui undo 1 --unsettled puts them back" in plain.err
+    assert "1 message of change 1 may have been consumed instead of deleted, so it is not put back" in plain.err
+    assert "rsmq-tui undo 1 --unsettled puts it back" in plain.err
     preview = command("undo", "1", "--unsettled", terminal=True)
-    assert "may have been consumed instead of deleted: they are put back anyway." in preview.text
+    assert "may have been consumed instead of deleted: it is put back anyway." in preview.text
     assert command("journal", "restore", "1", "--unsettled", "--yes").lines[0]["done"] == 1
     assert client.zcard("rsmq:orders") == 6

@@ -19,6 +19,8 @@ from tests.hostile.terminal import Terminal
 from tests.web.serving import Serving, Viewer, viewing
 
 STEADY = "steady"
+# What is shown is of this second; a page whose server or poller is lost shows its age instead.
+_LIVE = "● live"
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # Between two keys of which the second is for what the first leads to.
 _PAUSE_S = 1.0
@@ -90,6 +92,7 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
                 if words:
                     terminal.wait_for(words)
                 terminal.read_for(_PAUSE_S)
+            terminal.wait_for(_LIVE)
             made += 1
         except AssertionError as error:
             troubles.say("terminal", f"{steps}: {error}")
@@ -125,7 +128,7 @@ async def use_pages(
                         await other.type(keys)
                         await asyncio.sleep(_PAUSE_S)
                     await other.type("\r")
-                    await other.says("◀ steady")
+                    await other.says("◀ steady", _LIVE)
                     number += 1
             except (AssertionError, OSError) as error:
                 troubles.say("page", error)
@@ -146,6 +149,7 @@ async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rest_s:
                 if words:
                     await page.says(words)
                 await asyncio.sleep(_PAUSE_S)
+            await page.says(_LIVE)
         except AssertionError as error:
             troubles.say("page", f"{steps}: {error}")
         for _ in range(4):

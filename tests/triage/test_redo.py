@@ -178,10 +178,12 @@ async def test_by_its_number_a_change_whose_undo_was_interrupted_is_undone_part_
 
     preview = await triage.preview_undo(1)
 
-    assert preview.what == f"change 3: deleted {there:,} messages again, every message of the queue"
-    assert f"This undoes a part of change 1: undo it again for the other {9_000 - there:,} messages." in preview.notes
+    assert preview.count == 9_000 - there
+    assert "Change 3 has made a part of change 1 again: undo it, too." in preview.notes
+    assert (await triage.run(preview).to_end()).tally.done == 9_000 - there
+    preview = await triage.preview_undo(1)
+    assert (preview.what.partition(":")[0], preview.notes) == ("change 3", (preview.notes[0],))
     assert (await triage.run(preview).to_end()).tally.done == there
-    assert (await undone(triage, 1)).tally.done == 9_000 - there
     assert ids_in(client, "q") == large
     with pytest.raises(TriageError, match="change 1 was already undone"):
         await triage.preview_undo(1)
@@ -197,7 +199,7 @@ async def test_of_two_redos_of_one_change_both_are_undone(
     assert ids_in(client, "q") == set()
 
     preview = await triage.preview_undo(1)
-    assert preview.notes[-1] == f"This undoes a part of change 1: undo it again for the other {there:,} messages."
+    assert preview.notes[-1] == "Change 4 has made a part of change 1 again: undo it, too."
     assert (await triage.run(preview).to_end()).tally.done == 9_000 - there
     assert (await undone(triage, 1)).tally.done == there
     assert ids_in(client, "q") == large

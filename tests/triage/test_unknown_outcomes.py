@@ -16,10 +16,12 @@ from redis.exceptions import ConnectionError as LostError
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch, VoidedError
+from rsmq_tui.protocol.lists.editor import ListEditor
+from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
-from rsmq_tui.triage.actions import Action, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
+from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
@@ -27,6 +29,7 @@ from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, message_actions, undone
 from tests.triage.keyspace import kept, markers
+from tests.triage.list_doing import A, B, list_changes
 
 MESSAGES = 20
 DAY_MS = 86_400_000
@@ -179,6 +182,32 @@ async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_whe
     report = await triage.run(await triage.preview_undo(1, unsettled=True)).to_end()
     assert report.tally.done == 1
     assert client.zcard("rsmq:a") == MESSAGES
+
+
+async def test_items_that_others_may_have_put_there_are_removed_only_when_asked_for(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.rpush(A, "x", "y")
+    client.rpush(B, "x")
+    lists = list_changes(redis_url, ListNames(), folder)
+    preview = await lists.preview(Copy(queue=A, target=B))
+
+    async def losing(editor: ListEditor, batch: Batch, token: str) -> str:
+        client.delete(*client.keys("*:rsmq-tui:*"))
+        raise LostError("lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ListEditor, "apply", losing)
+        report = await lists.run(preview).to_end()
+
+    assert (report.tally.done, report.tally.unsure) == (1, 1)
+    words = r"1 message of change 1 may be another client's, not copied, so it is not removed; .* --unsettled removes"
+    with pytest.raises(TriageError, match=words):
+        await lists.preview_undo(1)
+    asked = await lists.preview_undo(1, unsettled=True)
+    assert (await lists.run(asked).to_end()).tally.done == 1
+    assert (client.lrange(A, 0, -1), client.llen(B)) == ([b"x", b"y"], 0)
+    await lists.aclose()
 
 
 async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(

@@ -91,7 +91,7 @@ class ScriptedTriage:
         return self.known[:limit]
 
     async def undo_outlook(self, change: Change) -> UndoOutlook:
-        return UndoOutlook(LeftToUndo(change.done, 0, 0, ()), change.done, change.done - 3)
+        return UndoOutlook(LeftToUndo(change.done, 0, 0, 0, ()), change.done, change.done - 3)
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))

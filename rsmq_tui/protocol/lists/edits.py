@@ -127,6 +127,11 @@ class ListBatch:
         """True if its items come from a list, and so are found by their values."""
         return self.kind is not ListKind.PUT and self.ns is None
 
+    @property
+    def puts_in_list(self) -> bool:
+        """True if its items are new ones of a list."""
+        return self.kind is ListKind.PUT and self.ns is None
+
     def operation(self, keys: Keys | None, marker: bytes) -> Operation[str]:
         """Return the call that applies it once and stores its outcome at ``marker``."""
         arguments: list[Argument] = [len(self.edits), self.names.take_from]
