@@ -95,6 +95,8 @@ _TOUR_S = 0.25
 _ALERTS_END_S = 2.0
 # The longest time during the start without the garbage collector.
 _START_S = 3.0
+# The collector runs when there are so many more objects than after its last run.
+_YOUNG_OBJECTS_MAX = 20_000
 # How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
 # How long after a screen was closed all screens that were closed meanwhile are collected.
@@ -730,6 +732,10 @@ class RsmqApp(App[None]):
         if self._is_gc_disabled:
             self._is_gc_disabled = False
             gc.freeze()
+            # A tick makes some 8,000 objects, and a few lists of all queues, hardly any of them garbage. By default the
+            # collector runs every 700 objects, and walks through these lists: of 100,000 queues that is a fifth of a
+            # tick.
+            gc.set_threshold(_YOUNG_OBJECTS_MAX)
             gc.enable()
 
     def _start_tour(self) -> None:

@@ -19,6 +19,9 @@ _BUSY_SHARE, _QUIET_SHARE = 0.01, 0.001
 _LIMIT_MB, _LIMIT_MB_OF_MANY = 200, 600
 # The dashboard looks at messages of many queues in its first polls.
 _SETTLING = 8
+# In the first polls all rates become known, and charts are drawn in each; half a minute after it was filled, a queue
+# from which nobody receives is stalled. From then on only the queues change that are worked on.
+_SETTLING_TICKS = 45
 _QUIET_PERCENT = 2.0
 
 
@@ -50,7 +53,7 @@ def _tick(run: Run, count: int, changed: float) -> Measured:
                 return lambda: loop.run(poll_alone())
 
             try:
-                return interleave(run, ours, other, pairs=12, warm_up=2, limit_s=25)
+                return interleave(run, ours, other, pairs=12, warm_up=_SETTLING_TICKS, limit_s=25)
             finally:
                 loop.run(poller.aclose())
 
