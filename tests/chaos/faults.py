@@ -142,10 +142,12 @@ def _failover(round_: "Round", operator: Operator) -> None:
 
 
 def _server_clock(round_: "Round", operator: Operator) -> None:
-    round_.server.move(
-        round_.chance.choice((-_DAY_US, -3_600_000_000, -20_000_000, 20_000_000, 3_600_000_000, 8 * _DAY_US))
-    )
+    jump_us = round_.chance.choice((-_DAY_US, -3_600_000_000, -20_000_000, 20_000_000, 3_600_000_000, 8 * _DAY_US))
+    round_.server.move(jump_us)
     round_.world.changed()
+    if jump_us > 7 * _DAY_US:
+        # The markers of calls have expired: who did what is as unknown as on a server that has lost its data.
+        round_.lose_accounts()
 
 
 def _local_clock(round_: "Round", operator: Operator) -> None:

@@ -306,10 +306,8 @@ def _order(diff: Diff) -> Violation | None:
 
 def _totals(ask: Ask, diff: Diff) -> Violation | None:
     """A total counts what came, or no longer counts what went; that of a queue comes and goes with the queue."""
-    original = ask
-    while original.undoes is not None:
-        original = original.undoes
-    deleted = original.action.queue if isinstance(original.action, actions.DeleteQueue) else None
+    original = ask.original.action
+    deleted = original.queue if isinstance(original, actions.DeleteQueue) else None
     for (queue, name), (old, new) in diff.fields.items():
         # A queue that has lost its attributes is not in the index.
         if name not in _COUNTERS or diff.unlisted or diff.listed or queue == deleted:
@@ -367,7 +365,8 @@ def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]
 
     ``taken`` are the places of messages that consumers have removed.
     """
-    moves = isinstance(undone.action, actions.Move | actions.Redrive) and not isinstance(undone.action, actions.Copy)
+    action = undone.original.action
+    moves = isinstance(action, actions.Move | actions.Redrive) and not isinstance(action, actions.Copy)
     there = {item for key, item in undone.came if item in before.lists[key]}
     there |= {
         left.body or b""

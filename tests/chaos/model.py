@@ -93,6 +93,11 @@ class Ask:
         return f"{self.action.name} {self.action.queue} ({self.how}){undoes}, change {self.number}"
 
     @property
+    def original(self) -> "Ask":
+        """The change that undos and redos are about, or itself."""
+        return self if self.undoes is None else self.undoes.original
+
+    @property
     def is_undo(self) -> bool:
         """Whether it undoes a change; a redo, the undo of an undo, does not."""
         return self.undoes is not None and not self.undoes.is_undo
