@@ -35,6 +35,7 @@ def is_found(server: ClockedServer, wanted: str, *kinds: str) -> bool:
     return any(law == wanted for seed in SEEDS for law, _ in play(server, seed, kinds).violations)
 
 
+@pytest.mark.slow
 def test_nothing_is_violated(clocked: ClockedServer) -> None:
     results = [play(clocked, seed) for seed in range(ROUNDS)]
 
@@ -55,6 +56,7 @@ def test_a_seed_is_the_same_round_each_time(clocked: ClockedServer) -> None:
     assert (first.points, first.faults, first.messages) == (second.points, second.faults, second.messages)
 
 
+@pytest.mark.slow
 def test_a_change_that_ignores_its_guard_is_found(clocked: ClockedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edits, "guard_text", lambda conditions: "[]")
 

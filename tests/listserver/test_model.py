@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
@@ -128,6 +129,7 @@ def compare(ours: int, valkey: int, *, examples: int, steps: int, derandomize: b
     )
 
 
+@pytest.mark.slow
 def test_random_commands_of_ten_clients_are_answered_as_by_valkey(server: EmbeddedServer) -> None:
     with ListServer() as ours:
         compare(ours.port, server.port, examples=15, steps=50)

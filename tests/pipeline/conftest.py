@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         has_session = "spark" in getattr(item, "fixturenames", ())
         if has_session:
             item.add_marker(pytest.mark.xdist_group("spark"))
-        if has_session or item.path.stem in OF_THEIR_OWN:
+        if has_session or item.path.stem in OF_THEIR_OWN or item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.spark)
             # "-m 'not slow'" replaces the "-m 'not spark'" of pyproject.toml.
             item.add_marker(pytest.mark.slow)

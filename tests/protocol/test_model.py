@@ -189,6 +189,7 @@ RANDOM = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_any_sequence_of_operations_does_what_the_model_does(kind: str, client: redis.Redis, redis_url: str) -> None:
     if kind == "sync":
