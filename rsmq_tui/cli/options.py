@@ -140,5 +140,5 @@ changing = several(
 )
 unsettled = option(
     "--unsettled",
-    "also undo what other clients may have done instead: the change was interrupted, and its outcome is unknown",
+    "also undo what may be the work of other clients: the change was interrupted, and its outcome is unknown",
 )

@@ -31,11 +31,11 @@ from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
 from rsmq_tui.protocol.rsmq.scripts import Row, Script
 
-# Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but no
-# more than of 10,000 queues, so that what a poll costs depends on the queues that change. If the server reports
-# nothing, they are enough to find that out in a poll or two.
+# Each poll also reads this fraction of all queues, so that changes that the server does not report are found; but of
+# more than 10,000 queues no more than of 10,000, so that what a poll costs depends on the queues that change. If the
+# server reports nothing, they are enough to find that out in a poll or two.
 FULL_EVERY = 30
-FULL_AT_MOST = 10_000 // FULL_EVERY
+FULL_AT_MOST = ceil(10_000 / FULL_EVERY)
 
 QueueKeys = tuple[bytes, ...]
 

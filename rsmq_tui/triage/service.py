@@ -143,7 +143,7 @@ class ChangeService:
     ) -> Preview:
         """Return what undoing a change would do: that change, or the last one (of that queue).
 
-        Messages that may have been removed by a consumer, not by the change, are put back only with ``unsettled``.
+        Messages that another client, not the change, may have removed or put there are changed only with ``unsettled``.
         """
         self._refuse_if_read_only()
         with explained():
@@ -158,16 +158,17 @@ class ChangeService:
             _, run_id = await editor.clock_and_run_id()
             original, is_redo = await asyncio.to_thread(original_of, journal, found)
             effect = effect_of(original, planned, is_redo=is_redo)
-            bodies = await bodies_to_remove(editor, journal, found.change) if effect.removes and planned else ()
+            bodies: tuple[bytes, ...] = ()
+            if effect.removes and planned:
+                bodies = await bodies_to_remove(editor, journal, found.change, unsettled=unsettled)
             of_original = () if is_redo else notes_of_undo(original)
-            redos = [] if change is None else await asyncio.to_thread(journal.redos, change)
+            others = [] if change is None else await asyncio.to_thread(_other_redos, journal, change, found)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
         summary = undo_summary(original if is_redo else found, original)
         notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
-        others = (redo.change for redo in redos if redo.change != found.change)
-        notes += [f"Change {other} has made a part of change {change} again: undo it, too." for other in others]
+        notes += [f"Change {other} has made a part of change {change} again: undo it by itself." for other in others]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -296,10 +297,8 @@ class ChangeService:
             raise JournalError(damage_words(change))
         if found.server != self.server:
             raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
-        if redos := await asyncio.to_thread(journal.redos, change):
-            is_undone = found.state is State.UNDONE
-            if is_undone or not (await asyncio.to_thread(left_to_undo, journal, change)).planned(unsettled=False):
-                return redos[0]
+        if (redo := await asyncio.to_thread(_redo_to_undo, journal, found, unsettled=unsettled)) is not None:
+            return redo
         # The certain part may have been undone already, and the unsettled part is left.
         is_rest = unsettled and found.unsure and found.state is State.UNDONE
         if found.state is State.UNDONE and not is_rest:
@@ -337,16 +336,31 @@ class ChangeService:
 
 def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
     doubts = (
-        (left.taken, f"may have been consumed instead of {change.past}", "put back", "puts {} back"),
-        (left.put, f"may be another client's, not {change.past}", "removed", "removes {}"),
+        (left.taken, "consumed", "not put back", "puts {} back", "put back anyway"),
+        (left.put, "sent by another client", "left alone", "undoes {}, too", "undone anyway"),
     )
     said = []
-    for number, doubt, done, does in doubts:
+    for number, instead, so, does, anyway in doubts:
         they_are, them = ("it is", "it") if number == 1 else ("they are", "them")
-        some = f"{plural(number, 'message')} of change {change.change} {doubt}"
-        asked = f", so {they_are} not {done}; rsmq-tui undo {change.change} --unsettled {does.format(them)}"
-        said += [some + (f": {they_are} {done} anyway" if unsettled else asked)] if number else []
+        some = f"{plural(number, 'message')} of change {change.change} may have been {instead} instead of {change.past}"
+        asked = f", so {they_are} {so}; rsmq-tui undo {change.change} --unsettled {does.format(them)}"
+        said += [some + (f": {they_are} {anyway}" if unsettled else asked)] if number else []
     return "; ".join(said)
+
+
+def _redo_to_undo(journal: Journal, change: Change, *, unsettled: bool) -> Change | None:
+    """Return the redo to undo instead of a change of which nothing else is left to undo; None if there is none."""
+    if change.state is not State.UNDONE and left_to_undo(journal, change.change).planned(unsettled=unsettled):
+        return None
+    redos = journal.redos(change.change)
+    have_left = (redo for redo in redos if left_to_undo(journal, redo.change).planned(unsettled=unsettled))
+    return next(have_left, redos[0] if redos else None)
+
+
+def _other_redos(journal: Journal, change: int, undone: Change) -> list[int]:
+    """Return the redos of a change, other than the one that is undone, of which something is left to undo."""
+    redos = (redo.change for redo in journal.redos(change) if redo.change != undone.change)
+    return [redo for redo in redos if left_to_undo(journal, redo).planned(unsettled=True)]
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:

@@ -1,7 +1,7 @@
 """Undoes a change: the inverse of its batches in reverse order, with the same guards.
 
-A message is unsettled if it is unknown whether the change or another client removed it, or put it there. The undo of
-those changes them only on request.
+A message is unsettled if it is unknown whether the change or another client removed it, or put it there. An undo
+changes such messages only on request.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class LeftToUndo(NamedTuple):
     """What is left to undo of a change: numbers of messages or queues, and the queues that it created.
 
     ``counted`` are those that the change counted, ``auxiliary`` the others. ``taken`` and ``put`` are messages of which
-    it is unknown whether the change removed them, or put them there.
+    it is unknown whether the change, or another client, has taken them away or put them there.
     """
 
     counted: int
@@ -240,9 +240,11 @@ def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effec
     return actions.Effect(*_UNDOES.get(name, _PUT_BACK), f"{what} that {were} {did}", removes)
 
 
-async def bodies_to_remove(editor: EditExecutor, journal: Journal, change: int) -> tuple[bytes, ...]:
+async def bodies_to_remove(
+    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False
+) -> tuple[bytes, ...]:
     """Return the starts of some bodies that an undo removes; raises what the editor and the journal raise."""
-    async with aclosing(prepare_undo(editor, journal, change)) as steps:
+    async with aclosing(prepare_undo(editor, journal, change, unsettled=unsettled)) as steps:
         async for step in steps:
             if step.batch is not None and step.batch.takes_away:
                 befores = [before for before, _ in getattr(step.batch, "edits", ()) if before is not None]

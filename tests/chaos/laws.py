@@ -207,7 +207,7 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         is_back = queue in diff.listed and undone.is_lost and isinstance(undone.action, actions.DeleteQueue)
         if ("index", queue) not in undone.effects and not is_back:
             yield Violation("undo is the inverse", f"the index was not changed for {queue!r}")
-    is_moved_back = _is_moved_back(undone, diff)
+    is_moved_back = ask.unsettled and _is_moved_back(undone, diff)
     for member, (old_lease, new_lease) in diff.leases.items():
         found, left = undone.effects.get(("lease", member), (None, None))
         is_back = is_moved_back and old_lease is None and new_lease in undone.leases.get(member, ())

@@ -103,18 +103,23 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
     assert (found is None) is is_lost
 
 
-@pytest.mark.parametrize(("is_lost", "is_doubled"), [(False, False), (True, False), (True, True)])
-def test_an_item_whose_move_was_lost_may_be_moved_back(is_lost: bool, is_doubled: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_lost", "is_asked_for", "is_doubled"),
+    [(False, True, False), (True, False, False), (True, True, False), (True, True, True)],
+)
+def test_an_item_whose_move_was_lost_may_be_moved_back_if_asked_for(
+    is_lost: bool, is_asked_for: bool, is_doubled: bool
+) -> None:
     nothing = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
     worked = nothing._replace(lists=nothing.lists | {WORKING: (b"x",)}, leases={b"%022d:x" % 1: 5.0})
     waiting = nothing._replace(lists=nothing.lists | {A: (b"x",)})
     ask = Ask("operator 1", Requeue(queue=A), "every")
     ask.look(worked)
     ask.is_lost = is_lost
-    undo = Ask("operator 1", Undo(queue=A, change=1, summary=""), "every", ask)
+    undo = Ask("operator 1", Undo(queue=A, change=1, summary=""), "every", ask, unsettled=is_asked_for)
     after = worked._replace(lists=worked.lists | {A: (b"x",)}) if is_doubled else worked
 
-    assert (broken_by(undo, waiting, after, 0) is None) is (is_lost and not is_doubled)
+    assert (broken_by(undo, waiting, after, 0) is None) is (is_lost and is_asked_for and not is_doubled)
 
 
 @pytest.mark.parametrize("is_taken", [False, True])

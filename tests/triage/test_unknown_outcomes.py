@@ -21,7 +21,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
-from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Send, SetAttributes
+from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Move, Send, SetAttributes
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
@@ -184,16 +184,20 @@ async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_whe
     assert client.zcard("rsmq:a") == MESSAGES
 
 
-async def test_items_that_others_may_have_put_there_are_removed_only_when_asked_for(
-    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("action", [Copy(queue=A, target=B), Move(queue=A, target=B)], ids=lambda action: action.past)
+async def test_items_that_others_may_have_put_there_are_left_alone_unless_asked_for(
+    client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, action: Action
 ) -> None:
     client.rpush(A, "x", "y")
     client.rpush(B, "x")
     lists = list_changes(redis_url, ListNames(), folder)
-    preview = await lists.preview(Copy(queue=A, target=B))
+    preview = await lists.preview(action)
 
     async def losing(editor: ListEditor, batch: Batch, token: str) -> str:
         client.delete(*client.keys("*:rsmq-tui:*"))
+        # A consumer takes what it was to move.
+        if not isinstance(action, Copy):
+            client.lrem(A, 0, "x")
         raise LostError("lost")
 
     with monkeypatch.context() as patch:
@@ -201,12 +205,15 @@ async def test_items_that_others_may_have_put_there_are_removed_only_when_asked_
         report = await lists.run(preview).to_end()
 
     assert (report.tally.done, report.tally.unsure) == (1, 1)
-    words = r"1 message of change 1 may be another client's, not copied, so it is not removed; .* --unsettled removes"
-    with pytest.raises(TriageError, match=words):
+    doubt = f"1 message of change 1 may have been sent by another client instead of {action.past}"
+    with pytest.raises(TriageError) as caught:
         await lists.preview_undo(1)
+    assert str(caught.value) == f"{doubt}, so it is left alone; rsmq-tui undo 1 --unsettled undoes it, too"
     asked = await lists.preview_undo(1, unsettled=True)
+    assert f"{doubt}: it is undone anyway." in asked.notes
+    assert (asked.count, asked.bodies) == (1, (b"x",) if isinstance(action, Copy) else ())
     assert (await lists.run(asked).to_end()).tally.done == 1
-    assert (client.lrange(A, 0, -1), client.llen(B)) == ([b"x", b"y"], 0)
+    assert (sorted(client.lrange(A, 0, -1)), client.llen(B)) == ([b"x", b"y"], 0)
     await lists.aclose()
 
 

@@ -129,8 +129,9 @@ class ListBatch:
 
     @property
     def puts_in_list(self) -> bool:
-        """True if its items are new ones of a list."""
-        return self.kind is ListKind.PUT and self.ns is None
+        """True if its items come to a list, where they cannot be told from equal items of others."""
+        _, ns = self._target
+        return self.kind in (ListKind.PUT, ListKind.MOVE) and ns is None
 
     def operation(self, keys: Keys | None, marker: bytes) -> Operation[str]:
         """Return the call that applies it once and stores its outcome at ``marker``."""

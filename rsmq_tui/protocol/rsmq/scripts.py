@@ -302,21 +302,24 @@ end
 # ARGV ids. For each, 1 if the id was in the zset and had fields, else 0, as in the canonical client. Fields
 # of an id that is not in the zset are removed, as that client does, but only if the name has the form of an id.
 # The body of a message that is named as another's counter (`a:rc` beside `a`) stays when that one is deleted.
-# The fields are removed first: the scores and HDEL refuse a wrong type before anything is removed. Names of fields of
-# the queue are refused by the client.
+# HLEN refuses a wrong type before anything is removed; names of fields of the queue are refused by the client.
 DELETE = Script(
     SCORES_OF
     + """
-local names, out = {}, {}
-for i, id in ipairs(ARGV) do names[3 * i - 2], names[3 * i - 1], names[3 * i] = id, id .. ':rc', id .. ':fr' end
-local is_message = scores_of(KEYS[1], names)
+redis.call('HLEN', KEYS[2])
+local counters, out = {}, {}
+for i, id in ipairs(ARGV) do counters[2 * i - 1], counters[2 * i] = id .. ':rc', id .. ':fr' end
+local is_message = scores_of(KEYS[1], counters)
 for i, id in ipairs(ARGV) do
-  local rc, fr, fields = 3 * i - 1, 3 * i, 0
-  if is_message[rc - 1] or (#id == 32 and string.find(id, '^%w+$')) then
-    -- What is not its own is replaced by its own name, which counts once.
-    fields = redis.call('HDEL', KEYS[2], id, is_message[rc] and id or names[rc], is_message[fr] and id or names[fr])
+  local removed, fields = redis.call('ZREM', KEYS[1], id), 0
+  if removed == 1 or (#id == 32 and string.find(id, '^%w+$')) then
+    local mine = {id}
+    for n = 2 * i - 1, 2 * i do
+      if not is_message[n] then mine[#mine + 1] = counters[n] end
+    end
+    fields = redis.call('HDEL', KEYS[2], unpack(mine))
   end
-  out[i] = (redis.call('ZREM', KEYS[1], id) == 1 and fields > 0) and 1 or 0
+  out[i] = (removed == 1 and fields > 0) and 1 or 0
 end
 return out
 """

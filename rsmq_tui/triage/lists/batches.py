@@ -54,9 +54,9 @@ class ListUndo(BatchUndo):
         self._beside: PlaceRange | None = None
 
     def is_unsettled(self, entry: Entry) -> bool:
-        """Return True also for items that were put in a list: they cannot be told from equal items of others."""
-        is_put = isinstance(entry.batch, ListBatch) and entry.batch.puts_in_list
-        return super().is_unsettled(entry) or (entry.unsure and is_put)
+        """Return True also for items that may have come to a list."""
+        comes = isinstance(entry.batch, ListBatch) and entry.batch.puts_in_list
+        return super().is_unsettled(entry) or (entry.unsure and comes)
 
     def still_done(self, entry: Entry) -> str:
         """Return the outcome, without the items that were undone: an undo may have ended within a batch."""
