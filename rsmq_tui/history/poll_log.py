@@ -142,8 +142,11 @@ class PollLog:
 
 
 def _frame(header: str, parts: Sequence[bytes]) -> bytes:
-    text, numbers = header.encode(), b"".join(parts)
-    return b"".join((_FRAME.pack(len(text), len(numbers), zlib.crc32(numbers, zlib.crc32(text))), text, numbers))
+    text, size, checksum = header.encode(), 0, 0
+    # One by one: crc32 lets other threads run while it reads more than 5 kB, and waits for its turn again afterwards.
+    for part in (text, *parts):
+        size, checksum = size + len(part), zlib.crc32(part, checksum)
+    return b"".join((_FRAME.pack(len(text), size - len(text), checksum), text, *parts))
 
 
 def is_poll_log(data: bytes) -> bool:

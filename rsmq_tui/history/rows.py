@@ -46,18 +46,18 @@ class NumberColumn:
     def change(self, ats: Sequence[int], values: Iterable[Any]) -> None:
         """Change the values at these indexes."""
         kept, known = self._values, self._known
-        before = bytes(known)
         for at, value in zip(ats, values, strict=True):
             try:
                 kept[at] = value
-                known[at] = 1
+                is_known = 1
             except (OverflowError, TypeError):
                 fitted = None if value is None else self._fitted(value)
-                known[at] = fitted is not None
+                is_known = fitted is not None
                 if fitted is not None:
                     kept[at] = fitted  # type: ignore[assignment]  # the fitting one of two types
-        if known != before:
-            self._bitmap = None
+            if known[at] != is_known:
+                known[at] = is_known
+                self._bitmap = None
 
     def array(self) -> pa.Array:
         """Return the current values."""
@@ -313,7 +313,7 @@ class QueueColumns:
             if old != new:
                 differs = list(map(ne, old, new))
                 rows = list(compress(changed, differs))
-                stored = _stored(name, list(compress(new, differs)), map(queues.__getitem__, rows))
+                stored = _stored(name, compress(new, differs), map(queues.__getitem__, rows))
                 self.columns[name].change(rows, stored)
                 differing[name] = rows
         return differing
