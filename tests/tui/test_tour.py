@@ -56,6 +56,12 @@ def _tour(pilot: Pilot[None]) -> Tour:
     return tour
 
 
+def _hidden(pilot: Pilot[None], name: str) -> int | None:
+    snapshot = app_of(pilot).dashboard.snapshot
+    assert snapshot is not None
+    return next(queue.hidden for queue in snapshot.queues if queue.name == name)
+
+
 async def _at(pilot: Pilot[None], number: int) -> None:
     """Wait for a step, from 1; past the last one is the summary."""
     await until(pilot, lambda: len(_tour(pilot).done) == number - 1, f"step {number} of the tour")
@@ -94,6 +100,8 @@ async def test_ten_steps_by_keys(url: str, tmp_path: Path) -> None:
         await press_for_screen(pilot, "enter", MessageScreen)
         await _at(pilot, 4)
         await press_for_screen(pilot, "q", QueueScreen)
+        # What the tab shows is searched once.
+        await until(pilot, lambda: _hidden(pilot, ORDERS), "some are in flight")
         await pilot.press("l", "l")
         await until(pilot, lambda: names_in(pilot), "those in flight are shown")
         await press_for_screen(pilot, "W", LifeScreen)
