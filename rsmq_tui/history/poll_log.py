@@ -143,7 +143,7 @@ class PollLog:
 
 def _frame(header: str, parts: Sequence[bytes]) -> bytes:
     text, size, checksum = header.encode(), 0, 0
-    # One by one: crc32 lets other threads run while it reads more than 5 kB, and waits for its turn again afterwards.
+    # Part by part: crc32 releases the GIL for more than 5 kB, and then has to wait for it.
     for part in (text, *parts):
         size, checksum = size + len(part), zlib.crc32(part, checksum)
     return b"".join((_FRAME.pack(len(text), size - len(text), checksum), text, *parts))

@@ -216,8 +216,8 @@ class Effect(NamedTuple):
 class Undo(Action, name="undo"):
     """Undo the change with that number in the journal.
 
-    ``unsettled`` also changes messages that other clients may have taken or sent. ``target`` is the
-    target of that change.
+    ``unsettled`` also changes messages that other clients may have taken or sent. ``target`` is the target of that
+    change.
     """
 
     change: int

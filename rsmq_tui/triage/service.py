@@ -350,11 +350,15 @@ def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> st
 
 def _redo_to_undo(journal: Journal, change: Change, *, unsettled: bool) -> Change | None:
     """Return the redo to undo instead of a change of which nothing else is left to undo; None if there is none."""
-    if change.state is not State.UNDONE and left_to_undo(journal, change.change).planned(unsettled=unsettled):
-        return None
+
+    def has_left(number: int) -> bool:
+        return left_to_undo(journal, number).planned(unsettled=unsettled) > 0
+
     redos = journal.redos(change.change)
-    have_left = (redo for redo in redos if left_to_undo(journal, redo.change).planned(unsettled=unsettled))
-    return next(have_left, redos[0] if redos else None)
+    # To find out what is left, all batches are read: most changes have no redo.
+    if not redos or (change.state is not State.UNDONE and has_left(change.change)):
+        return None
+    return next((redo for redo in redos if has_left(redo.change)), redos[0])
 
 
 def _other_redos(journal: Journal, change: int, undone: Change) -> list[int]:

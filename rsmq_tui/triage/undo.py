@@ -241,7 +241,7 @@ def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effec
 
 
 async def bodies_to_remove(
-    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False
+    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool
 ) -> tuple[bytes, ...]:
     """Return the starts of some bodies that an undo removes; raises what the editor and the journal raise."""
     async with aclosing(prepare_undo(editor, journal, change, unsettled=unsettled)) as steps:

@@ -65,8 +65,8 @@ def _one_by_one(run: Run, ours: Prepare, other: Prepare) -> Measured:
     return interleave_calls(run, ours, other, rounds=160)
 
 
-def _made_and_executed(command: Callable[..., Any], **given: Any) -> None:
-    """Make a command of PyRSMQ and execute it: its users do both for each message."""
+def _execute(command: Callable[..., Any], **given: Any) -> None:
+    """Make a command of PyRSMQ, and execute it: its users do both for each message."""
     command(qname=_OTHER, **given).execute()
 
 
@@ -89,7 +89,7 @@ def _send_against_pyrsmq(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             texts = [body.decode() for body in bodies(count)]
-            return [partial(_made_and_executed, peer.sendMessage, message=text) for text in texts]
+            return [partial(_execute, peer.sendMessage, message=text) for text in texts]
 
         return _one_by_one(run, partial(_send_ours, scene), theirs)
 
@@ -100,7 +100,7 @@ def _receive_against_pyrsmq(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             scene.rsmq.send_messages(_OTHER, bodies(count))
-            return [partial(_made_and_executed, peer.receiveMessage)] * count
+            return [partial(_execute, peer.receiveMessage)] * count
 
         return _one_by_one(run, partial(_receive_ours, scene), theirs)
 
@@ -111,7 +111,7 @@ def _delete_against_pyrsmq(run: Run) -> Measured:
 
         def theirs(count: int) -> Sequence[Call]:
             ids = scene.received_ids(_OTHER, count)
-            return [partial(_made_and_executed, peer.deleteMessage, id=id) for id in ids]
+            return [partial(_execute, peer.deleteMessage, id=id) for id in ids]
 
         return _one_by_one(run, partial(_delete_ours, scene), theirs)
 

@@ -19,7 +19,7 @@ from tests.hostile.terminal import Terminal
 from tests.web.serving import Serving, Viewer, viewing
 
 STEADY = "steady"
-# What is shown is of this second; a page whose server or poller is lost shows its age instead.
+# The numbers are a few seconds old at most; a page that gets none shows their age instead.
 _LIVE = "● live"
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # Between two keys of which the second is for what the first leads to.

@@ -54,9 +54,9 @@ async def large(triage: ChangeService, queues: Rsmq) -> set[str]:
     return ids
 
 
-async def interrupted(triage: ChangeService, client: Redis) -> int:
-    """Interrupt the last change's undo, change 2; return how many messages it has put back."""
-    steps: Any = aiter(triage.run(await triage.preview_undo()))
+async def interrupted(triage: ChangeService, client: Redis, change: int | None = None) -> int:
+    """Interrupt the undo of a change, by default of the last; return how many messages are in its queue then."""
+    steps: Any = aiter(triage.run(await triage.preview_undo(change)))
     await anext(steps)
     await steps.aclose()
     await triage.recover()
@@ -139,17 +139,11 @@ async def test_a_redo_that_was_interrupted_is_the_change_to_undo(
     for queue in ("other", "q"):
         await done(triage, Delete(queue=queue))
     await undone(triage)
-    run = triage.run(await triage.preview_undo(3))
-    steps: Any = aiter(run)
-    await anext(steps)
-    await steps.aclose()
-    await triage.recover()
-    there = ids_in(client, "q")
-    assert 0 < len(there) < 9_000
+    there = await interrupted(triage, client, 3)
 
     back = await undone(triage)
 
-    assert back.tally.done == 9_000 - len(there)
+    assert back.tally.done == 9_000 - there
     assert ids_in(client, "q") == before
     assert ids_in(client, "other") == set()
     assert states_of(folder) == [State.DONE, State.UNDONE, State.DONE, State.UNDONE, State.DONE]
