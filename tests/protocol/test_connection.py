@@ -12,6 +12,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq, check_url, connect, connect_async, server_label
 from tests.protocol.either import Either
+from tests.protocol.keeping import keeps_nothing
 
 LABELS = [
     ("redis://localhost:6379/0", "redis://localhost:6379/0"),
@@ -166,3 +167,10 @@ async def test_nothing_is_tried_twice(use: Use, list_server: ListServer) -> None
             await use(list_server.url).list_queues()
 
         assert fault.happened == 1
+
+
+@pytest.mark.parametrize("scheme", ["redis", "unix"])
+async def test_an_open_connection_keeps_nothing_of_whoever_used_it(
+    scheme: str, redis_url: str, unix_server: EmbeddedServer
+) -> None:
+    await keeps_nothing(redis_url if scheme == "redis" else unix_server.url)

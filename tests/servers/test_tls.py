@@ -23,6 +23,7 @@ from rsmq_tui.protocol import (
     url_of,
 )
 from rsmq_tui.protocol.errors import SERVER_ERRORS
+from tests.protocol.keeping import keeps_nothing
 from tests.servers.real import HOST, RealServer, free_ports, real_server
 from tests.servers.whole import whole_walk
 
@@ -221,3 +222,7 @@ async def test_sentinels_and_what_they_watch_may_all_speak_it(secure: RealServer
             assert client.ping()
         plain = replace(address, sentinels=replace(sentinels, tls=None))
         assert "no sentinel answers" in (await failure_at(plain)).sentence
+
+
+async def test_an_open_connection_keeps_nothing_of_whoever_used_it(secure: RealServer, papers: Papers) -> None:
+    await keeps_nothing(address_of(secure, papers.tls))

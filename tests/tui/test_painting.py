@@ -22,6 +22,7 @@ from rsmq_tui.tui import app
 from rsmq_tui.tui.widgets import row_table
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
+from tests.tui.changing import Orders
 from tests.tui.driving import opened, play, press, settled, until
 from tests.tui.reading import lines_of, table_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -285,6 +286,14 @@ async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource
         assert any(_lines_in(painted))
         await press(pilot, "escape", "question_mark", "escape")
         await until(pilot, lambda: not any(_lines_in(painted)), "all are gone")
+
+
+async def test_a_connection_does_not_keep_the_screen_that_opened_it(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        closed = weakref.ref(pilot.app.screen)
+        # One that is still being closed is freed after the next.
+        await press(pilot, "escape", "question_mark", "escape")
+        await until(pilot, lambda: gc.collect() >= 0 and closed() is None, "the screen is freed")
 
 
 async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(

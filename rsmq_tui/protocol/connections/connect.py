@@ -1,7 +1,10 @@
-"""Makes connections: timeouts, reply limits, counted traffic, and cancellation.
+"""Makes connections: timeouts, reply limits, counted traffic, cancellation, and no context that is kept.
 
 Cancellation: on Python 3.11, ``asyncio.wait_for``, in which redis-py writes, may drop a cancellation that
 arrives after the write and before the waiting task continues. Connections made here raise it all the same.
+
+Context: the event loop keeps the context of the task that opened a connection for as long as it is open. In a Textual
+app that context has the screen, so each connection of a pool would keep a closed screen in memory.
 
 Limits: hiredis allocates whatever a reply announces, and redis-py handles each push message inside the one before it,
 so a hostile server could take all memory with twelve bytes, or cause a RecursionError. ``ReplyReader`` stands between
@@ -18,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -124,6 +127,25 @@ def metered(base: type[Any], traffic: Traffic) -> type[Any]:
             await super().send_packed_command(parts, check_health=check_health)
 
     return Metered
+
+
+def contextless(base: type[Any]) -> type[Any]:
+    """Make an asyncio connection class that is opened, and goes on to read, in no context of its user."""
+
+    class Contextless(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
+        async def _connect(self) -> None:
+            try:
+                await asyncio.create_task(super()._connect(), context=Context())
+            except BaseException:
+                # Cancelled after it was opened, it would go back to the pool without a login.
+                await self.disconnect(nowait=True)
+                raise
+            # A stream pauses when it holds twice its limit, and resumes in the context of its reader. With this limit
+            # it does not pause: asyncio reads no more from the socket at once than redis-py does from the stream.
+            reader: asyncio.StreamReader = self._reader
+            vars(reader)["_limit"] = _READ_BYTES
+
+    return Contextless
 
 
 def cancellable(base: type[Any]) -> type[Any]:
@@ -445,7 +467,7 @@ def approaching_async(
     base: type[Any], address: Address, route: Topology | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for the URL."""
-    base = _counted(cancellable(base), traffic)
+    base = _counted(cancellable(contextless(base)), traffic)
     if route is None and _is_plain(address):
         return base
 
@@ -539,7 +561,9 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
         way = _way_to(address, question)
         credentials = None if way.password is None else _credentials(way.user, await fetched(way.password))
         base: type[Any] = AsyncSSLConnection if way.is_secure else AsyncConnection
-        connection = _counted(cancellable(base), traffic)(parser_class=GuardedAsyncParser, **way.options(timeout_s))
+        connection = _counted(cancellable(contextless(base)), traffic)(
+            parser_class=GuardedAsyncParser, **way.options(timeout_s)
+        )
         connection.credential_provider = credentials
         try:
             await connection.connect()
