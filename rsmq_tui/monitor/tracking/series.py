@@ -10,8 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from math import isnan
+from operator import sub
 from typing import Any, ClassVar, NamedTuple, overload
 
 BUCKET_MS = 5_000
@@ -314,13 +315,21 @@ class QueueSeries:
 
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
-        self.counters = array("d", chain.from_iterable(zip(*counters, strict=True)))
-        coarse = len(self.counters) // COUNTERS - BUCKETS
+        columns = tuple(counters)
+        self.counters = _side_by_side(columns)
+        coarse = len(columns[0]) - BUCKETS
         if coarse > 0:
-            first = self.counters[: COUNTERS * coarse]
-            self.peaks = array("d")
-            for depth, ready in zip(first[::COUNTERS], first[1::COUNTERS], strict=True):
-                self.peaks.extend((ready, depth - ready))
+            depth, ready = (column[:coarse] for column in columns[:2])
+            self.peaks = _side_by_side((ready, array("d", map(sub, depth, ready))))
+
+
+def _side_by_side(columns: "Sequence[array[float]]") -> "array[float]":
+    """Return the first values of all columns, then the second ones, and so on."""
+    found = array("d", [_NAN]) * (len(columns) * len(columns[0]))
+    for place, column in enumerate(columns):
+        # Value by value, a restart with an hour of 10,000 queues would take 0.3 s longer.
+        found[place :: len(columns)] = column
+    return found
 
 
 class ListSeries(QueueSeries):
