@@ -47,7 +47,7 @@ from rsmq_tui.history.schema import (
     version_in,
 )
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
-from rsmq_tui.monitor.heap import give_back
+from rsmq_tui.monitor.heap import give_back, keep_little_free
 
 SUFFIX = ".arrows"
 # Batches are small: distributing the columns to threads takes longer than compressing them.
@@ -364,9 +364,9 @@ def _gate(root: Path) -> Iterator[None]:
 
 
 def _give_back_memory() -> None:
-    """Return the free memory of sealing and inventories to the system, in a few ms; the allocators keep most of it."""
+    """Return the free memory of sealing and inventories to the system, in a few ms."""
+    # For a program that loaded Arrow before this package: then Arrow has an allocator of its own.
     pa.default_memory_pool().release_unused()
-    # Arrow sorts and encodes outside of its pool, too.
     give_back()
 
 
@@ -428,6 +428,7 @@ class Writer:
 
     def open(self) -> None:
         """Create the folders, and check that this version may write there; raises ``HistoryError``."""
+        keep_little_free()
         try:
             self._store.prepare()
             text = self._store.read(SCHEMA_FILE)
