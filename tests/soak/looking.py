@@ -14,8 +14,9 @@ INSIDE = Path(__file__).with_name("inside")
 VARIABLE = "RSMQ_TUI_SOAK"
 _ANSWER_S = 5.0
 _TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
-# By the words of smaps_rollup; private is what ends with the process.
-_MEMORY = {"Rss": "rss_kb", "Pss": "pss_kb", "Private_Clean": "private_kb", "Private_Dirty": "private_kb"}
+# By the words of smaps_rollup. Private is what ends with the process, without what is read from files: that becomes
+# private, or shared, with each other process that begins or ends.
+_MEMORY = {"Rss": "rss_kb", "Pss": "pss_kb", "Private_Dirty": "private_kb"}
 
 
 def of_process(pid: int) -> dict[str, float]:
@@ -25,7 +26,7 @@ def of_process(pid: int) -> dict[str, float]:
     for line in (folder / "smaps_rollup").read_text().splitlines()[1:]:
         name, _, value = line.partition(":")
         if name in _MEMORY:
-            found[_MEMORY[name]] = found.get(_MEMORY[name], 0) + int(value.split()[0])
+            found[_MEMORY[name]] = int(value.split()[0])
     fields = (folder / "stat").read_text().rpartition(")")[2].split()
     found["fds"] = len(os.listdir(folder / "fd"))  # noqa: PTH208 - only their number
     found["threads"] = int(fields[17])
