@@ -6,6 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.color import Color as RichColor
+from rich.style import Style as RichStyle
 from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.filter import ANSIToTruecolor
@@ -241,15 +243,16 @@ def chart_colour(value: str) -> str:
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
 
 
-# What Textual keeps of colours, and of what is drawn in them.
+# What Textual and Rich keep of colours, and of what is drawn in them.
 COLOUR_CACHES = (
     Color.parse, Color.blend, Color.darken, Color.tint, Style.__add__, Strip.blank, Strip.render_ansi,
-    ANSIToTruecolor.truecolor_style,
+    ANSIToTruecolor.truecolor_style, vars(Color)["rich_color"].fget, RichColor.downgrade, RichColor.get_ansi_codes,
+    RichStyle._add,
 )  # fmt: skip
 
 
 def forget_colours() -> None:
-    """Empty Textual's caches of colours: those of earlier themes would stay in them, 200 KB of each."""
+    """Empty the caches of colours: those of earlier themes would stay in them, 400 KB of each."""
     for cached in COLOUR_CACHES:
         cached.cache_clear()
 
