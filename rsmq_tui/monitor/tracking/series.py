@@ -315,21 +315,14 @@ class QueueSeries:
 
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
-        columns = tuple(counters)
-        self.counters = _side_by_side(columns)
-        coarse = len(columns[0]) - BUCKETS
-        if coarse > 0:
-            depth, ready = (column[:coarse] for column in columns[:2])
-            self.peaks = _side_by_side((ready, array("d", map(sub, depth, ready))))
-
-
-def _side_by_side(columns: "Sequence[array[float]]") -> "array[float]":
-    """Return the first values of all columns, then the second ones, and so on."""
-    found = array("d", [_NAN]) * (len(columns) * len(columns[0]))
-    for place, column in enumerate(columns):
         # Value by value, a restart with an hour of 10,000 queues would take 0.3 s longer.
-        found[place :: len(columns)] = column
-    return found
+        for place, column in enumerate(counters):
+            self.counters[place::COUNTERS] = column
+        if self.peaks is not None:
+            coarse = self.counters[: COUNTERS * len(self.peaks) // _PEAKS]
+            depth, ready = coarse[::COUNTERS], coarse[1::COUNTERS]
+            self.peaks[::_PEAKS] = ready
+            self.peaks[1::_PEAKS] = array("d", map(sub, depth, ready))
 
 
 class ListSeries(QueueSeries):
