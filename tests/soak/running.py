@@ -94,7 +94,9 @@ def _everything(plan: Plan, server: EmbeddedServer) -> Iterator[Soak]:
             "queues": lambda: users.come_and_go(server.url, plan.queues, soak.stop, rest_s / 4),
             "switches": lambda: users.switch_consumers(workload, soak.stop, soak.troubles, 10 * rest_s),
             "scrapes": lambda: users.scrape(f"http://127.0.0.1:{port}/metrics", soak.stop, soak.troubles, rest_s),
-            "excursions": lambda: users.use_terminal(terminal, soak.stop, soak.troubles, rest_s),
+            "excursions": lambda: users.use_terminal(
+                terminal, soak.stop, soak.troubles, users.Rests(plan.every_s, rest_s)
+            ),
             "pages": lambda: asyncio.run(_pages(plan, given, soak, rest_s)),
         }
         threads = [threading.Thread(target=_do, args=(name, job, soak), name=name) for name, job in jobs.items()]
@@ -119,7 +121,10 @@ def _do(name: str, job: Callable[[], int], soak: Soak) -> None:
 async def _pages(plan: Plan, given: Mapping[str, str], soak: Soak, rest_s: float) -> int:
     async with serving("serve", "--port", "0", state=plan.out / "state", env=given) as at:
         soak.pids["serve"] = at.process.pid
-        return await users.use_pages(at, soak.stop, soak.troubles, rest_s, lambda pid: soak.pids.update(page=pid))
+        rests = users.Rests(plan.every_s, rest_s)
+        return await users.use_pages(
+            at, soak.stop, soak.troubles, rests, rest_s, lambda pid: soak.pids.update(page=pid)
+        )
 
 
 @contextmanager

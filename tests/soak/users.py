@@ -71,6 +71,25 @@ class Troubles:
             self.said.append(f"{time.strftime('%H:%M:%S')} {text}")
 
 
+class Rests:
+    """How long a user rests after each excursion: shortly, but half of the time between two samples once in that time.
+
+    By then the program has given back what closed screens took: the lowest look of each sample is one of it at rest.
+    """
+
+    def __init__(self, every_s: float, short_s: float) -> None:
+        self._long_s, self._short_s = every_s / 2, short_s
+        self._rested_s = time.monotonic()
+
+    def next_s(self) -> float:
+        """Return how long the next rest is, which begins now."""
+        now_s = time.monotonic()
+        if now_s < self._rested_s + self._long_s:
+            return self._short_s
+        self._rested_s = now_s + self._long_s
+        return self._long_s
+
+
 def excursions() -> Iterator[Steps]:
     """Yield what one does at a terminal, one after the other, without end."""
     for number in itertools.count():
@@ -79,7 +98,7 @@ def excursions() -> Iterator[Steps]:
             yield CHANGES[number // 4 % len(CHANGES)]
 
 
-def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, rest_s: float) -> int:
+def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, rests: Rests) -> int:
     """Walk through the screens of a dashboard until it is stopped; return how many excursions were made."""
     made = 0
     terminal.wait_for(STEADY)
@@ -104,7 +123,7 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
             # Alone, or it would begin a sequence.
             terminal.type(_ESC)
             terminal.read_for(0.4)
-        terminal.read_for(rest_s)
+        terminal.read_for(rests.next_s())
         # Kept for tests, which end.
         terminal.output.clear()
         terminal.screen.written.clear()
@@ -112,14 +131,14 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
 
 
 async def use_pages(
-    at: Serving, stop: threading.Event, troubles: Troubles, rest_s: float, opened: Callable[[int], None]
+    at: Serving, stop: threading.Event, troubles: Troubles, rests: Rests, rest_s: float, opened: Callable[[int], None]
 ) -> int:
     """Walk through one page, and open and close others, until it is stopped; return how many were opened."""
     number = 1
     async with viewing(at) as page:
         await page.says(STEADY)
         opened(min(at.sessions))
-        walk = asyncio.create_task(_walk(page, stop, troubles, rest_s))
+        walk = asyncio.create_task(_walk(page, stop, troubles, rests))
         while not stop.is_set() and not walk.done():
             try:
                 async with viewing(at) as other:
@@ -139,7 +158,7 @@ async def use_pages(
     return number
 
 
-async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rest_s: float) -> None:
+async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rests: Rests) -> None:
     for steps in itertools.cycle(LOOKS):
         if stop.is_set() or page.is_closed:
             break
@@ -155,7 +174,7 @@ async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rest_s:
         for _ in range(4):
             await page.type(_ESC)
             await asyncio.sleep(0.4)
-        await asyncio.sleep(rest_s)
+        await asyncio.sleep(rests.next_s())
         page.output = b""
         page.screen.written.clear()
         page.messages.clear()
