@@ -75,15 +75,16 @@ class Rests:
     """How long a user rests after each excursion: shortly, but half of the time between two samples once in that time.
 
     By then the program has given back what closed screens took: the lowest look of each sample is one of it at rest.
+    ``clock`` is a monotonic clock in seconds.
     """
 
-    def __init__(self, every_s: float, short_s: float) -> None:
-        self._long_s, self._short_s = every_s / 2, short_s
-        self._rested_s = time.monotonic()
+    def __init__(self, every_s: float, short_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._long_s, self._short_s, self._clock = every_s / 2, short_s, clock
+        self._rested_s = clock()
 
     def next_s(self) -> float:
         """Return how long the next rest is, which begins now."""
-        now_s = time.monotonic()
+        now_s = self._clock()
         if now_s < self._rested_s + self._long_s:
             return self._short_s
         self._rested_s = now_s + self._long_s
