@@ -15,6 +15,7 @@ import pytest
 import redis.asyncio
 from redis._parsers import hiredis as parsers
 from rich.segment import Segment
+from rich.style import Style
 from textual.drivers.linux_driver import LinuxDriver
 
 import rsmq_tui
@@ -49,7 +50,7 @@ NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
         (lambda: importlib.import_module("textual"), {"_styles_cache"}),
         (lambda: _attributes(LinuxDriver), {"_file"}),
     ],
-    "rich": [(lambda: Segment, {"_split_cells"})],
+    "rich": [(lambda: Segment, {"_split_cells"}), (lambda: Style, {"_add"})],
     "redis": [
         (lambda: importlib.import_module("redis"), {"_parsers"}),
         (lambda: parsers, {"_HiredisParser", "_AsyncHiredisParser"}),

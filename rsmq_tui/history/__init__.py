@@ -15,9 +15,3 @@ store       where sealed files are stored, and how long they are kept
 synthetic   generates a history without a recording
 writer      writes polls and messages to segments, seals segments into Parquet files, removes old days
 """
-
-import os
-
-# Arrow reads it once, when it is loaded. Its own allocators keep what sealing a segment took, 20 to 100 MB, even when
-# they are asked to release it; the system's gives it back.
-os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

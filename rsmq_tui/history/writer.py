@@ -365,7 +365,7 @@ def _gate(root: Path) -> Iterator[None]:
 
 def _give_back_memory() -> None:
     """Return the free memory of sealing and inventories to the system, in a few ms."""
-    # For a program that loaded Arrow before this package: then Arrow has an allocator of its own.
+    # If Arrow has an allocator of its own, which then keeps some of it.
     pa.default_memory_pool().release_unused()
     give_back()
 

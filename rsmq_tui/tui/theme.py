@@ -243,7 +243,7 @@ def chart_colour(value: str) -> str:
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
 
 
-# What Textual and Rich keep of colours, and of what is drawn in them.
+# What Textual and Rich keep of the colours of each theme, and of what is drawn in them.
 COLOUR_CACHES = (
     Color.parse, Color.blend, Color.darken, Color.tint, Style.__add__, Strip.blank, Strip.render_ansi,
     ANSIToTruecolor.truecolor_style, vars(Color)["rich_color"].fget, RichColor.downgrade, RichColor.get_ansi_codes,
@@ -252,7 +252,7 @@ COLOUR_CACHES = (
 
 
 def forget_colours() -> None:
-    """Empty the caches of colours: those of earlier themes would stay in them, 400 KB of each."""
+    """Empty these caches: the colours of earlier themes would stay in them, 400 KB of each."""
     for cached in COLOUR_CACHES:
         cached.cache_clear()
 

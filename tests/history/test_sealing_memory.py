@@ -1,5 +1,6 @@
 """What a recorder takes of memory for a moment is given back: its process stays as it was."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +13,11 @@ _BEGIN = """
 import sys
 from pathlib import Path
 
-import rsmq_tui.history  # as in the program, before Arrow
 from tests.history.made import NOON_MS, Hand
 
 def private_kb():
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
+    return next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
 
 folder = Path(sys.argv[1])
 hand = Hand(folder / "history", folder / "state")
@@ -48,18 +48,44 @@ hand.writer.close()
 """
 
 
-def grown_kb(script: str, folder: Path) -> int:
-    """What a process has gained at the end of a script."""
+_STARTED = """
+import sys
+from rsmq_tui.cli.commands.recorded import started_recorder
+
+recorder = started_recorder(sys.argv[1])
+recorder.close()
+assert recorder.wait(60)
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name)
+"""
+
+
+def said(script: str, folder: Path, **given: str) -> str:
+    """What a process prints that runs a script in a folder."""
     found = subprocess.run(
-        [sys.executable, "-c", _BEGIN + script, folder], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-c", script, folder],
+        env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), **given},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
     )
     assert found.returncode == 0, found.stderr
-    return int(found.stdout)
+    return found.stdout.strip()
+
+
+def grown_kb(script: str, folder: Path) -> int:
+    """What a process has gained at the end of a script."""
+    return int(said(_BEGIN + script, folder, ARROW_DEFAULT_MEMORY_POOL="system"))
+
+
+def test_a_recorder_takes_its_memory_from_the_system(tmp_path: Path) -> None:
+    assert said(_STARTED, tmp_path) == "system"
 
 
 def test_the_memory_of_a_seal_is_given_back(tmp_path: Path) -> None:
     # Sealing these 60,000 rows takes 90 MB, of which Arrow's own allocator would keep 12 MB.
-    assert grown_kb(_SEALS, tmp_path) < 8_000
+    assert grown_kb(_SEALS, tmp_path) < 4_000
 
 
 def test_memory_is_given_back_each_minute(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 from redis import Redis, exceptions
 
 from rsmq_tui.protocol import Address, Node, QueueReader, Rsmq, Sentinels, Traffic, connect_async
+from rsmq_tui.protocol.connections.connect import pool_async
 from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.protocol.polling import TrackedConnection
-from tests.cancelled import ROUNDS, cancelled_at_each_turn, cancelled_at_random
+from tests.cancelled import ROUNDS, TURNS, cancelled_at_each_turn, cancelled_at_random
 
 
 @pytest.fixture(params=["plain", "metered"])
@@ -60,6 +61,24 @@ async def test_connecting_with_a_password_is_cancelled(client: Redis, redis_url:
             assert await aclient.execute_command("ACL", "WHOAMI") == b"bob"
 
         assert await cancelled_at_each_turn(whoami) > ROUNDS * 5
+
+
+async def test_a_connection_that_is_closed_while_it_opens_says_so(redis_url: str) -> None:
+    pool = pool_async(redis_url, timeout_s=0.5)
+    said = set()
+    for turns in range(TURNS):
+        connection: Any = pool.connection_class(**pool.connection_kwargs)
+        connecting = asyncio.ensure_future(connection.connect())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await connection.disconnect(nowait=True)
+        try:
+            await connecting
+        except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+            said.add(str(error))
+        await connection.disconnect(nowait=True)
+    assert "the connection was closed" in said
+    assert not [sentence for sentence in said if "attribute" in sentence or "None" in sentence]
 
 
 async def test_asking_a_sentinel_is_cancelled(redis_url: str) -> None:

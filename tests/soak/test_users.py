@@ -1,20 +1,26 @@
 """How users of a soak spend their time."""
 
-from itertools import pairwise
-
 from tests.soak.users import Rests
 
 
-def test_users_rest_once_between_two_samples_for_half_of_that_time() -> None:
+def test_users_rest_at_the_end_of_each_minute() -> None:
+    now_s = 1_000.0
+    rests = Rests(every_s=60, short_s=2, clock=lambda: now_s)
+    ended_s = []
+    for excursion_s in (5, 11, 3, 29, 1) * 60:
+        now_s += excursion_s
+        rest_s = rests.next_s()
+        now_s += rest_s
+        if rest_s > 2:
+            ended_s.append(now_s)
+    assert len(ended_s) > 30
+    assert {(at_s - 1_000) % 60 for at_s in ended_s} == {0}
+
+
+def test_an_excursion_that_takes_too_long_begins_the_minutes_anew() -> None:
     now_s = 0.0
     rests = Rests(every_s=60, short_s=2, clock=lambda: now_s)
-    began_s = []
-    while now_s < 3_600:
-        # An excursion.
-        now_s += 5
-        rest_s = rests.next_s()
-        if rest_s > 2:
-            assert rest_s == 30
-            began_s.append(now_s)
-        now_s += rest_s
-    assert {later - earlier for earlier, later in pairwise(began_s)} == {63}
+    now_s = 150.0
+    assert rests.next_s() == 2
+    now_s = 152.0 + 40
+    assert rests.next_s() == 20

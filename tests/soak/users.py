@@ -24,6 +24,8 @@ _LIVE = "● live"
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # Between two keys of which the second is for what the first leads to.
 _PAUSE_S = 1.0
+# How often one who rests looks whether the run is over.
+_LOOK_S = 0.2
 _ESC, _SUBMIT = "\x1b", "\x13"
 # What is typed, and what is on the screen after it.
 Steps = tuple[tuple[str, str], ...]
@@ -72,23 +74,25 @@ class Troubles:
 
 
 class Rests:
-    """How long a user rests after each excursion: shortly, but half of the time between two samples once in that time.
+    """How long a user rests after each excursion: shortly in the first half of a time, then for the rest of it.
 
-    By then the program has given back what closed screens took: the lowest look of each sample is one of it at rest.
+    The time is that between two samples. If that is a minute, as in runs of an hour or more, the program gives back
+    what closed screens took before the rest is over, and the lowest look of each sample sees it as it is then.
     ``clock`` is a monotonic clock in seconds.
     """
 
     def __init__(self, every_s: float, short_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._long_s, self._short_s, self._clock = every_s / 2, short_s, clock
-        self._rested_s = clock()
+        self._every_s, self._short_s, self._clock = every_s, short_s, clock
+        self._began_s = clock()
 
     def next_s(self) -> float:
         """Return how long the next rest is, which begins now."""
         now_s = self._clock()
-        if now_s < self._rested_s + self._long_s:
+        if now_s < self._began_s + self._every_s / 2:
             return self._short_s
-        self._rested_s = now_s + self._long_s
-        return self._long_s
+        # An excursion may take longer than all of the time.
+        self._began_s = max(now_s + self._short_s, self._began_s + self._every_s)
+        return self._began_s - now_s
 
 
 def excursions() -> Iterator[Steps]:
@@ -124,7 +128,9 @@ def use_terminal(terminal: Terminal, stop: threading.Event, troubles: Troubles, 
             # Alone, or it would begin a sequence.
             terminal.type(_ESC)
             terminal.read_for(0.4)
-        terminal.read_for(rests.next_s())
+        rested_s = time.monotonic() + rests.next_s()
+        while time.monotonic() < rested_s and not stop.is_set():
+            terminal.read_for(_LOOK_S)
         # Kept for tests, which end.
         terminal.output.clear()
         terminal.screen.written.clear()
@@ -175,7 +181,9 @@ async def _walk(page: Viewer, stop: threading.Event, troubles: Troubles, rests: 
         for _ in range(4):
             await page.type(_ESC)
             await asyncio.sleep(0.4)
-        await asyncio.sleep(rests.next_s())
+        rested_s = time.monotonic() + rests.next_s()
+        while time.monotonic() < rested_s and not stop.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(_LOOK_S)
         page.output = b""
         page.screen.written.clear()
         page.messages.clear()

@@ -315,7 +315,7 @@ class QueueSeries:
 
     def fill(self, counters: "Iterable[array[float]]") -> None:
         """Replace the buckets by those of depth, ready, totalsent and totalrecv, which are aligned with the times."""
-        # Value by value, a restart with an hour of 10,000 queues would take 0.3 s longer.
+        # Column by column: value by value, a restart with an hour of 10,000 queues would take 0.3 s longer.
         for place, column in enumerate(counters):
             self.counters[place::COUNTERS] = column
         if self.peaks is not None:

@@ -1,9 +1,9 @@
-"""Makes connections: timeouts, reply limits, counted traffic, cancellation, and no context that is kept.
+"""Makes connections: timeouts, reply limits, counted traffic, cancellation, and contexts.
 
 Cancellation: on Python 3.11, ``asyncio.wait_for``, in which redis-py writes, may drop a cancellation that
 arrives after the write and before the waiting task continues. Connections made here raise it all the same.
 
-Context: the event loop keeps the context of the task that opened a connection for as long as it is open. In a Textual
+Contexts: the event loop keeps the context of the task that opens a connection for as long as it is open. In a Textual
 app that context has the screen, so each connection of a pool would keep a closed screen in memory.
 
 Limits: hiredis allocates whatever a reply announces, and redis-py handles each push message inside the one before it,
@@ -130,22 +130,36 @@ def metered(base: type[Any], traffic: Traffic) -> type[Any]:
 
 
 def contextless(base: type[Any]) -> type[Any]:
-    """Make an asyncio connection class that is opened, and goes on to read, in no context of its user."""
+    """Make an asyncio connection class that keeps no context of the tasks that use it."""
 
     class Contextless(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def _connect(self) -> None:
+            context = Context()
+            # Over a Unix socket, redis-py logs in here.
+            context.run(_bytes_max.set, _bytes_max.get())
             try:
-                await asyncio.create_task(super()._connect(), context=Context())
+                await asyncio.create_task(super()._connect(), context=context)
             except BaseException:
                 # Cancelled after it was opened, it would go back to the pool without a login.
                 await self.disconnect(nowait=True)
                 raise
-            # A stream pauses when it holds twice its limit, and resumes in the context of its reader. With this limit
-            # it does not pause: asyncio reads no more from the socket at once than redis-py does from the stream.
+            if self._reader is None:
+                raise RedisConnectionError("the connection was closed")
             reader: asyncio.StreamReader = self._reader
-            vars(reader)["_limit"] = _READ_BYTES
+            vars(reader)["_transport"] = _Resuming(self._writer.transport)
 
     return Contextless
+
+
+class _Resuming:
+    """The transport of a stream that was paused because its buffer is full; it resumes in a context of its own.
+
+    The event loop would keep that of the task that reads from the stream.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = partial(Context().run, transport.resume_reading)
 
 
 def cancellable(base: type[Any]) -> type[Any]:

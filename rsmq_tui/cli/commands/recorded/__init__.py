@@ -44,6 +44,9 @@ def require_packages(what: str, extra: str = "history", *more: str) -> None:
 def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None = None) -> "Recorder":
     """Return a recorder that has started; raises ``UsageError`` if its packages are missing or it cannot start."""
     require_packages("recording")
+    # Arrow reads it when it is loaded. Its own allocator keeps 10 to 100 MB of what sealing a segment takes, even when
+    # it is asked to release them; that of the system gives them back.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
     from rsmq_tui.history.writer import Settings  # noqa: PLC0415
 
