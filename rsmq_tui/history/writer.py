@@ -365,7 +365,7 @@ def _gate(root: Path) -> Iterator[None]:
 
 def _give_back_memory() -> None:
     """Return the free memory of sealing and inventories to the system, in a few ms."""
-    # If Arrow has an allocator of its own, which then keeps some of it.
+    # This does something only if Arrow has an allocator of its own, which keeps some of it all the same.
     pa.default_memory_pool().release_unused()
     give_back()
 

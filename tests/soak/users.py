@@ -74,11 +74,11 @@ class Troubles:
 
 
 class Rests:
-    """How long a user rests after each excursion: shortly in the first half of a time, then for the rest of it.
+    """How long a user rests after each excursion: ``short_s`` in the first half of each ``every_s``, then to its end.
 
-    The time is that between two samples. If that is a minute, as in runs of an hour or more, the program gives back
-    what closed screens took before the rest is over, and the lowest look of each sample sees it as it is then.
-    ``clock`` is a monotonic clock in seconds.
+    ``every_s`` is the time between two samples. If it is a minute, as in runs of an hour or more, the program gives
+    back what closed screens took before the long rest is over, and the lowest look of each sample sees it as it is
+    then. ``clock`` is a monotonic clock in seconds.
     """
 
     def __init__(self, every_s: float, short_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -90,7 +90,7 @@ class Rests:
         now_s = self._clock()
         if now_s < self._began_s + self._every_s / 2:
             return self._short_s
-        # An excursion may take longer than all of the time.
+        # An excursion may take longer than ``every_s``.
         self._began_s = max(now_s + self._short_s, self._began_s + self._every_s)
         return self._began_s - now_s
 

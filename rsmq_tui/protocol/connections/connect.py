@@ -481,7 +481,7 @@ def approaching_async(
     base: type[Any], address: Address, route: Topology | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for the URL."""
-    base = _counted(cancellable(contextless(base)), traffic)
+    base = _extended(base, traffic)
     if route is None and _is_plain(address):
         return base
 
@@ -564,7 +564,9 @@ def _leaving_async(base: type[Any]) -> type[Any]:
     return Leaving
 
 
-def _counted(base: type[Any], traffic: Traffic | None) -> type[Any]:
+def _extended(base: type[Any], traffic: Traffic | None) -> type[Any]:
+    """Make an asyncio connection class with all that those made here have in common."""
+    base = cancellable(contextless(base))
     return base if traffic is None else metered(base, traffic)
 
 
@@ -575,9 +577,7 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
         way = _way_to(address, question)
         credentials = None if way.password is None else _credentials(way.user, await fetched(way.password))
         base: type[Any] = AsyncSSLConnection if way.is_secure else AsyncConnection
-        connection = _counted(cancellable(contextless(base)), traffic)(
-            parser_class=GuardedAsyncParser, **way.options(timeout_s)
-        )
+        connection = _extended(base, traffic)(parser_class=GuardedAsyncParser, **way.options(timeout_s))
         connection.credential_provider = credentials
         try:
             await connection.connect()
