@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.cells import cell_len, get_character_cell_size, set_cell_size
+from rich.cells import cached_cell_len, cell_len, get_character_cell_size, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -99,10 +99,18 @@ _START_S = 3.0
 _YOUNG_OBJECTS_MAX = 20_000
 # How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
-# How long after a screen was closed all screens that were closed meanwhile are collected.
-_FREE_AFTER_S = 20.0
-# With more queues, a full garbage collection takes longer than 0.1 s; with 100,000, 0.7 s.
+# How long after the last screen was closed, or the last change of the theme, what is left of them is collected: with
+# many queues longer, because a full garbage collection takes 10 us for each.
+_FREE_AFTER_S, _FREE_AFTER_QUEUE_S = 2.0, 0.002
+# With more queues, a collection takes longer than 0.1 s; with 100,000, 0.7 s.
 _FREE_QUEUES_MAX = 10_000
+# What Textual and Rich keep of what widgets have painted, and of where they were. The first keeps 50 MB: its key
+# contains the object of the method, so it has what the last 1,024 widgets painted.
+SCREEN_CACHES = (
+    StylesCache.get_inner_outer,
+    cached_cell_len,
+    *(method for method in vars(Region).values() if hasattr(method, "cache_clear")),
+)
 
 
 # What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
@@ -464,6 +472,7 @@ class RsmqApp(App[None]):
 
     def _repaint(self) -> None:
         forget_colours()
+        self._free_soon()
         for screen in self.screen_stack:
             for widget in screen.query(Painted):
                 widget.notify_style_update()
@@ -490,25 +499,27 @@ class RsmqApp(App[None]):
         act(self, self.dashboard, name, direction)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen in front, and free what its widgets have painted."""
-        # The cache key contains the object of the method, so the cache keeps what the last 1,024 widgets painted: 50
-        # MB.
-        StylesCache.get_inner_outer.cache_clear()
-        # The caches of the regions of widgets grow too, over an hour.
-        Region.intersection.cache_clear()
-        Region.overlaps.cache_clear()
-        if self._freeing is None:
-            self._freeing = self.set_timer(_FREE_AFTER_S, self._free)
+        """Close the screen in front; what it takes is freed soon after."""
+        self._free_soon()
         return super().pop_screen()
 
+    def _free_soon(self) -> None:
+        if self._freeing is not None:
+            self._freeing.stop()
+        snapshot = self.dashboard.snapshot
+        queues = 0 if snapshot is None else min(len(snapshot.queues), _FREE_QUEUES_MAX)
+        self._freeing = self.set_timer(max(_FREE_AFTER_S, queues * _FREE_AFTER_QUEUE_S), self._free)
+
     def _free(self) -> None:
-        """Free what closed screens have left, and return it to the system.
+        """Free what closed screens and earlier themes have left, and return it to the system.
 
         Widgets refer to each other, so only a full garbage collection frees them. Python begins one after a quarter as
         many objects more; until then the closed screens of an hour would take tens of MB. A dashboard of very many
         queues waits for that: a collection there is long, and the screens are a small part of its memory.
         """
         self._freeing = None
+        for cached in SCREEN_CACHES:
+            cached.cache_clear()
         snapshot = self.dashboard.snapshot
         if snapshot is None or len(snapshot.queues) <= _FREE_QUEUES_MAX:
             gc.collect()

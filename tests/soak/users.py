@@ -40,7 +40,8 @@ LOOKS: tuple[Steps, ...] = (
     (("b", "group"), ("b", "group"), ("z", "60 min"), ("Z", "10 min")),
     (("/orders", ""), ("\r", ""), ("\r", "◀ orders"), ("G", "of"), ("g", "1 of"), ("l", "[ ready"), ("]", "orders")),
     (("G", ""), ("kkk", ""), ("s", ""), ("S", ""), ("S", "")),
-    (("T", ""), ("T", "")),
+    # All themes in three rounds, which is in the first ten minutes.
+    (("T", ""),) * 8,
     (("F", "◀ audit"),),
 )
 CHANGES: tuple[Steps, ...] = (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cached_cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual._styles_cache import StylesCache
@@ -277,8 +278,11 @@ async def test_a_screen_behind_has_the_colours_of_a_new_theme_too(source: Script
         assert table.token("verdict-ok") != before
 
 
-async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource) -> None:
+async def test_what_a_closed_screen_painted_is_given_back(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Textual would keep the lines of the last 1,024 widgets: after a hundred screens, 50 MB."""
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         await press(pilot, "enter")
@@ -288,7 +292,10 @@ async def test_what_a_closed_screen_painted_is_given_back(source: ScriptedSource
         await until(pilot, lambda: not any(_lines_in(painted)), "all are gone")
 
 
-async def test_a_connection_does_not_keep_the_screen_that_opened_it(orders: Orders) -> None:
+async def test_a_connection_does_not_keep_the_screen_that_opened_it(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
     async with orders.opened() as pilot:
         closed = weakref.ref(pilot.app.screen)
         # One that is still being closed is freed after the next.
@@ -299,7 +306,7 @@ async def test_a_connection_does_not_keep_the_screen_that_opened_it(orders: Orde
 async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.2)
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         gc.disable()
@@ -349,13 +356,22 @@ async def test_lines_that_were_cut_are_not_kept_longer_than_a_poll(source: Scrip
         assert Segment._split_cells.cache_info().misses == misses + 1
 
 
-async def test_where_the_widgets_of_closed_screens_were_is_not_kept(source: ScriptedSource) -> None:
+@pytest.mark.parametrize("keys", [("question_mark", "escape"), ("T",)])
+async def test_what_widgets_painted_and_where_is_not_kept_after_a_closed_screen_or_another_theme(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
-        await press(pilot, "question_mark")
-        assert Region.intersection.cache_info().currsize
-        pilot.app.pop_screen()
-        assert Region.intersection.cache_info().currsize == 0
+        assert all(cached.cache_info().currsize for cached in (Region.intersection, cached_cell_len))
+        cleared: list[int] = []
+        monkeypatch.setattr(
+            "rsmq_tui.tui.app.give_back",
+            lambda: cleared.append(sum(cached.cache_info().currsize for cached in app.SCREEN_CACHES)),
+        )
+        await press(pilot, *keys)
+        await until(pilot, lambda: cleared, "memory is given back")
+        assert cleared == [0]
 
 
 async def test_what_held_a_toast_goes_too(source: ScriptedSource) -> None:
