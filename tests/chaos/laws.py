@@ -373,11 +373,19 @@ def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]
         for (what, place), (_, left) in undone.effects.items()
         if what == "message" and left is not None and _is_same(before.messages.get(place), left)
     }
+    occupied = {
+        place[1]
+        for (what, place), (found, left) in undone.effects.items()
+        if what == "message" and found is not None and left is None and place in before.messages
+    }
     for (what, place), (found, left) in undone.effects.items():
         if what != "message" or not _is_same(before.messages.get(place), left) or after.messages.get(place) == found:
             continue
         if moves and found is not None and left is None and (found.body or b"") not in there:
             # Somebody has taken it from where it was moved to.
+            continue
+        if moves and place[1] in occupied:
+            # What another change has put there under its id, such as a copy, is still there: the undo says so.
             continue
         if left is None and place in taken:
             # An earlier undo, which did not come to its end, has put it back, and a consumer has taken it.

@@ -9,7 +9,7 @@ import pytest
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
-from rsmq_tui.triage.actions import Delete, DeleteQueue, Requeue, SetAttributes, Undo
+from rsmq_tui.triage.actions import Delete, DeleteQueue, Move, Requeue, SetAttributes, Undo
 from tests.chaos.__main__ import main
 from tests.chaos.clock import ClockedServer
 from tests.chaos.laws import broken_by, not_brought_back
@@ -132,6 +132,20 @@ def test_what_consumers_took_after_an_earlier_undo_need_not_come_back(is_taken: 
     found = not_brought_back(ask, gone, gone, {place} if is_taken else set())
 
     assert (found is None) is is_taken
+
+
+@pytest.mark.parametrize("is_in_use", [False, True])
+def test_what_was_moved_need_not_come_back_to_where_its_id_is_in_use(is_in_use: bool) -> None:
+    nothing = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    message, copied = Message(1.0, b"x", None, None), Message(9.0, b"x", b"1", b"8")
+    moved = nothing._replace(messages={("b", b"id"): message} | ({("a", b"id"): copied} if is_in_use else {}))
+    ask = Ask("operator 1", Move(queue="a", target="b"), "every")
+    ask.effects["message", ("a", b"id")] = [message, None]
+    ask.effects["message", ("b", b"id")] = [None, message]
+
+    found = not_brought_back(ask, moved, moved, set())
+
+    assert (found is None) is is_in_use
 
 
 def test_the_command_says_how_to_replay_a_violation(
