@@ -64,7 +64,10 @@ def search_for_text(text: str) -> BodySearch:
         there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
         joined = _BETWEEN.join(there)
         searched = joined.lower() if has_letters else joined
-        places = _places(there, lambda start: searched.find(raw, start))
+        places, ends, at = [], _ends_of(there), searched.find(raw)
+        while at >= 0:
+            places.append(bisect_right(ends, at))
+            at = searched.find(raw, ends[places[-1]])
         if not has_folded(joined):
             return places
         # Only bodies with such a letter can match in another way.
@@ -80,6 +83,8 @@ _INSTRUCTIONS_MAX = 3_000
 _NS_PER_INSTRUCTION = 8
 # The separator of bodies that are searched together: no regex matches a byte that is not UTF-8.
 _BETWEEN = b"\xff"
+# The rest of a body.
+_REST = r"[\x{0}-\x{10FFFF}]*"
 
 # The ranges of \d, \w and \s: for texts that are ASCII, and beyond. Letters of other languages are matched by their
 # blocks, because a regex with every letter is a hundred times as large. No block contains the surrogates that stand for
@@ -174,27 +179,26 @@ class Regex:
 
     def places(self, bodies: Sequence[bytes | None]) -> list[int]:
         """Return the indexes of the bodies that contain a match; all are searched at once, as one text."""
-        there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
+        are_all_there = None not in bodies
+        there = cast("Sequence[bytes]", bodies) if are_all_there else [body or b"" for body in bodies]
         pattern, loose = self._in_ascii, self._loose[0]
         joined = b"\n".join(there)
         if not joined.isascii():
             there, pattern, loose = _all_as_utf8(there, joined), self._in_text, self._loose[1]
         # A regex that matches the empty text may match in every body.
         found = _found(there, loose) if loose.search(b"") is None else list(range(len(there)))
-        if loose is not pattern:
+        if self._is_anchored:
             found = [place for place in found if pattern.search(there[place]) is not None]
-        return found if None not in bodies else [place for place in found if bodies[place] is not None]
+        return found if are_all_there else [place for place in found if bodies[place] is not None]
 
     @cached_property
     def _loose(self) -> tuple[Any, Any]:
-        """The regexes without anchors: they match wherever the originals do, and perhaps elsewhere."""
-        if not self._is_anchored:
-            return self._in_ascii, self._in_text
-        loose = [
-            _compiled(_Translation(self._text, classes, without_anchors=True).text)
+        """The regexes without anchors: they match from where the originals do, or elsewhere, to the end of the body."""
+        in_ascii, in_text = (
+            _compiled(f"(?:{_Translation(self._text, classes, without_anchors=True).text}){_REST}")
             for classes in (_ASCII_CLASSES, _TEXT_CLASSES)
-        ]
-        return loose[0], loose[1]
+        )
+        return in_ascii, in_text
 
 
 @lru_cache(maxsize=64)
@@ -204,30 +208,17 @@ def compile_regex(text: str) -> Regex:
 
 
 def _found(bodies: Sequence[bytes], pattern: Any) -> list[int]:
-    joined = _BETWEEN.join(bodies)
+    """Return the indexes of the bodies with a match of a pattern that ends in ``_REST``: each has one, or few.
 
-    def find(start: int) -> int:
-        found = pattern.search(joined, start)
-        return -1 if found is None else int(found.start())
-
-    return _places(bodies, find)
-
-
-def _places(bodies: Sequence[bytes], find: Callable[[int], int]) -> list[int]:
-    """Return the indexes of the bodies with a match.
-
-    ``find`` searches all of them from a position, joined by ``_BETWEEN``, and returns the position of the next match,
-    -1 if there is none: one call per body takes longer than the search itself.
+    All are searched at once, because a call for each body takes longer than the search itself.
     """
-    places: list[int] = []
-    at, ends = find(0), list(accumulate([len(body) + len(_BETWEEN) for body in bodies]))
-    while at >= 0:
-        place = bisect_right(ends, at)
-        places.append(place)
-        if place == len(ends) - 1:
-            break
-        at = find(ends[place])
-    return places
+    ends = _ends_of(bodies)
+    return list(dict.fromkeys(bisect_right(ends, match.start()) for match in pattern.finditer(_BETWEEN.join(bodies))))
+
+
+def _ends_of(bodies: Sequence[bytes]) -> list[int]:
+    """Return where each body ends if they are joined, with what is between it and the next one."""
+    return list(accumulate([len(body) + len(_BETWEEN) for body in bodies]))
 
 
 def _as_utf8(body: bytes) -> bytes:

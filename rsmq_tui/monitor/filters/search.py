@@ -227,7 +227,7 @@ async def _search_bodies(
     try:
         async with aclosing(coming) as chunks:
             async for chunk in chunks:
-                places = await matching.places(chunk.bodies, chunk.bodies)
+                places = await matching.places(chunk.bodies, chunk.bodies, chunk.size)
                 scanned += len(chunk.ids) + len(chunk.too_long) + chunk.passed_over
                 if (fresh := seen.fresh([chunk.ids[place] for place in places], chunk.depth)) is not None:
                     scanned -= fresh.count(False)
@@ -300,9 +300,9 @@ class _Matcher(Generic[T]):
         self._match = match
         self._ns_per_byte = ns_per_byte
 
-    async def places(self, things: Sequence[T], bodies: Sequence[bytes | None]) -> list[int]:
-        """Return the indexes of the matches; ``bodies`` are the bodies of ``things``."""
-        if not self._is_heavy(bodies):
+    async def places(self, things: Sequence[T], bodies: Sequence[bytes | None], size: int | None = None) -> list[int]:
+        """Return the indexes of the matches; ``bodies`` are theirs, and ``size`` the length of these, if known."""
+        if not self._is_heavy(bodies, size):
             return self._match(things)
         places: list[int] = []
         turn_ends_s = time.monotonic() + _TURN_S
@@ -318,8 +318,11 @@ class _Matcher(Generic[T]):
                 turn_ends_s = time.monotonic() + _TURN_S
         return places
 
-    def _is_heavy(self, bodies: Sequence[bytes | None]) -> bool:
-        return self._ns_per_byte > 0 and sum(map(len, filter(None, bodies))) * self._ns_per_byte > _TURN_NS_MAX
+    def _is_heavy(self, bodies: Sequence[bytes | None], size: int | None = None) -> bool:
+        if not self._ns_per_byte:
+            return False
+        size = sum(map(len, filter(None, bodies))) if size is None else size
+        return size * self._ns_per_byte > _TURN_NS_MAX
 
     def _one_by_one(self, things: Sequence[T], is_over: threading.Event) -> list[int]:
         return [place for place, thing in enumerate(things) if not is_over.is_set() and self._match((thing,))]
