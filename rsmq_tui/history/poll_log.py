@@ -1,17 +1,20 @@
 """The open segment of polls: what differs from the poll before, as bytes that are cheap to write.
 
 To write the columns of a poll of a hundred queues by Arrow takes most of a millisecond, for each poll. Here a poll is a
-frame: a header in JSON, then the bytes of the columns of numbers that differ from those of the poll before. Other
-columns that differ are in the header, with the rows that do. The first poll of a place in a segment has all columns.
-They become rows when the segment is sealed.
+frame: a header in JSON, then numbers. It has the rows of the queues that changed, and their values in the columns that
+differ from the poll before. The first poll of a place in a segment has all rows and columns. They become rows of a
+table when the segment is sealed.
 
-A frame begins with the length of its header, the length of its numbers and the checksum of both. What follows the last
-whole frame is ignored: the writer was stopped there.
+The numbers are, for each column of numbers, the values, 8 bytes each; then for each of these columns a byte for each
+value, 1 if it is known; then the rows. A frame begins with the length of its header, the length of its numbers and the
+checksum of both. What follows the last whole frame is ignored: the writer was stopped there.
 """
 
 import json
+import re
 import struct
 import zlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,17 +22,15 @@ from typing import Any
 import pyarrow as pa
 
 from rsmq_tui.files import JsonError, parse_json
-from rsmq_tui.history.names import Place
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.rows import (
+    Changes,
     NumberColumn,
+    PlaceArrays,
     Poll,
     PollTimes,
-    QueueColumns,
-    ValueColumn,
-    arrays_of_place,
-    bitmap_of,
+    QueueChanges,
     failed_poll,
-    numbers_array,
     of_poll,
     place_columns,
     table_of,
@@ -40,10 +41,18 @@ from rsmq_tui.monitor import Snapshot, Thresholds
 
 _TYPES = dict(zip(SCHEMAS[SAMPLES].names, SCHEMAS[SAMPLES].types, strict=True))
 _FRAME = struct.Struct("<III")
-_NUMBER_BYTES = 8
+# Of each column of numbers, the code of ``array``.
+_CODES = {
+    name: "d" if pa.types.is_floating(type_) else "q"
+    for name, type_ in _TYPES.items()
+    if pa.types.is_floating(type_) or pa.types.is_integer(type_)
+}
+_NUMBER_BYTES, _ROW_NUMBER = 8, "I"
+# crc32 releases the GIL for more, and then has to wait for it.
+_CHECKED_BYTES = 4_096
 # About the size of a row in memory, without the text that differs from queue to queue.
 _ROW_BYTES = sum(_NUMBER_BYTES for type_ in _TYPES.values() if pa.types.is_primitive(type_)) + 130
-_COLUMN, _MARK = "polls", b"\npolls 1\n"
+_COLUMN, _MARK, _ANY_MARK = "polls", b"\npolls 2\n", re.compile(rb"\npolls \d+\n")
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
@@ -84,10 +93,9 @@ class PollLog:
     """
 
     def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
-        self._place = place_columns(recorder, place)
-        self._thresholds = thresholds_text(thresholds)
+        self._same = _encode({"place": place_columns(recorder, place), "thresholds": thresholds_text(thresholds)})
         self._times = PollTimes()
-        self._queues = QueueColumns()
+        self._changes = QueueChanges()
         # What the last frame was written to.
         self._segment: object = None
         # About the size in memory of the rows of a poll.
@@ -105,48 +113,49 @@ class PollLog:
     def begin(self, snapshot: Snapshot, wall_ms: int) -> BegunPoll:
         """Return a poll, which may have failed, with its time; ``wall_ms`` is that by the local clock."""
         at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
-        header: dict[str, Any] = {"place": self._place, "at_ms": at_ms, "interval_ms": interval_ms}
+        header: dict[str, Any] = {"at_ms": at_ms, "interval_ms": interval_ms}
         if snapshot.link.failure is not None:
             header["failure"] = snapshot.link.failure.sentence
-        else:
-            header["of_poll"] = of_poll(info, snapshot.memory_limit, self._thresholds)
+        elif info is not None or snapshot.memory_limit is not None:
+            header["of_poll"] = of_poll(info, snapshot.memory_limit)
         return BegunPoll(self, at_ms, snapshot, header)
 
     def frame(self, poll: BegunPoll, segment: object) -> tuple[bytes, int, int]:
         """Return the frame of a poll for a segment, its rows, and about their size in memory."""
-        snapshot, header = poll.snapshot, poll.header
+        snapshot, text = poll.snapshot, f"{self._same[:-1]},{_encode(poll.header)[1:-1]}"
         if snapshot.link.failure is not None:
-            return _frame(_encode(header), ()), 1, _ROW_BYTES
+            return _frame(f"{text}}}", ()), 1, _ROW_BYTES
         if self._segment is not segment:
-            self._queues.forget()
+            self._changes.forget()
         self._segment = segment
-        rows = len(snapshot.queues) + 1
-        differing = self._queues.follow(snapshot.queues)
-        numbers: list[NumberColumn] = []
-        values: list[str] = []
-        header["numbers"] = []
-        for name, differing_rows in differing.items():
-            column = self._queues.columns[name]
-            if isinstance(column, NumberColumn):
-                header["numbers"].append(name)
-                numbers.append(column)
-            else:
-                # Each on its own: others cannot run while the names of 100,000 queues are encoded.
-                values.append(f"{_encode(name)}:{_encode([differing_rows, column.values_at(differing_rows)])}")
-        text = f'{_encode(header)[:-1]},"rows":{rows},"values":{{{",".join(values)}}}}}'
-        parts = [column.parts() for column in numbers]
-        data = _frame(text, [*(value for value, _ in parts), *(known for _, known in parts)])
-        if None in differing.values():
-            self._bytes = rows * _ROW_BYTES + len(text)
-        return data, rows, self._bytes
+        count = len(snapshot.queues) + 1
+        rows, changes = self._changes.follow(snapshot.queues)
+        numbers = [name for name in changes if name in _CODES]
+        # Each on its own: others cannot run while the names of 100,000 queues are encoded.
+        values = [f"{_encode(name)}:{_encode(column)}" for name, column in changes.items() if name not in _CODES]
+        text += f',"rows":{count},"changed":{len(rows)},"numbers":{_encode(numbers)},"values":{{{",".join(values)}}}}}'
+        parts = [_number_parts(name, changes[name]) for name in numbers]
+        places = array(_ROW_NUMBER, rows).tobytes()
+        data = _frame(text, [*(value for value, _ in parts), *(known for _, known in parts), places])
+        if len(rows) == count:
+            self._bytes = count * _ROW_BYTES + len(text)
+        return data, count, self._bytes
+
+
+def _number_parts(name: str, values: Sequence[Any]) -> tuple[bytes, bytes]:
+    try:
+        # Fast path: most columns have a number for each.
+        return array(_CODES[name], values).tobytes(), b"\1" * len(values)
+    except (OverflowError, TypeError):
+        return NumberColumn(_TYPES[name], values).parts()
 
 
 def _frame(header: str, parts: Sequence[bytes]) -> bytes:
-    text, size, checksum = header.encode(), 0, 0
-    # Part by part: crc32 releases the GIL for more than 5 kB, and then has to wait for it.
-    for part in (text, *parts):
-        size, checksum = size + len(part), zlib.crc32(part, checksum)
-    return b"".join((_FRAME.pack(len(text), size - len(text), checksum), text, *parts))
+    text = header.encode()
+    content, checksum = memoryview(b"".join((text, *parts))), 0
+    for start in range(0, len(content), _CHECKED_BYTES):
+        checksum = zlib.crc32(content[start : start + _CHECKED_BYTES], checksum)
+    return b"".join((_FRAME.pack(len(text), len(content) - len(text), checksum), content))
 
 
 def is_poll_log(data: bytes) -> bool:
@@ -158,12 +167,20 @@ def is_poll_log(data: bytes) -> bool:
 
 
 def read_polls(data: bytes) -> pa.Table | None:
-    """Return the rows of a segment of polls up to its last whole frame, or None if there are none."""
+    """Return the rows of a segment of polls up to its last whole frame, or None if there are none.
+
+    Raises ``HistoryError`` for a segment of another version of this program, which must not be removed.
+    """
     places: dict[str, _Place] = {}
     polls = []
+    mark = _ANY_MARK.search(data)
+    if mark is None:
+        # The writer was stopped before the first frame.
+        return None
+    if mark[0] != _MARK:
+        raise HistoryError("a segment was written by another version of this program: record with that one to seal it")
     try:
-        # Without the mark, the writer was stopped before the first frame.
-        for header, numbers in _frames(data, data.index(_MARK) + len(_MARK)):
+        for header, numbers in _frames(data, mark.end()):
             key = _encode(header["place"])
             if key not in places:
                 places[key] = _Place(header["place"])
@@ -189,41 +206,33 @@ class _Place:
 
     def __init__(self, place: Mapping[str, str]) -> None:
         self._place = place
-        self._rows = 0
-        self._arrays: dict[str, pa.Array] = {}
-        self._columns: dict[str, ValueColumn] = {}
-        # The bitmap of each column, and what it was made from: which values are known seldom changes.
-        self._bitmaps: dict[str, tuple[bytes, pa.Buffer | None]] = {}
+        self._arrays = PlaceArrays(place)
 
     def poll(self, header: Mapping[str, Any], numbers: bytes) -> Poll:
         """Return the poll of a frame."""
         at_ms = header["at_ms"]
         if "failure" in header:
             return failed_poll(self._place, header["failure"], at_ms)
-        rows = header["rows"]
-        if rows != self._rows:
-            self._rows, self._arrays, self._columns = rows, arrays_of_place(self._place, rows), {}
-        changed = dict(self._numbers(header["numbers"], rows, numbers))
-        for name, (differing_rows, values) in header["values"].items():
-            if name not in _TYPES:
-                continue
-            if differing_rows is None:
-                self._columns[name] = ValueColumn(_TYPES[name], values)
-            else:
-                self._columns[name].change(differing_rows, values)
-            changed[name] = self._columns[name].array()
-        # A new one: polls before this one have the arrays as they were.
-        self._arrays = self._arrays | changed
-        return Poll(at_ms, header["interval_ms"], self._arrays, header["of_poll"])
+        rows, changes = _changes_of(header, numbers)
+        # A later version may have written others.
+        known = {name: values for name, values in changes.items() if name in _TYPES}
+        arrays = self._arrays.follow(header["rows"], rows, known)
+        about = {**header.get("of_poll", {}), "thresholds": header["thresholds"]}
+        return Poll(at_ms, header["interval_ms"], arrays, about)
 
-    def _numbers(self, names: Sequence[str], rows: int, numbers: bytes) -> Iterator[tuple[str, pa.Array]]:
-        values, known_from = pa.py_buffer(numbers), len(names) * rows * _NUMBER_BYTES
-        for place, name in enumerate(names):
-            known = numbers[known_from + place * rows :][:rows]
-            if name not in _TYPES:
-                # A later version has written this.
-                continue
-            if name not in self._bitmaps or self._bitmaps[name][0] != known:
-                self._bitmaps[name] = known, bitmap_of(known)
-            size = rows * _NUMBER_BYTES
-            yield name, numbers_array(_TYPES[name], rows, self._bitmaps[name][1], values.slice(place * size, size))
+
+def _changes_of(header: Mapping[str, Any], numbers: bytes) -> tuple[Sequence[int], Changes]:
+    changed, names = header["changed"], header["numbers"]
+    known_from, rows_from = (len(names) * changed * size for size in (_NUMBER_BYTES, _NUMBER_BYTES + 1))
+    rows = array(_ROW_NUMBER, numbers[rows_from:])
+    changes = dict(header["values"])
+    for place, name in enumerate(names):
+        values = array(_CODES.get(name, "q"), numbers[place * changed * _NUMBER_BYTES :][: changed * _NUMBER_BYTES])
+        known = numbers[known_from + place * changed :][:changed]
+        if 0 in known:
+            changes[name] = [value if is_known else None for value, is_known in zip(values, known, strict=True)]
+        else:
+            changes[name] = values
+    if {changed} != {len(rows), *map(len, changes.values())}:
+        raise ValueError("values of other rows")
+    return rows, changes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import compress
-from operator import is_not, ne
+from operator import is_not
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -62,25 +62,21 @@ class NumberColumn:
     def array(self) -> pa.Array:
         """Return the current values."""
         if self._bitmap is None:
-            self._bitmap = bitmap_of(self._known)
-        return numbers_array(self._type, self._count, self._bitmap, pa.py_buffer(self._values.tobytes()))
+            self._bitmap = _bitmap_of(self._known)
+        values = pa.py_buffer(self._values.tobytes())
+        return pa.Array.from_buffers(self._type, self._count, [self._bitmap, values])
 
     def parts(self) -> tuple[bytes, bytes]:
         """Return the current values, 8 bytes each, and for each a byte that is 1 if it is known."""
         return self._values.tobytes(), bytes(self._known)
 
 
-def bitmap_of(known: bytes | bytearray) -> pa.Buffer | None:
+def _bitmap_of(known: bytes | bytearray) -> pa.Buffer | None:
     """Return Arrow's validity bitmap, with a bit for each value; None if all are known."""
     if 0 not in known:
         return None
     bytes_ = pa.Array.from_buffers(pa.uint8(), len(known), [None, pa.py_buffer(known)])
     return bytes_.cast(pa.bool_()).buffers()[1]
-
-
-def numbers_array(type_: pa.DataType, count: int, bitmap: pa.Buffer | None, values: pa.Buffer) -> pa.Array:
-    """Return an array of so many numbers of 8 bytes."""
-    return pa.Array.from_buffers(type_, count, [bitmap, values])
 
 
 class ValueColumn:
@@ -99,10 +95,6 @@ class ValueColumn:
     def array(self) -> pa.Array:
         """Return the current values."""
         return pa.array(self._values, self._type)
-
-    def values_at(self, ats: Sequence[int] | None) -> list[Any]:
-        """Return the current values at these indexes, all of them for None."""
-        return self._values if ats is None else [self._values[at] for at in ats]
 
 
 def column_of(type_: pa.DataType, values: Sequence[Any]) -> NumberColumn | ValueColumn:
@@ -183,12 +175,12 @@ def _recorded(queues: Sequence[QueueState]) -> list[Sequence[Any]]:
     return [*map(fields.__getitem__, _FIELDS_AT), *samples]
 
 
-def _stored(name: str, values: Iterable[Any], queues: Iterable[QueueState]) -> Iterable[Any]:
+def _stored(name: str, values: Sequence[Any], queues: Sequence[QueueState]) -> Sequence[Any]:
     """Return values of these queues as the column of that name has them."""
     if name in _COUNTED:
         counts = (kind_named(queue.kind).counts_receives for queue in queues)
         return [value if is_counted else None for value, is_counted in zip(values, counts, strict=True)]
-    return map(_STORED[name], values) if name in _STORED else values
+    return list(map(_STORED[name], values)) if name in _STORED else values
 
 
 class Poll(NamedTuple):
@@ -250,11 +242,11 @@ def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:
     return pc.max_element_wise(pc.subtract(at_ms, times_ms), _NOTHING, skip_nulls=False)
 
 
-def of_poll(info: ServerInfo | None, memory_limit: Limit | None, thresholds: str | None) -> dict[str, Any]:
-    """Return what is recorded of a poll itself."""
+def of_poll(info: ServerInfo | None, memory_limit: Limit | None) -> dict[str, Any]:
+    """Return what is recorded of a poll itself, other than its thresholds."""
     of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
     of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
-    return {**of_server, **of_memory, "thresholds": thresholds}
+    return {**of_server, **of_memory}
 
 
 def thresholds_text(thresholds: Thresholds | None) -> str | None:
@@ -289,44 +281,63 @@ class PollTimes:
         return at_ms, at_ms - last_ms if last_ms is not None and at_ms > last_ms else None, info
 
 
-class QueueColumns:
-    """The queues of a place as columns, each with one more value for the row of the poll itself."""
+# The values of some rows, by column.
+Changes = Mapping[str, Sequence[Any]]
+
+
+class QueueChanges:
+    """What is recorded of the queues of a place, as far as it differs from the poll before."""
 
     def __init__(self) -> None:
-        self.columns: dict[str, NumberColumn | ValueColumn] = {}
-        self._queues: tuple[QueueState, ...] = ()
+        self._queues: tuple[QueueState, ...] | None = None
 
-    def follow(self, queues: tuple[QueueState, ...]) -> dict[str, Sequence[int] | None]:
-        """Take over the states of a poll; return the columns that differ, and in which rows.
+    def follow(self, queues: tuple[QueueState, ...]) -> tuple[Sequence[int], Changes]:
+        """Take over the states of a poll; return the rows of queues that changed, and their values by column.
 
-        The rows are None for a column that is new: then all are.
+        Columns that do not differ in any of these rows are left out. If there are other queues than before, these are
+        all rows and columns, also the row of the poll itself, which comes last and has no values.
         """
         before, self._queues = self._queues, queues
-        if not self.columns or len(before) != len(queues):
-            return self._begin(queues)
+        if before is None or len(before) != len(queues):
+            all_values = zip(_RECORDED, _recorded(queues), strict=True)
+            return range(len(queues) + 1), {name: [*_stored(name, values, queues), None] for name, values in all_values}
         # Most of thousands of queues are the same objects as before: no Python code must run for each, nor for each
         # value of those that changed.
-        changed = list(compress(range(len(queues)), map(is_not, before, queues)))
-        was, now = (_recorded(list(map(states.__getitem__, changed))) for states in (before, queues))
-        differing: dict[str, Sequence[int] | None] = {}
-        for name, old, new in zip(_RECORDED, was, now, strict=True):
-            if old != new:
-                differs = list(map(ne, old, new))
-                rows = list(compress(changed, differs))
-                stored = _stored(name, compress(new, differs), map(queues.__getitem__, rows))
-                self.columns[name].change(rows, stored)
-                differing[name] = rows
-        return differing
+        rows = list(compress(range(len(queues)), map(is_not, before, queues)))
+        was, now = (list(map(states.__getitem__, rows)) for states in (before, queues))
+        columns = zip(_RECORDED, _recorded(was), _recorded(now), strict=True)
+        return rows, {name: _stored(name, new, now) for name, old, new in columns if old != new}
 
     def forget(self) -> None:
-        """Begin with new columns in the next poll."""
-        self.columns = {}
+        """Compare the next poll with none."""
+        self._queues = None
 
-    def _begin(self, queues: tuple[QueueState, ...]) -> dict[str, Sequence[int] | None]:
-        for name, values in zip(_RECORDED, _recorded(queues), strict=True):
-            # The last row is that of the poll itself.
-            self.columns[name] = column_of(_SAMPLES.field(name).type, [*_stored(name, values, queues), None])
-        return dict.fromkeys(self.columns)
+
+class PlaceArrays:
+    """The columns of a place, poll by poll, as arrays; ``place`` is from ``place_columns``.
+
+    Raises ``ValueError`` or ``LookupError`` for changes that do not follow from the polls before.
+    """
+
+    def __init__(self, place: Mapping[str, str]) -> None:
+        self._place = place
+        self._count = 0
+        self._columns: dict[str, NumberColumn | ValueColumn] = {}
+        self._arrays: dict[str, pa.Array] = {}
+
+    def follow(self, count: int, rows: Sequence[int], changes: Changes) -> Mapping[str, pa.Array]:
+        """Return the columns of a poll with ``count`` rows; the changes are from ``QueueChanges``."""
+        if len(rows) == count:
+            self._count, self._arrays = count, arrays_of_place(self._place, count)
+            self._columns = {name: column_of(_SAMPLES.field(name).type, values) for name, values in changes.items()}
+        elif count != self._count:
+            raise ValueError("changes of other rows")
+        else:
+            for name, values in changes.items():
+                self._columns[name].change(rows, values)
+        # A new one: polls before this one have the arrays as they were.
+        self._arrays = self._arrays | {name: self._columns[name].array() for name in changes}
+        return self._arrays
 
 
 class SampleRows:
@@ -336,8 +347,8 @@ class SampleRows:
         self._place = place_columns(recorder, place)
         self._thresholds = thresholds_text(thresholds)
         self._times = PollTimes()
-        self._queues = QueueColumns()
-        self._kept: dict[str, pa.Array] = {}
+        self._changes = QueueChanges()
+        self._arrays = PlaceArrays(self._place)
 
     def taken(
         self, snapshot: Snapshot, wall_ms: int, queues: tuple[QueueState, ...] | None = None
@@ -361,11 +372,9 @@ class SampleRows:
         memory_limit: Limit | None = None,
     ) -> pa.RecordBatch:
         """Return a row for each queue, and one without a queue for the poll."""
-        differing = self._queues.follow(queues)
-        if None in differing.values():
-            self._kept = arrays_of_place(self._place, len(queues) + 1)
-        self._kept |= {name: self._queues.columns[name].array() for name in differing}
-        return _batch_of(Poll(at_ms, interval_ms, self._kept, of_poll(info, memory_limit, self._thresholds)))
+        arrays = self._arrays.follow(len(queues) + 1, *self._changes.follow(queues))
+        about = {**of_poll(info, memory_limit), "thresholds": self._thresholds}
+        return _batch_of(Poll(at_ms, interval_ms, arrays, about))
 
     def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
         """Return the single row of a failed poll."""

@@ -156,7 +156,7 @@ class PollSegment(OpenFile):
 def read_segment(path: Path) -> pa.Table | None:
     """Return the rows of a segment up to the last that were written whole, or None if there are none.
 
-    Raises ``OSError``.
+    Raises ``OSError``, and ``HistoryError`` for a segment of another version of this program.
     """
     # Read everything first: a disk error must not be taken for the end of the segment.
     data = path.read_bytes()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from rsmq_tui.history.names import Place
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.poll_log import BEGINNING, PollLog, is_poll_log, read_polls
-from rsmq_tui.history.rows import QueueColumns, SampleRows
+from rsmq_tui.history.rows import QueueChanges, SampleRows
 from rsmq_tui.history.writer import read_segment, write_sealed
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -94,11 +94,13 @@ def test_a_frame_has_only_the_columns_that_differ() -> None:
     sample = FlightTimes(NOON_MS, 1, 2, 3, None, None)
     before = tuple(state(name, times=sample) for name in ("a", "b", "c"))
     after = (*before[:2], before[2]._replace(depth=9, times=sample._replace(at_ms=NOON_MS + 1, work_p50_ms=5)))
-    columns = QueueColumns()
+    changes = QueueChanges()
 
-    assert None in columns.follow(before).values()
-    assert columns.follow(after) == {"depth": [2], "sampled_age_ms": [2], "work_p50_ms": [2]}
-    assert columns.follow(after) == {}
+    rows, found = changes.follow(before)
+    assert list(rows) == [0, 1, 2, 3]
+    assert found["queue"] == ["a", "b", "c", None]
+    assert changes.follow(after) == ([2], {"depth": (9,), "sampled_age_ms": (NOON_MS + 1,), "work_p50_ms": (5,)})
+    assert changes.follow(after) == ([], {})
 
 
 @pytest.mark.parametrize("lost", range(4))
@@ -132,6 +134,23 @@ def test_what_is_whole_of_a_segment_that_is_cut_off_anywhere(tmp_path: Path) -> 
         found = read_segment(path)
         assert found is not None
         assert found.num_rows == 9
+
+
+def test_a_segment_of_another_version_is_not_taken_for_an_empty_one() -> None:
+    with pytest.raises(HistoryError, match="another version"):
+        read_polls(BEGINNING.replace(b"\npolls 2\n", b"\npolls 3\n") + b"anything")
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_what_does_not_follow_from_the_polls_before_is_left_out(first: int) -> None:
+    states = (state("a"), state("b"))
+    begun, *others = log_of([(PLACE, polled(*states[:count], at_ms=NOON_MS + count)) for count in (1, 2, 2)])
+
+    assert read_polls(BEGINNING + others[1]) is None
+    table = read_polls(BEGINNING + (begun if first == 1 else others[0]) + others[1])
+
+    assert table is not None
+    assert table.num_rows == (2 if first == 1 else 6)
 
 
 def test_an_earlier_version_leaves_a_segment_of_polls_alone(tmp_path: Path) -> None:
