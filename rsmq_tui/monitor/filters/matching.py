@@ -8,6 +8,7 @@ and ``\b`` support only the letters and digits of ASCII.
 
 import operator
 import re
+import string
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,8 @@ _FLAGS = re.compile(r"\(\?([A-Za-z]*)(-[A-Za-z]+)?([:)])")
 _CODE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 _POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _KNOWN_ESCAPES = frozenset("0abfnrtvxABpPz")
+# Those that match no byte that is not UTF-8: others may, such as \W and \x{dc80}.
+_PLAIN_ESCAPES = frozenset("abdfnrstvwABZz" + string.punctuation)
 _LOOKAROUND = 'lookaround is not supported: include the surrounding text, or use two terms: body~"a" !body~"b"'
 _ATOMIC = "atomic groups are not supported, and not needed (searches take linear time): write (?:…)"
 _CONDITION = "a condition on a group is not supported: write both cases, (?:…|…)"
@@ -168,7 +171,7 @@ class Regex:
         translation = _Translation(text, _TEXT_CLASSES)
         is_same = translation.text == _Translation(text, _ASCII_CLASSES).text
         self._in_text = self._in_ascii if is_same else _compiled(translation.text)
-        self._is_anchored = translation.is_anchored
+        self._is_anchored, self._matches_any = translation.is_anchored, translation.matches_any
         self.ns_per_byte = _NS_PER_INSTRUCTION * max(self._in_ascii.programsize, self._in_text.programsize)
 
     def is_in(self, body: bytes) -> bool:
@@ -181,10 +184,13 @@ class Regex:
         """Return the indexes of the bodies that contain a match; all are searched at once, as one text."""
         are_all_there = None not in bodies
         there = cast("Sequence[bytes]", bodies) if are_all_there else [body or b"" for body in bodies]
-        pattern, loose = self._in_ascii, self._loose[0]
-        joined = b"\n".join(there)
-        if not joined.isascii():
-            there, pattern, loose = _all_as_utf8(there, joined), self._in_text, self._loose[1]
+        pattern, loose = self._in_text, self._loose[1]
+        if self._matches_any:
+            joined = b"\n".join(there)
+            if joined.isascii():
+                pattern, loose = self._in_ascii, self._loose[0]
+            else:
+                there = _all_as_utf8(there, joined)
         # A regex that matches the empty text may match in every body.
         found = _found(there, loose) if loose.search(b"") is None else list(range(len(there)))
         if self._is_anchored:
@@ -261,10 +267,14 @@ def _compiled(text: str) -> Any:
 
 
 class _Translation:
-    """Translates a Python regex to RE2 syntax, ``text``; raises ``RegexError`` for what RE2 does not support."""
+    """Translates a Python regex to RE2 syntax, ``text``; raises ``RegexError`` for what RE2 does not support.
+
+    ``matches_any`` is False if no byte that is not UTF-8 can be part of a match.
+    """
 
     def __init__(self, pattern: str, classes: dict[str, str], *, without_anchors: bool = False) -> None:
         self.is_anchored = False
+        self.matches_any = not pattern.isascii()
         self._pattern = pattern
         self._classes = classes
         self._without_anchors = without_anchors
@@ -291,6 +301,7 @@ class _Translation:
             # In RE2, {,3} is literal text.
             return "{0" + repeat[0][1:] if repeat[0].startswith("{,") else repeat[0]
         self._at += 1
+        self.matches_any = self.matches_any or sign == "."
         if sign == ")" and len(self._by_line) > 1:
             self._by_line.pop()
         if sign == "^":
@@ -305,6 +316,7 @@ class _Translation:
 
     def _escape(self) -> str:
         sign = self._pattern[self._at + 1 : self._at + 2]
+        self.matches_any = self.matches_any or sign not in _PLAIN_ESCAPES
         if sign in ("u", "U"):
             return self._code()
         self._at += 2
@@ -349,6 +361,7 @@ class _Translation:
                 self._fail("not a regex: missing ]")
             is_first = False
             posix = _POSIX.match(pattern, self._at)
+            self.matches_any = self.matches_any or head == "[^" or posix is not None
             if posix is not None:
                 self._at = posix.end()
                 parts.append(posix[0])
@@ -362,6 +375,7 @@ class _Translation:
 
     def _escape_in_class(self) -> str:
         sign = self._pattern[self._at + 1 : self._at + 2]
+        self.matches_any = self.matches_any or sign not in _PLAIN_ESCAPES
         if sign in ("u", "U"):
             return self._code()
         self._at += 2
