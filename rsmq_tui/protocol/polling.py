@@ -89,9 +89,6 @@ class RowCache:
         # When a row must be read again; 0 for at once.
         self._due = DueTimes()
         self._are_all_due = False
-        # The keys that were reported since the last ``to_ask``, and the positions of the queues that it found for them.
-        self._reported: set[bytes] = set()
-        self._marked: set[int] = set()
         self._next = 0
         self._last_ms = 0
 
@@ -121,7 +118,11 @@ class RowCache:
 
     def mark_changed(self, keys: Iterable[bytes]) -> None:
         """Mark the queues of these keys to be read again."""
-        self._reported.update(keys)
+        for key in keys:
+            for positions in self._by_key:
+                position = positions.get(key)
+                if position is not None:
+                    self._due.set(position, 0)
 
     def to_ask(self, now_ms: int) -> list[int]:
         """Return the positions of the queues that must be read at that server time, in order."""
@@ -129,8 +130,6 @@ class RowCache:
             # The clock went back: rows that changed by time may change back.
             self.forget()
         self._last_ms = now_ms
-        reported, self._reported = self._reported, set()
-        self._marked = marked = {positions[key] for positions in self._by_key for key in positions.keys() & reported}
         if self._are_all_due:
             # Each row that is read says when it is due.
             self._due, self._are_all_due = DueTimes.all_taken(len(self.names)), False
@@ -140,7 +139,7 @@ class RowCache:
             return due
         start = 0 if self.begins_anew else self._next
         self._next = start + min(ceil(len(self.names) / FULL_EVERY), FULL_AT_MOST)
-        return sorted(marked.union(due, range(start, min(self._next, len(self.names)))))
+        return sorted({*due, *range(start, min(self._next, len(self.names)))})
 
     def names_of(self, positions: Iterable[int]) -> list[str]:
         """Return the names of these queues."""
@@ -157,7 +156,7 @@ class RowCache:
         """
         if len(reply) != len(positions):
             raise misshapen("other rows than those asked for")
-        rows, due, marked, names, normalize = self.rows, self._due, self._marked, self.names, self._codec.normalize
+        rows, due, names, normalize = self.rows, self._due, self.names, self._codec.normalize
         unreported: list[bytes] = []
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
@@ -165,7 +164,7 @@ class RowCache:
             if row != before:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
-                if due[position] > now_ms and position not in marked:
+                if due[position] > now_ms:
                     unreported += self._keys[position]
                 rows[position] = row
             due.set(position, due_ms)
