@@ -93,6 +93,7 @@ class PollLog:
     """
 
     def __init__(self, recorder: str, place: Place, thresholds: Thresholds | None = None) -> None:
+        # What is the same in all headers.
         self._same = _encode({"place": place_columns(recorder, place), "thresholds": thresholds_text(thresholds)})
         self._times = PollTimes()
         self._changes = QueueChanges()
@@ -135,8 +136,8 @@ class PollLog:
         values = [f"{_encode(name)}:{_encode(column)}" for name, column in changes.items() if name not in _CODES]
         text += f',"rows":{count},"changed":{len(rows)},"numbers":{_encode(numbers)},"values":{{{",".join(values)}}}}}'
         parts = [_number_parts(name, changes[name]) for name in numbers]
-        places = array(_ROW_NUMBER, rows).tobytes()
-        data = _frame(text, [*(value for value, _ in parts), *(known for _, known in parts), places])
+        row_numbers = array(_ROW_NUMBER, rows).tobytes()
+        data = _frame(text, [*(value for value, _ in parts), *(known for _, known in parts), row_numbers])
         if len(rows) == count:
             self._bytes = count * _ROW_BYTES + len(text)
         return data, count, self._bytes
@@ -226,9 +227,9 @@ def _changes_of(header: Mapping[str, Any], numbers: bytes) -> tuple[Sequence[int
     known_from, rows_from = (len(names) * changed * size for size in (_NUMBER_BYTES, _NUMBER_BYTES + 1))
     rows = array(_ROW_NUMBER, numbers[rows_from:])
     changes = dict(header["values"])
-    for place, name in enumerate(names):
-        values = array(_CODES.get(name, "q"), numbers[place * changed * _NUMBER_BYTES :][: changed * _NUMBER_BYTES])
-        known = numbers[known_from + place * changed :][:changed]
+    for index, name in enumerate(names):
+        values = array(_CODES.get(name, "q"), numbers[index * changed * _NUMBER_BYTES :][: changed * _NUMBER_BYTES])
+        known = numbers[known_from + index * changed :][:changed]
         if 0 in known:
             changes[name] = [value if is_known else None for value, is_known in zip(values, known, strict=True)]
         else:

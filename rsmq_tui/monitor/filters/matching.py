@@ -301,7 +301,7 @@ class _Translation:
             # In RE2, {,3} is literal text.
             return "{0" + repeat[0][1:] if repeat[0].startswith("{,") else repeat[0]
         self._at += 1
-        self.matches_any = self.matches_any or sign == "."
+        self.matches_any |= sign == "."
         if sign == ")" and len(self._by_line) > 1:
             self._by_line.pop()
         if sign == "^":
@@ -316,7 +316,7 @@ class _Translation:
 
     def _escape(self) -> str:
         sign = self._pattern[self._at + 1 : self._at + 2]
-        self.matches_any = self.matches_any or sign not in _PLAIN_ESCAPES
+        self.matches_any |= sign not in _PLAIN_ESCAPES
         if sign in ("u", "U"):
             return self._code()
         self._at += 2
@@ -361,7 +361,7 @@ class _Translation:
                 self._fail("not a regex: missing ]")
             is_first = False
             posix = _POSIX.match(pattern, self._at)
-            self.matches_any = self.matches_any or head == "[^" or posix is not None
+            self.matches_any |= head == "[^" or posix is not None
             if posix is not None:
                 self._at = posix.end()
                 parts.append(posix[0])
@@ -375,7 +375,7 @@ class _Translation:
 
     def _escape_in_class(self) -> str:
         sign = self._pattern[self._at + 1 : self._at + 2]
-        self.matches_any = self.matches_any or sign not in _PLAIN_ESCAPES
+        self.matches_any |= sign not in _PLAIN_ESCAPES
         if sign in ("u", "U"):
             return self._code()
         self._at += 2
