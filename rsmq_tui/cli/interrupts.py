@@ -64,8 +64,16 @@ async def run_until_ended(interrupts: Interrupts, jobs: Iterable[Coroutine[Any, 
     return EXIT_INTERRUPTED if interrupts.taken else 0
 
 
-def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
-    """Run a command to its end and return its exit status, 130 if it was interrupted."""
+def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]], *, runs_for_days: bool = False) -> int:
+    """Run a command to its end and return its exit status, 130 if it was interrupted.
+
+    One that runs for days keeps little free memory.
+    """
+    if runs_for_days:
+        from rsmq_tui.monitor.heap import keep_little_free  # noqa: PLC0415 - other commands need none of it
+
+        # Before any thread begins: each would have a heap of its own.
+        keep_little_free()
 
     async def run() -> int:
         task = asyncio.current_task()

@@ -52,7 +52,7 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
             raise UsageError(f"--plain only prints lines, and takes no --{name}")
     show_in_zone(zone_for(options, (profile.zone for profile in profiles)))
     memory = None if folder is not None or options.no_memory else state_folder() / "memory"
-    return run_interruptibly(partial(_follow, named_places(profiles), memory, folder))
+    return run_interruptibly(partial(_follow, named_places(profiles), memory, folder), runs_for_days=True)
 
 
 async def _follow(

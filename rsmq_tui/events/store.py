@@ -83,8 +83,6 @@ class EventStore(SqliteFile):
     columns: ClassVar = {"events": _COLUMNS}
     # The last events may be lost when the machine crashes, but a commit does not wait for the disk.
     synchronous = "NORMAL"
-    # Nearly all reads are of the last events. A larger cache would fill with the others within hours.
-    cache_kb = 256
 
     def __init__(self, path: Path, *, writer: str = "", limit: int = LIMIT) -> None:
         super().__init__(path)

@@ -47,7 +47,7 @@ from rsmq_tui.history.schema import (
     version_in,
 )
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
-from rsmq_tui.monitor.heap import give_back, keep_little_free
+from rsmq_tui.monitor.heap import give_back
 
 SUFFIX = ".arrows"
 # Batches are small: distributing the columns to threads takes longer than compressing them.
@@ -428,7 +428,6 @@ class Writer:
 
     def open(self) -> None:
         """Create the folders, and check that this version may write there; raises ``HistoryError``."""
-        keep_little_free()
         try:
             self._store.prepare()
             text = self._store.read(SCHEMA_FILE)

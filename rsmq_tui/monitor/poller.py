@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from rsmq_tui.monitor.heap import keep_little_free
 from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     QUICK_SPAN,
@@ -171,8 +170,6 @@ class Polling(Source, ABC):
             self._wake.clear()
             yield await self.poll()
             await self._wait()
-            # Not before the first paint.
-            keep_little_free()
 
     async def poll(self) -> Snapshot:
         """Poll once and return the snapshot; a failure is in its ``link``."""
@@ -223,8 +220,6 @@ class Polling(Source, ABC):
         The feed has other receivers, and continues.
         """
         async for snapshot in feed.snapshots():
-            if self._last.link.fresh_at_s is not None:
-                keep_little_free()
             if not self._paused or self._wake.is_set():
                 self._wake.clear()
                 self._last = replace(snapshot, paused=self._paused)

@@ -212,7 +212,8 @@ class SqliteFile:
     migrations: ClassVar[Mapping[int, Sequence[str]]] = {}
     brought: ClassVar[Mapping[int, Set[tuple[str, str]]]] = {}
     synchronous: ClassVar[str] = "FULL"
-    cache_kb: ClassVar[int] = 2_000
+    # Most read only the last rows. A larger cache would fill with the others within hours.
+    cache_kb: ClassVar[int] = 256
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -399,7 +400,8 @@ class JournalFile(SqliteFile):
     columns = COLUMNS
     migrations = MIGRATIONS
     brought = BROUGHT
-    # ``synchronous`` is FULL: a crash of the machine loses no batch that was sent.
+    # ``synchronous`` is FULL: a crash of the machine loses no batch that was sent. A change writes thousands of rows.
+    cache_kb = 2_000
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -39,7 +39,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.heap import give_back
+from rsmq_tui.monitor.heap import give_back, keep_little_free
 from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
@@ -729,6 +729,8 @@ class RsmqApp(App[None]):
             if not self._has_first.is_set():
                 self._has_first.set()
                 self.call_after_refresh(self._enable_gc)
+                # Not before the first paint, but before most threads begin.
+                self.call_after_refresh(keep_little_free)
                 # Its imports in another thread would delay the first paint.
                 self.call_after_refresh(self._start_watching)
                 self._start_tour()

@@ -19,7 +19,6 @@ _NUMBERS = {"fds": 1.0, "threads": 1.0, "tasks": 1.0}
 _SERVER = {"clients": 1.0, "keys": 1.0, "scripts": 1.0}
 # Counted from the start: what a second has of them is shown.
 _COUNTERS = {"cpu_ms", "commands"}
-_SETTLED_S = 600.0
 _ENDS = 5
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 30
@@ -71,6 +70,11 @@ class Judged:
         return 3 if Verdict.UNPROVED in verdicts else 0
 
 
+def settled_s(seconds: float) -> float:
+    """Return the time from which on a run of that length is judged: ten minutes, or a third if that is shorter."""
+    return min(600.0, seconds / 3)
+
+
 def judged(path: Path) -> Judged:
     """Judge the samples of a file, also of a run that was cut; raises ``OSError`` and ``ValueError``."""
     samples: list[dict[str, Any]] = []
@@ -89,8 +93,7 @@ def judged(path: Path) -> Judged:
     if len(samples) < 2:
         raise ValueError(f"{path} has fewer than two samples")
     end_s = samples[-1]["at_s"]
-    settled_s = min(_SETTLED_S, end_s / 3)
-    rows = sorted(_rows([each for each in samples if each["at_s"] >= settled_s]), key=_order)
+    rows = sorted(_rows([each for each in samples if each["at_s"] >= settled_s(end_s)]), key=_order)
     return Judged(rows, end_s / 3600, done, troubles)
 
 

@@ -19,6 +19,7 @@ from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
 from tests.cli.running import PROGRAM, environment
 from tests.hostile.terminal import Terminal
 from tests.soak import looking, users
+from tests.soak.report import settled_s
 from tests.web.serving import serving
 
 SAMPLES = "samples.jsonl"
@@ -41,6 +42,11 @@ class Plan:
     def every_s(self) -> float:
         """The time between two samples: a minute, or a sixtieth of a shorter run than an hour."""
         return min(60.0, self.seconds / 60)
+
+    @property
+    def settled_s(self) -> float:
+        """The time after which nothing may grow."""
+        return settled_s(self.seconds)
 
 
 @dataclass(slots=True)
@@ -95,7 +101,7 @@ def _everything(plan: Plan, server: EmbeddedServer) -> Iterator[Soak]:
             "switches": lambda: users.switch_consumers(workload, soak.stop, soak.troubles, 10 * rest_s),
             "scrapes": lambda: users.scrape(f"http://127.0.0.1:{port}/metrics", soak.stop, soak.troubles, rest_s),
             "excursions": lambda: users.use_terminal(
-                terminal, soak.stop, soak.troubles, users.Rests(plan.every_s, rest_s)
+                terminal, soak.stop, soak.troubles, users.Rests(plan.every_s, rest_s, plan.settled_s)
             ),
             "pages": lambda: asyncio.run(_pages(plan, given, soak, rest_s)),
         }
@@ -121,7 +127,7 @@ def _do(name: str, job: Callable[[], int], soak: Soak) -> None:
 async def _pages(plan: Plan, given: Mapping[str, str], soak: Soak, rest_s: float) -> int:
     async with serving("serve", "--port", "0", state=plan.out / "state", env=given) as at:
         soak.pids["serve"] = at.process.pid
-        rests = users.Rests(plan.every_s, rest_s)
+        rests = users.Rests(plan.every_s, rest_s, plan.settled_s)
         return await users.use_pages(
             at, soak.stop, soak.troubles, rests, rest_s, lambda pid: soak.pids.update(page=pid)
         )

@@ -77,14 +77,17 @@ class Troubles:
 class Rests:
     """How long a user rests after each excursion: ``short_s`` in the first half of each ``every_s``, then to its end.
 
-    ``every_s`` is the time between two samples. If it is a minute, as in runs of an hour or more, the program gives
-    back what closed screens took before the long rest is over, and the lowest look of each sample sees it as it is
-    then. ``clock`` is a monotonic clock in seconds.
+    In the first ``busy_s`` all rests are short: what a program needs at most, it needs in that time. ``every_s`` is the
+    time between two samples. If it is a minute, as in runs of an hour or more, the program gives back what closed
+    screens took before the long rest is over, and the lowest look of each sample sees it as it is then. ``clock`` is a
+    monotonic clock in seconds.
     """
 
-    def __init__(self, every_s: float, short_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, every_s: float, short_s: float, busy_s: float, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._every_s, self._short_s, self._clock = every_s, short_s, clock
-        self._began_s = clock()
+        self._began_s = clock() + busy_s
 
     def next_s(self) -> float:
         """Return how long the next rest is, which begins now."""

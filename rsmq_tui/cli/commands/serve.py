@@ -102,7 +102,7 @@ def command(options: Options) -> int:
         raise UsageError("serve takes no --record; `rsmq-tui record` records beside it")
     access = _access(options)
     with _content(options) as content:
-        return run_interruptibly(partial(_serve, options, access, content))
+        return run_interruptibly(partial(_serve, options, access, content), runs_for_days=True)
 
 
 @dataclass(frozen=True, slots=True)

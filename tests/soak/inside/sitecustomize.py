@@ -3,7 +3,7 @@
 The counts are written to a file named by the process in the folder of ``RSMQ_TUI_SOAK``. SIGUSR1 asks for the cheap
 ones, SIGUSR2 also for the objects by their type, which takes a moment. Objects and blocks are those that the last full
 garbage collection has left: how much garbage waits for the next one is no growth. If the program had none of its own
-for ten minutes, the second question begins one. Little is imported before the first question.
+for five minutes, the second question begins one. Little is imported before the first question.
 """
 
 import gc
@@ -21,7 +21,7 @@ _HEAP = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", 
 _mallinfo: Any = None
 _left: dict[str, int] = {}
 _left_s = 0.0
-_COLLECTED_WITHIN_S = 600.0
+_COLLECTED_WITHIN_S = 300.0
 
 
 def _note_left(phase: str, about: dict[str, int]) -> None:

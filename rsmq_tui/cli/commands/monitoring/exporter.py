@@ -77,7 +77,7 @@ def command(options: Options) -> int:
     if options.print_rules or options.print_dashboard:
         sys.stdout.write(read_example(ALERT_RULES if options.print_rules else DASHBOARD))
         return 0
-    return run_interruptibly(lambda _: _serve(options))
+    return run_interruptibly(lambda _: _serve(options), runs_for_days=True)
 
 
 async def _serve(options: Options) -> int:

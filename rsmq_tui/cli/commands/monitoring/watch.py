@@ -53,7 +53,7 @@ _STATUSES = {
 @reading
 def command(options: Options) -> int:
     """Watch, and return the exit status; raises ``UsageError``."""
-    return run_interruptibly(lambda interrupts: _watch(options, interrupts))
+    return run_interruptibly(lambda interrupts: _watch(options, interrupts), runs_for_days=True)
 
 
 async def _watch(options: Options, interrupts: Interrupts) -> int:

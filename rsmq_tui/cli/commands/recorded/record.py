@@ -75,7 +75,7 @@ def command(options: Options) -> int:
     """
     if options.bodies and options.messages is None:
         raise UsageError("--bodies needs --messages, which sets the interval: --messages 5m --bodies")
-    return run_interruptibly(lambda interrupts: _record(options, interrupts))
+    return run_interruptibly(lambda interrupts: _record(options, interrupts), runs_for_days=True)
 
 
 async def _record(options: Options, interrupts: "Interrupts") -> int:
