@@ -60,16 +60,19 @@ def read_json(path: str | Path) -> Any:
 
 def sqlite_version(path: Path) -> tuple[int, ...] | None:
     """Return numbers that change whenever somebody writes to a SQLite file in WAL mode; None if there is no file."""
-    numbers: list[int] = []
-    for part in (path, Path(f"{path}-wal")):
-        try:
-            found = part.stat()
-        except OSError:
-            if part is path:
-                return None
-        else:
-            numbers += found.st_mtime_ns, found.st_size
-    return tuple(numbers)
+    # Each poll asks. A new Path each time would have its parts interned anew, and if strings come and go like that,
+    # Python's table of interned strings doubles within an hour, which takes 1 MB.
+    name = os.fspath(path)
+    try:
+        found = os.stat(name)  # noqa: PTH116
+    except OSError:
+        return None
+    numbers = (found.st_mtime_ns, found.st_size)
+    try:
+        found = os.stat(f"{name}-wal")  # noqa: PTH116
+    except OSError:
+        return numbers
+    return (*numbers, found.st_mtime_ns, found.st_size)
 
 
 _PROGRAM = "rsmq-tui"

@@ -96,6 +96,7 @@ class ChangeService:
         self.read_only = read_only
         self.profile = profile
         self.folder = folder
+        self._journal_path = folder / "journal.sqlite"
         self.limit_bytes = limit_bytes
         self._keep_days = keep_days
         self._backend: Backend = backend or RSMQ.part("backend")(server, ns, names or ListNames())
@@ -198,7 +199,7 @@ class ChangeService:
     @property
     def journal_version(self) -> tuple[int, ...] | None:
         """What changes with every write to the journal; None if there is none."""
-        return sqlite_version(self.folder / "journal.sqlite")
+        return sqlite_version(self._journal_path)
 
     async def last_undoable(self, queue: str | None = None) -> Change | None:
         """Return the change that ``preview_undo`` would undo, the last one (of that queue); None if there is none.
@@ -252,7 +253,7 @@ class ChangeService:
         if self.read_only:
             return []
         with explained():
-            if not (self.folder / "journal.sqlite").exists():
+            if not self._journal_path.exists():
                 return []
             return await self._recover(await self._open())
 
@@ -271,8 +272,7 @@ class ChangeService:
         async with self._opening:
             # A removed journal stays open until ``aclose``, so that a running change can detect the removal and stop.
             if self._journal is None or not self._journal.file.is_in_place:
-                path = self.folder / "journal.sqlite"
-                opening = partial(Journal, path, keep_days=self._keep_days, limit_bytes=self.limit_bytes)
+                opening = partial(Journal, self._journal_path, keep_days=self._keep_days, limit_bytes=self.limit_bytes)
                 self._journal = await asyncio.to_thread(opening)
                 self._opened.append(self._journal)
             return self._journal
