@@ -42,7 +42,6 @@ from rsmq_tui.protocol.rsmq.scan import (
     bounded_values,
     fitting,
     has_passed,
-    refuse_long,
     sent,
     walked,
     with_counts,
@@ -275,6 +274,21 @@ class BodyChunk(NamedTuple):
     passed_over: int = 0
 
 
+class _Step(NamedTuple):
+    """What a step of a scan has found, before bodies are told from other fields; without ``values``, only names."""
+
+    attributes: bytes
+    cursor: bytes
+    at_ms: int
+    depth: int
+    names: Sequence[bytes]
+    values: Sequence[bytes] | None
+
+    @property
+    def is_last(self) -> bool:
+        return int(self.cursor) == 0
+
+
 class BodyScan:
     """Scans the bodies of queues of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
@@ -298,21 +312,24 @@ class BodyScan:
         Some bodies may belong to no message: see ``messages``. If the hash table shrinks meanwhile, some come again:
         the caller removes duplicates, by ``Seen`` and only of the bodies that match, which is cheaper. A step takes
         about ``count`` fields, fewer if bodies are long; a small queue comes whole. The next is under way while the
-        caller works. Bodies that do not pass ``wanted`` may be left out. Close it with ``aclose``.
+        caller works, and already while other fields are sorted out. Bodies that do not pass ``wanted`` may be left out.
+        Close it with ``aclose``.
         """
-        steps, shortest_s = 0, inf
-        looking: asyncio.Task[tuple[bytes, BodyChunk, float]] | None = None
+        steps, step, shortest_s = 0, min(count, _FIRST_STEP_FIELDS), inf
+        looking: asyncio.Task[tuple[_Step, float]] | None = None
         met: set[int] = set()
         try:
-            looking = await sent(self._runner, self._timed(queue, b"0", min(count, _FIRST_STEP_FIELDS)))
+            looking = await sent(self._runner, self._timed(queue, b"0", step))
             while looking is not None:
-                cursor, chunk, taken_s = await looking
-                looking = None
+                found, taken_s = await looking
+                looking, cursor = None, found.cursor
                 steps, shortest_s = steps + 1, min(shortest_s, taken_s)
                 is_slow = wanted is not None and steps == _TIMED_STEPS and shortest_s >= _SLOW_S
-                if not (chunk.is_last or is_slow):
-                    step = fitting(len(chunk.bodies), chunk.size, count)
+                if not (found.is_last or is_slow):
+                    # Its length is what the sizes of the step before this one allow.
                     looking = await sent(self._runner, self._timed(queue, cursor, step))
+                chunk = await self._chunk_of(found)
+                step = fitting(len(chunk.bodies), chunk.size, count)
                 if wanted is not None and steps <= _TIMED_STEPS:
                     met.update(map(hash, (*chunk.ids, *chunk.too_long)))
                 yield chunk
@@ -322,7 +339,7 @@ class BodyScan:
                 first, chunk, fields = await self._look_filtered(queue, cursor, _FIRST_FILTERED_FIELDS, wanted)
                 yield _unmet(chunk, met)
                 if not chunk.is_last and len(chunk.ids) > chunk.passed_over:
-                    looking = await sent(self._runner, self._timed(queue, first, count))
+                    looking = await sent(self._runner, self._timed(queue, first, step))
                 elif not chunk.is_last:
                     parts = _parts_from(first, chunk.depth, can_split=has_passed(first, cursor))
                     async with aclosing(self._filtered(queue, parts, fields, wanted, met)) as rest:
@@ -384,7 +401,8 @@ class BodyScan:
                 FILTERED_BODIES, (zset, attributes), (first, fields, wanted.pattern, *flags, *wanted.texts)
             )
         except ScriptsRefusedError:
-            cursor, chunk = await self._look(queue, first, fields)
+            step = await self._look(queue, first, fields)
+            cursor, chunk = step.cursor, await self._chunk_of(step)
             return cursor, chunk, fitting(len(chunk.bodies), chunk.size, _STEP_FIELDS)
         read = dict(zip(found[::2], found[1::2], strict=True))
         values = await bounded_values(self._runner, attributes, left)
@@ -401,33 +419,41 @@ class BodyScan:
         )
         return cursor, chunk, max(_FILTERED_FIELDS_MIN, min(most, _FILTERED_FIELDS_MAX))
 
-    async def _timed(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk, float]:
+    async def _timed(self, queue: str, first: bytes, fields: int) -> tuple[_Step, float]:
         """Scan one step, and return how many seconds it took too."""
         started_s = time.monotonic()
-        cursor, chunk = await self._look(queue, first, fields)
-        return cursor, chunk, time.monotonic() - started_s
+        found = await self._look(queue, first, fields)
+        return found, time.monotonic() - started_s
 
-    async def _look(self, queue: str, first: bytes, fields: int) -> tuple[bytes, BodyChunk]:
-        """Scan one step from a cursor; return the next cursor and the bodies found."""
+    async def _look(self, queue: str, first: bytes, fields: int) -> _Step:
+        """Scan one step from a cursor, without the values if they are too long for one reply."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         scan: list[bytes | str | int] = ["HSCAN", attributes, first, "COUNT", fields]
-        too_long: list[bytes] = []
         try:
             with replies_of_at_most(UNMEASURED_BYTES_MAX):
                 clock, depth, (cursor, found) = await self._runner.ask(("TIME",), ("ZCARD", zset), scan)
-            ids, bodies = _bodies(found[::2], found[1::2])
-            size = sum(map(len, bodies))
-            if size > SCAN_BODY_BYTES:
-                refuse_long(list(map(len, bodies)))
         except ReplyTooLongError:
             clock, depth, (cursor, names) = await self._runner.ask(("TIME",), ("ZCARD", zset), (*scan, "NOVALUES"))
-            values = await bounded_values(self._runner, attributes, names)
-            too_long = [name for name, value in zip(names, values, strict=True) if isinstance(value, int)]
-            read = {name: value for name, value in zip(names, values, strict=True) if isinstance(value, bytes)}
-            ids, bodies = _bodies(list(read), list(read.values()))
+            return _Step(attributes, cursor, clock_ms(clock), depth, names, None)
+        return _Step(attributes, cursor, clock_ms(clock), depth, found[::2], found[1::2])
+
+    async def _chunk_of(self, found: _Step) -> BodyChunk:
+        """Return the bodies that a step has found; if they were too long for one reply, they are read in several."""
+        names, values, too_long = found.names, found.values, list[bytes]()
+        if values is None:
+            bounded = await bounded_values(self._runner, found.attributes, names)
+            too_long = [name for name, value in zip(names, bounded, strict=True) if isinstance(value, int)]
+            read = {name: value for name, value in zip(names, bounded, strict=True) if isinstance(value, bytes)}
+            names, values = list(read), list(read.values())
+        ids, bodies = _bodies(names, values)
+        size = sum(map(len, bodies))
+        if size > SCAN_BODY_BYTES and max(map(len, bodies)) > SCAN_BODY_BYTES:
+            are_short = [len(body) <= SCAN_BODY_BYTES for body in bodies]
+            too_long += [id for id, is_short in zip(ids, are_short, strict=True) if not is_short]
+            ids, bodies = list(compress(ids, are_short)), list(compress(bodies, are_short))
             size = sum(map(len, bodies))
-        chunk = BodyChunk(clock_ms(clock), depth, ids, bodies, size, int(cursor) == 0, [*filter(_is_id, too_long)])
-        return cursor, chunk
+        too_long = [*filter(_is_id, too_long)]
+        return BodyChunk(found.at_ms, found.depth, ids, bodies, size, found.is_last, too_long)
 
 
 def _unmet(chunk: BodyChunk, met: set[int]) -> BodyChunk:
