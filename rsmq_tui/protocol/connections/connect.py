@@ -219,6 +219,8 @@ PUSHES_MAX = 1_000_000
 # The elements of a reply larger than this are counted, unless more than ``_BODY_BYTES`` of one of them have arrived.
 _COUNTED_FROM_BYTES = 1_000_000
 _BODY_BYTES = 256_000
+# hiredis keeps a buffer of this length.
+_KEPT_BYTES_MAX = 16_384
 # Data after the last line end may be an incomplete array header if it is no longer than this.
 _HEADER_BYTES_MAX = 32
 
@@ -263,7 +265,7 @@ class ReplyReader:
         self._held_from = 0
         # Bytes received of an unfinished line that does not announce a length; 0 if there is none.
         self._line_bytes = 0
-        self._pushes = 0
+        self._pushes = self._bytes = 0
         self._begin_reply()
 
     def feed(self, data: Any, start: int = 0, length: int | None = None) -> None:
@@ -316,6 +318,10 @@ class ReplyReader:
                 return NOT_ENOUGH_DATA
 
     def _begin_reply(self) -> None:
+        if self._bytes > _KEPT_BYTES_MAX and not self.has_data():
+            # hiredis frees the buffer of a long reply when the next one begins, which may be hours later.
+            self._reader.feed(b"+\r\n")
+            self._reader.gets()
         self._bytes = self._elements = self._arrays = self._lines = 0
 
     def _hold(self, data: bytes) -> None:
