@@ -29,6 +29,7 @@ from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import (
     BUCKETS_MS,
     COARSE_MS,
+    COUNTERS,
     DAY_BUCKET_MS,
     DAY_MS,
     DAY_VALUES,
@@ -58,7 +59,6 @@ FOLDER_BYTES_MAX = 200_000_000
 _FILE_BYTES_MAX = 100_000_000
 _COLUMN_BYTES_MAX = 200_000_000
 _LOCK_WAIT_S = 1.0
-_COLUMNS = 4
 _SUFFIX = ".sqlite"
 
 # names: the queues of a bucket, in the order of its counters; id: their digest. bucket: one for each slot of
@@ -302,25 +302,25 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     recent = [bucket for bucket in buckets if bucket[0] >= at_ms - KEPT_MS]
     marks = {time_ms // MARK_MS: time_ms for time_ms, _, _ in reversed(buckets)}.values()
     lists = {key: _names(named[key]) for key in dict.fromkeys((latest, *(key for _, key, _ in buckets)))}
-    # Queues that did not exist in the last hour are not continued.
-    names = list(dict.fromkeys(chain.from_iterable(lists[key] for key in (latest, *(key for _, key, _ in recent)))))
+    # Queues that did not exist in the last hour are not continued. Most buckets have the same queues.
+    of_hour = dict.fromkeys((latest, *(key for _, key, _ in recent)))
+    names = list(dict.fromkeys(chain.from_iterable(map(lists.__getitem__, of_hour))))
     orders = {key: None if each == names else _order(each, names) for key, each in lists.items()}
-    columns = [array("d") for _ in range(_COLUMNS)]
+    # Queue by queue, as their series are. The last bucket stays without any queue: there, charts show a gap.
+    width = COUNTERS * (len(recent) + 1)
+    counters = array("d", [nan]) * (width * len(names))
     marked = array("d")
-    for time_ms, key, packed in buckets:
+    for number, (time_ms, key, packed) in enumerate(buckets, len(recent) - len(buckets)):
         size, order = len(lists[key]), orders[key]
-        numbers = _unshuffled("d", _inflated(packed), size * _COLUMNS)
-        counters = [numbers[index * size : (index + 1) * size] for index in range(_COLUMNS)]
+        numbers = _unshuffled("d", _inflated(packed), size * COUNTERS)
+        columns = [numbers[index * size : (index + 1) * size] for index in range(COUNTERS)]
         if order is not None:
-            counters = [array("d", map([*values, nan].__getitem__, order)) for values in counters]
-        for column, values in zip(columns, counters, strict=True) if time_ms >= recent[0][0] else ():
-            column.extend(values)
+            columns = [array("d", map([*values, nan].__getitem__, order)) for values in columns]
+        for place, values in enumerate(columns, COUNTERS * number) if number >= 0 else ():
+            counters[place::width] = values
         if time_ms in marks:
-            for values in (array("d", [time_ms]) * len(names), *counters[2:]):
+            for values in (array("d", [time_ms]) * len(names), *columns[2:]):
                 marked.extend(values)
-    # A bucket without any queue follows: there, charts show a gap.
-    for column in columns:
-        column.extend(array("d", [nan]) * len(names))
     times_ms = [*(time_ms for time_ms, _, _ in recent), at_ms + 1]
     totals, more = json.loads(_inflated(packed_more))
     points = [TotalsPoint(*point) for point in totals]
@@ -333,7 +333,7 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     for (packed,) in changed:
         changes = {name: list(map(int, times)) for name, times in dict(json.loads(_inflated(packed))).items()}
     last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights, changes)
-    return Past(last, times_ms, names, columns, marked, list(_day(days, named, at_ms)))
+    return Past(last, times_ms, names, counters, marked, list(_day(days, named, at_ms)))
 
 
 def _day(rows: Iterable[tuple[int, str, bytes]], named: Mapping[str, bytes], until_ms: int) -> Iterator[DayBucket]:
@@ -374,7 +374,8 @@ def _unshuffled(code: str, shuffled: bytes, count: int | None = None) -> "array[
     raw = bytearray(len(shuffled))
     for index in range(width):
         raw[index::width] = shuffled[index * size : (index + 1) * size]
-    numbers = array(code, bytes(raw))
+    numbers = array(code)
+    numbers.frombytes(raw)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

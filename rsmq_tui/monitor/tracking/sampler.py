@@ -14,7 +14,7 @@ from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Loo
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
@@ -354,7 +354,7 @@ class Sampler:
 
     def restore(self, past: Past, at_ms: int) -> None:
         """Continue from the state of an earlier run, as if polls had failed until now."""
-        last, count = past.last, len(past.names)
+        last, buckets = past.last, COUNTERS * len(past.times_ms)
         width = len(last.numbers) // max(1, len(last.names))
         starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
         self.trend.times_ms += past.times_ms
@@ -363,7 +363,7 @@ class Sampler:
         with _uncollected():
             for index, name in enumerate(past.names):
                 tracker = self._new_tracker(name, self.trend, self._thresholds, self._place)
-                tracker.series.fill(column[index::count] for column in past.columns)
+                tracker.series.fill(past.counters[index * buckets : (index + 1) * buckets])
                 for times in last.flights.get(name, ()):
                     tracker.series.add_flights(times)
                 for changed_ms in last.changes.get(name, ()):
