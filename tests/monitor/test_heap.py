@@ -1,4 +1,4 @@
-"""What the allocator keeps after large blocks were freed."""
+"""What the allocator keeps, and how many heaps it has."""
 
 import platform
 import subprocess
@@ -26,13 +26,36 @@ print(mallinfo2().fordblks)
 """
 
 
+# A command whose threads allocate prints what glibc says of its heaps.
+_THREADED = """
+import asyncio, ctypes
+from rsmq_tui.cli.interrupts import run_interruptibly
+
+async def command(_):
+    await asyncio.gather(*(asyncio.to_thread(bytearray, 10_000) for _ in range(4)))
+    return 0
+
+run_interruptibly(command, runs_for_days={for_days})
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))
+libc.fflush(None)
+"""
+
+
+def _output_of(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+
 def _free_bytes(before: str) -> int:
-    run = subprocess.run(
-        [sys.executable, "-c", _FREED.format(before=before)], check=True, capture_output=True, text=True
-    )
-    return int(run.stdout)
+    return int(_output_of(_FREED.format(before=before)))
 
 
 def test_little_is_kept_of_large_blocks_that_were_freed() -> None:
     assert _free_bytes("") > 20_000_000
     assert _free_bytes("keep_little_free()") < 2_000_000
+
+
+def test_a_command_that_runs_for_days_has_one_heap_for_all_threads() -> None:
+    assert _output_of(_THREADED.format(for_days=False)).count("<heap nr=") > 1
+    assert _output_of(_THREADED.format(for_days=True)).count("<heap nr=") == 1
