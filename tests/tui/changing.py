@@ -25,11 +25,17 @@ from tests.tui.reading import app_of, names_in, text_of
 
 @asynccontextmanager
 async def changing(
-    url: str, folder: Path, *, size: tuple[int, int] = (120, 36), read_only: bool = False, notifications: bool = False
+    url: str,
+    folder: Path,
+    *,
+    size: tuple[int, int] = (120, 36),
+    read_only: bool = False,
+    notifications: bool = False,
+    interval_s: float = 0.1,
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(url, "rsmq", folder, read_only=read_only)
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.1), triage=triage)
+    app = RsmqApp(LivePoller(QueueReader(url), interval_s=interval_s), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard
