@@ -23,9 +23,18 @@ class JsonError(ValueError):
     """A text that is not JSON, or JSON that is nested too deeply to be read; its text is one sentence."""
 
 
+def _status(path: str | Path) -> os.stat_result:
+    """Return the status of a file; raises ``OSError``.
+
+    Python interns the parts of each new ``Path``. Polls look at files all the time, and strings that come and go make
+    the table of interned strings double within an hour, by 1 MB.
+    """
+    return os.stat(path)  # noqa: PTH116
+
+
 def regular_file(path: str | Path) -> os.stat_result:
     """Return the status of a regular file, or of the one that a link points to; raises ``OSError`` for all others."""
-    known = Path(path).stat()
+    known = _status(path)
     if not stat.S_ISREG(known.st_mode):
         raise UnfitFileError(f"{path} is not a regular file")
     return known
@@ -60,16 +69,13 @@ def read_json(path: str | Path) -> Any:
 
 def sqlite_version(path: Path) -> tuple[int, ...] | None:
     """Return numbers that change whenever somebody writes to a SQLite file in WAL mode; None if there is no file."""
-    # Each poll asks. A new Path each time would have its parts interned anew, and if strings come and go like that,
-    # Python's table of interned strings doubles within an hour, which takes 1 MB.
-    name = os.fspath(path)
     try:
-        found = os.stat(name)  # noqa: PTH116
+        found = _status(path)
     except OSError:
         return None
     numbers = (found.st_mtime_ns, found.st_size)
     try:
-        found = os.stat(f"{name}-wal")  # noqa: PTH116
+        found = _status(f"{path}-wal")
     except OSError:
         return numbers
     return (*numbers, found.st_mtime_ns, found.st_size)
