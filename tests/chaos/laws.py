@@ -273,7 +273,8 @@ def _may_change(ask: Ask, place: Place, message: Message, at_ms: int) -> bool:
         case "named":
             return (message.score, message.rc) in seen
         case "ready":
-            return message.score <= at_ms + CLOCK_MS and any(score <= at_ms + CLOCK_MS for score, _ in seen)
+            # The clock may have been set back since the preview.
+            return message.score <= at_ms + CLOCK_MS and any(score <= ask.seen_ms + CLOCK_MS for score, _ in seen)
         case "received":
             return message.rc is not None and any(rc is not None for _, rc in seen)
     return True

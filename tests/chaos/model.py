@@ -59,10 +59,11 @@ class Ask:
     """What an operator asked for, what lay there while it was previewed, and what was done for it since.
 
     ``how`` is the guard: "every", "named", "ready" or "received". ``seen`` has, by place, the scores and receive counts
-    that a message had during the preview, ``items`` how often each item was there at most. ``effects`` has, for
-    each thing that it changed, what that was before and is after; ``came`` and ``gone`` are items of lists.
-    ``back`` and ``removed`` are the items that undos have put back and removed. ``fields`` and ``leases`` have
-    the values that each of them had, and ``is_lost`` is True if the server has lost data since.
+    that a message had during the preview, which ended at ``seen_ms`` of the server's clock, ``items`` how often each
+    item was there at most. ``effects`` has, for each thing that it changed, what that was before and is after; ``came``
+    and ``gone`` are items of lists. ``back`` and ``removed`` are the items that undos have put back and removed.
+    ``fields`` and ``leases`` have the values that each of them had, and ``is_lost`` is True if the server has lost data
+    since.
     """
 
     operator: str
@@ -75,6 +76,7 @@ class Ask:
     previewed: int = 0
     is_reported: bool = False
     seen: dict[Place, set[tuple[float, bytes | None]]] = field(default_factory=dict)
+    seen_ms: int = 0
     bodies: dict[Place, bytes | None] = field(default_factory=dict)
     items: Counter[Item] = field(default_factory=Counter)
     effects: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
@@ -102,8 +104,9 @@ class Ask:
         """Whether it undoes a change; a redo, the undo of an undo, does not."""
         return self.undoes is not None and not self.undoes.is_undo
 
-    def look(self, state: State) -> None:
+    def look(self, state: State, at_ms: int) -> None:
         """Add what lies there now to what the preview may have seen."""
+        self.seen_ms = max(self.seen_ms, at_ms)
         for place, message in state.messages.items():
             self.seen.setdefault(place, set()).add((message.score, message.rc))
             self.bodies[place] = message.body
@@ -162,7 +165,7 @@ class World:
         """Read it anew, for those that are just previewing too."""
         self.state = self.read()
         for ask in self.looking:
-            ask.look(self.state)
+            ask.look(self.state, self.at_ms)
 
     @property
     def at_ms(self) -> int:

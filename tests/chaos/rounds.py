@@ -325,7 +325,7 @@ class Round:
         scope, how = self._scope(action.queue, is_list) if name in _SCOPED else (None, "every")
         ask = Ask(operator.name, action, how)
         self.asks.append(ask)
-        ask.look(self.world.state)
+        ask.look(self.world.state, self.world.at_ms)
         if isinstance(scope, Marked):
             ask.seen = {
                 (queue, shown.id.encode()): {(float(shown.score), b"%d" % shown.rc if shown.rc else None)}

@@ -95,7 +95,7 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
     gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
     there = gone._replace(fields={("b", b"vt"): b"30"}, listed=frozenset([b"b"]))
     ask = Ask("operator 1", DeleteQueue(queue="b"), "every")
-    ask.look(there)
+    ask.look(there, 0)
     ask.is_lost = is_lost
 
     found = broken_by(Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask), gone, there, 0)
@@ -114,12 +114,25 @@ def test_an_item_whose_move_was_lost_may_be_moved_back_if_asked_for(
     worked = nothing._replace(lists=nothing.lists | {WORKING: (b"x",)}, leases={b"%022d:x" % 1: 5.0})
     waiting = nothing._replace(lists=nothing.lists | {A: (b"x",)})
     ask = Ask("operator 1", Requeue(queue=A), "every")
-    ask.look(worked)
+    ask.look(worked, 0)
     ask.is_lost = is_lost
     undo = Ask("operator 1", Undo(queue=A, change=1, summary=""), "every", ask, unsettled=is_asked_for)
     after = worked._replace(lists=worked.lists | {A: (b"x",)}) if is_doubled else worked
 
     assert (broken_by(undo, waiting, after, 0) is None) is (is_lost and is_asked_for and not is_doubled)
+
+
+@pytest.mark.parametrize("is_ready", [False, True])
+def test_what_was_ready_may_be_changed_after_the_clock_was_set_back_if_it_is_ready_again(is_ready: bool) -> None:
+    gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    message = Message(1_000.0 if is_ready else 50_000.0, b"x", None, None)
+    place = "a", b"id"
+    ask = Ask("operator 1", Delete(queue="a"), "ready")
+    ask.look(gone._replace(messages={place: message._replace(score=50_000.0)}), 60_000)
+
+    found = broken_by(ask, gone._replace(messages={place: message}), gone, 20_000)
+
+    assert (found is None) is is_ready
 
 
 @pytest.mark.parametrize("is_taken", [False, True])

@@ -41,7 +41,6 @@ def _answer(number: int, _frame: FrameType | None) -> None:
 def _count(number: int) -> None:
     import json
     from collections import Counter
-    from pathlib import Path
 
     if number == signal.SIGUSR2 and time.monotonic() > _left_s + _COLLECTED_WITHIN_S:
         gc.collect()
@@ -56,9 +55,11 @@ def _count(number: int) -> None:
         found = gc.get_objects()
         types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in found)
         counts |= {"objects": len(found), **_left, "types": dict(types.most_common(_TYPES))}
-    part = Path(os.environ["RSMQ_TUI_SOAK"], f"{os.getpid()}.{number}")
-    part.write_text(json.dumps(counts))
-    part.replace(part.with_suffix(".json"))
+    # No Path: the parts of each would be interned anew, and make the table of interned strings grow.
+    whole = os.path.join(os.environ["RSMQ_TUI_SOAK"], str(os.getpid()))  # noqa: PTH118
+    with open(f"{whole}.{number}", "w") as part:  # noqa: PTH123
+        part.write(json.dumps(counts))
+    os.replace(part.name, f"{whole}.json")  # noqa: PTH105
 
 
 def _heap() -> dict[str, object]:
