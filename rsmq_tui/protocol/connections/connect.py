@@ -319,7 +319,8 @@ class ReplyReader:
 
     def _begin_reply(self) -> None:
         if self._bytes > _KEPT_BYTES_MAX and not self.has_data():
-            # hiredis frees the buffer of a long reply when the next one begins, which may be hours later.
+            # hiredis frees the buffer of a long reply when more arrives, which may be hours later. An empty status
+            # counts as that.
             self._reader.feed(b"+\r\n")
             self._reader.gets()
         self._bytes = self._elements = self._arrays = self._lines = 0
