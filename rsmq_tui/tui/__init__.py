@@ -1,6 +1,6 @@
 """The Textual app: screens, widgets, keys and themes. It reads snapshots, not servers.
 
-app          RsmqApp: start, polls, exit, and the guard against terminal escapes
+app          RsmqApp: start, polls, exit
 app.tcss     the style sheet
 changes      from a key to a change: forms, preview, progress
 dashboard    what all screens share: servers or a replay, the last snapshot, navigation, changes
@@ -9,6 +9,7 @@ drivers      Textual's drivers, for a terminal that may be closed, stopped and c
 history      the history screen: the tables of an analysis
 keys         every key: bindings, hints, help and commands come from this table
 links        links to what the dashboard shows: a queue, a filter, a moment of a replay
+output       filters of all that goes to the terminal: the guard against escapes, ASCII for those that need it
 overview     the overview: all queues; the screens of a server: audit, events, known troubles, search, status
 preferences  the user's choices, kept for the next start in one file, which versions share
 queue        the screens of one queue and of one message

@@ -1,9 +1,4 @@
-"""RsmqApp: start, polls, exit, and the output guard.
-
-The output guard is the last filter before the terminal. Every screen makes its data printable; the guard catches code
-that forgets to. Textual sends text unchanged, including escape sequences, and sends a style with a link as an OSC 8
-hyperlink.
-"""
+"""RsmqApp: start, polls, and exit."""
 
 import asyncio
 import gc
@@ -14,20 +9,18 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, tzinfo
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.cells import cached_cell_len, cell_len, get_character_cell_size, set_cell_size
+from rich.cells import cached_cell_len
 from rich.segment import Segment
-from rich.style import Style
 from rich.text import Text
 from textual import events, work
 from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
-from textual.color import Color
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
@@ -40,11 +33,12 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.heap import give_back, keep_little_free
-from rsmq_tui.monitor.text import escape_beyond, is_encodable, printable, show_in_zone, zone_words
+from rsmq_tui.monitor.text import escape_beyond, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
+from rsmq_tui.tui.output import ASCII_SIGNS, AsciiFilter, OutputGuard
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
@@ -113,90 +107,6 @@ SCREEN_CACHES = (
 )
 
 
-# What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
-_SIGNS = {
-    sign: replacement
-    for signs, replacements in (
-        ("·…–—“”‘’←→↑↓❯✔🔎�", ".~--\"\"''<>^v>v/."),
-        # Verdicts, in the order of their severity.
-        ("✗■▼▲☣◷○●", "X#v^!@.o"),
-        ("◀▶‖◌★▸▾", "<>=?*>v"),
-        # Sparklines and shades.
-        ("▁▂▃▄▅▆▇░▒▓█", "_.:-=+#:+*#"),
-        # Boxes and bars.
-        ("─━╸═│┃║", "-=--|||"),
-    )
-    for sign, replacement in zip(signs, replacements, strict=True)
-}
-# The rest of boxes, scrollbars and the edges of panels.
-_SIGNS |= {chr(code): "+" for code in range(0x2500, 0x2580) if chr(code) not in _SIGNS}
-_SIGNS |= {chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x2580, 0x25A0) if chr(code) not in _SIGNS}
-
-
-class AsciiFilter(LineFilter):
-    """Draws signs, boxes and bars with ASCII characters of the same width; letters in names and bodies stay.
-
-    ``printable`` has escaped what the terminal's ``encoding`` lacks; what was not escaped becomes dots.
-    """
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments with ASCII signs."""
-        return [
-            segment
-            if segment.text.isascii()
-            else Segment(in_ascii(segment.text, self._encoding), segment.style, segment.control)
-            for segment in segments
-        ]
-
-
-@lru_cache(1024)
-def in_ascii(text: str, encoding: str = "utf-8") -> str:
-    """Return text of the same width with ASCII signs, in characters of that encoding."""
-    return set_cell_size("".join(_in_ascii(character, encoding) for character in text), cell_len(text))
-
-
-def _in_ascii(character: str, encoding: str) -> str:
-    if character in _SIGNS:
-        return _SIGNS[character]
-    return character if is_encodable(character, encoding) else "." * cell_len(character)
-
-
-class OutputGuard(LineFilter):
-    """Replaces unprintable characters by blanks of the same width, and removes links from styles."""
-
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments without anything that controls the terminal."""
-        for segment in segments:
-            if not segment.text.isprintable() or (segment.style and segment.style.link):
-                break
-        else:
-            return segments
-        return [
-            Segment(
-                segment.text if segment.text.isprintable() else _blanked(segment.text),
-                segment.style and _without_link(segment.style),
-                segment.control,
-            )
-            for segment in segments
-        ]
-
-
-@lru_cache(1024)
-def _blanked(text: str) -> str:
-    return "".join(
-        character if character.isprintable() else " " * get_character_cell_size(character) for character in text
-    )
-
-
-@lru_cache(1024)
-def _without_link(style: Style) -> Style:
-    return style.update_link(None) if style.link else style
-
-
 _GUARD = OutputGuard()
 
 
@@ -262,7 +172,7 @@ class RsmqApp(App[None]):
         self.ascii_only = ascii_only
         encoding = encoding or sys.stdout.encoding or "ascii"
         self._ascii = AsciiFilter(encoding)
-        escape_beyond(encoding if ascii_only else None, _SIGNS)
+        escape_beyond(encoding if ascii_only else None, ASCII_SIGNS)
         self.dashboard = Dashboard(
             self,
             tuple(given),

@@ -10,19 +10,12 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only 
 
 # Each tenth block stays, so that nothing can be returned from the end of the heap.
 _FREED = """
-import ctypes
 from rsmq_tui.monitor.heap import keep_little_free
-
-class Info(ctypes.Structure):
-    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
-
-mallinfo2 = ctypes.CDLL(None).mallinfo2
-mallinfo2.restype = Info
+from tests.allocator import heap
 {before}
 blocks = [bytes(100_000) for _ in range(300)]
 blocks = blocks[::10]
-print(mallinfo2().fordblks)
+print(heap().free_bytes)
 """
 
 

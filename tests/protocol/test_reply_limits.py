@@ -1,6 +1,5 @@
 """Replies of a server that lies: refused before they take memory, and all others read as hiredis reads them."""
 
-import ctypes
 import platform
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from rsmq_tui.protocol.connections.connect import (
     connect,
     connect_async,
 )
+from tests.allocator import heap
 from tests.hostile.liar import Liar
 
 # No reply of these tests that is refused may take more.
@@ -119,29 +119,15 @@ def test_what_no_server_sends_is_refused(lie: str) -> None:
     assert peak < _MEMORY_MAX
 
 
-class _Heap(ctypes.Structure):
-    """glibc's ``struct mallinfo2``."""
-
-    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
-    _fields_ = tuple((name, ctypes.c_size_t) for name in _names.split(" "))
-
-
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc tells what is allocated")
 def test_the_buffer_of_a_long_reply_does_not_stay_until_the_next_one() -> None:
-    mallinfo2 = ctypes.CDLL(None).mallinfo2
-    mallinfo2.restype = _Heap
-
-    def allocated() -> int:
-        found = mallinfo2()
-        return int(found.uordblks + found.hblkhd)
-
     reader, body = _reader(), _packed(b"x" * 8_000_000)
-    before = allocated()
+    before = heap().used_bytes
     for chunk in _chunks(body, 65_536):
         reader.feed(chunk)
         reply = reader.gets()
     del reply
-    assert allocated() - before < 1_000_000
+    assert heap().used_bytes - before < 1_000_000
     assert _fed(reader, iter([b":1\r\n+ok\r\n"])) == [1, b"ok"]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from redis import Redis
 
-INSIDE = Path(__file__).with_name("inside")
-VARIABLE = "RSMQ_TUI_SOAK"
+_INSIDE = Path(__file__).with_name("inside")
+_ROOT = Path(__file__).parents[2]
 _ANSWER_S = 5.0
 _TICK_MS = 1000 // os.sysconf("SC_CLK_TCK")
 # By the words of smaps_rollup. Private is what ends with the process, without what is read from files: that becomes
@@ -32,6 +32,11 @@ def of_process(pid: int) -> dict[str, float]:
     found["threads"] = int(fields[17])
     found["cpu_ms"] = (int(fields[11]) + int(fields[12])) * _TICK_MS
     return found
+
+
+def prepared(folder: Path) -> dict[str, str]:
+    """Return the environment of a process that can be asked for what it counts inside; answers are in ``folder``."""
+    return {"PYTHONPATH": os.pathsep.join((str(_INSIDE), str(_ROOT))), "RSMQ_TUI_SOAK": str(folder)}
 
 
 def of_inside(pids: Mapping[str, int], folder: Path, *, whole: bool) -> dict[str, dict[str, Any]]:

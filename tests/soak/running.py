@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -203,8 +201,7 @@ def _environment(out: Path) -> dict[str, str]:
         "XDG_STATE_HOME": state,
         "XDG_CONFIG_HOME": state,
         "RSMQ_TUI_CONFIG": str(out / "config.toml"),
-        "PYTHONPATH": os.pathsep.join((str(looking.INSIDE), *sys.path[:1])),
-        looking.VARIABLE: str(out / "counts"),
+        **looking.prepared(out / "counts"),
     }
 
 

@@ -1,6 +1,7 @@
 """What is seen of a process from outside, and what it counts itself."""
 
 import os
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ sys.stdin.read()
 @contextmanager
 def running(script: str, folder: Path | None) -> Iterator[int]:
     """Run a script that prints a line when it is ready, and give it what counts inside if there is a folder."""
-    given = {} if folder is None else {"PYTHONPATH": str(looking.INSIDE), looking.VARIABLE: str(folder)}
+    given = {} if folder is None else looking.prepared(folder)
     with Popen([sys.executable, "-c", script], env={**os.environ, **given}, stdin=PIPE, stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -62,6 +63,7 @@ def test_a_process_counts_what_is_inside(tmp_path: Path) -> None:
             # Its main task too.
             assert found["tasks"] == 301
             assert found["blocks"] > 1_000
+            assert ("heap_kb" in found) is (platform.libc_ver()[0] == "glibc")
             assert ("types" in found) is whole
         assert found["types"]["_asyncio.Task"] == 301
         assert sorted(path.name for path in tmp_path.iterdir()) == [f"{pid}.json"]

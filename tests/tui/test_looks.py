@@ -8,7 +8,8 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Verdict
 from rsmq_tui.protocol import Failure, Namespaces
-from rsmq_tui.tui.app import RsmqApp, in_ascii
+from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.output import in_ascii
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from tests.tui.driving import opened, play, press, settled, shown, until
 from tests.tui.quick_apps import strips_of

@@ -13,12 +13,8 @@ import sys
 import time
 from contextlib import suppress
 from types import FrameType
-from typing import Any
 
 _TYPES = 60
-# The fields of what glibc tells of its heaps.
-_HEAP = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-_mallinfo: Any = None
 _left: dict[str, int] = {}
 _left_s = 0.0
 _COLLECTED_WITHIN_S = 300.0
@@ -42,12 +38,15 @@ def _count(number: int) -> None:
     import json
     from collections import Counter
 
+    from tests.allocator import heap
+
     if number == signal.SIGUSR2 and time.monotonic() > _left_s + _COLLECTED_WITHIN_S:
         gc.collect()
     counts: dict[str, object] = {"blocks": sys.getallocatedblocks(), **_left}
     # Only glibc tells of its heaps.
     with suppress(AttributeError):
-        counts |= _heap()
+        found_heap = heap()
+        counts |= {"heap_kb": found_heap.used_bytes >> 10, "heap_free_kb": found_heap.free_bytes >> 10}
     # Of all loops: all_tasks() knows those of one. asyncio may be half imported, or have another name for them.
     tasks = sys.modules.get("asyncio.tasks")
     counts["tasks"] = sum(not task.done() for task in list(getattr(tasks, "_all_tasks", ())))
@@ -60,19 +59,6 @@ def _count(number: int) -> None:
     with open(f"{whole}.{number}", "w") as part:  # noqa: PTH123
         part.write(json.dumps(counts))
     os.replace(part.name, f"{whole}.json")  # noqa: PTH105
-
-
-def _heap() -> dict[str, object]:
-    """Return what glibc has allocated, and what it has free of its heaps."""
-    import ctypes
-
-    global _mallinfo  # noqa: PLW0603 - the structure is made once
-    if _mallinfo is None:
-        fields = [(name, ctypes.c_size_t) for name in _HEAP]
-        _mallinfo = ctypes.CDLL(None).mallinfo2
-        _mallinfo.restype = type("Heap", (ctypes.Structure,), {"_fields_": fields})
-    found = _mallinfo()
-    return {"heap_kb": (found.uordblks + found.hblkhd) >> 10, "heap_free_kb": found.fordblks >> 10}
 
 
 if "RSMQ_TUI_SOAK" in os.environ:
