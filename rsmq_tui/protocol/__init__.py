@@ -10,6 +10,7 @@ errors       RsmqError, and the sentence for each server or network error
 keys         names of keys, and message ids
 kinds        the table of the kinds of queues, and references to queues
 lists        list queues
+outcomes     what the server says of a guarded change, edit by edit
 polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
 replies      decodes and checks replies
 rsmq         RSMQ queues

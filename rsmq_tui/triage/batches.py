@@ -9,7 +9,8 @@ from rsmq_tui.protocol import name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.kinds import kind_of_batch
 from rsmq_tui.protocol.lists.edits import TAKEN_BACK
-from rsmq_tui.protocol.rsmq.edits import Edit, Edits, Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit, Edits
 from rsmq_tui.protocol.rsmq.operations import Messages
 
 _ABSENT = -1

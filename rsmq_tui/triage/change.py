@@ -8,7 +8,7 @@ from enum import StrEnum
 from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
-from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.triage.scope import Named, Scope
 
 # The outcome of a batch that was not carried out, and never will be.

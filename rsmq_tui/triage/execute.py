@@ -11,7 +11,8 @@ from typing import Any
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RsmqError
 from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_of
 from rsmq_tui.protocol.keys import another_id
-from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch, Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, explain, explained
 from rsmq_tui.triage.journal import AuditLog, DamagedError, Journal

@@ -23,7 +23,8 @@ from typing import Any
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, Outcome
+from rsmq_tui.protocol.outcomes import Outcome
+from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import Change, Entry, State, Tally

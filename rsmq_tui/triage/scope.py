@@ -26,8 +26,9 @@ from rsmq_tui.monitor.messages.reading import ScoreUnit, score_units
 from rsmq_tui.monitor.text import plural, printable, size
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueFields
-from rsmq_tui.protocol.rsmq.edits import Comparison, Condition, Outcome
+from rsmq_tui.protocol.rsmq.edits import Comparison, Condition
 from rsmq_tui.protocol.rsmq.operations import Messages
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
-from rsmq_tui.protocol.rsmq.edits import Outcome
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.journal import Journal

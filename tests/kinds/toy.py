@@ -20,7 +20,8 @@ from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.protocol import Address, Namespaces, RawMessage, name_bytes, name_of
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.kinds import Kind, Tab
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of, outcome_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of, outcome_of
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation
 from rsmq_tui.protocol.rsmq.scripts import Script
 from rsmq_tui.triage.batches import edits_of, packed_edits

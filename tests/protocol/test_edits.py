@@ -9,8 +9,9 @@ from redis.exceptions import OutOfMemoryError, ResponseError
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
+from rsmq_tui.protocol.outcomes import letters_of
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.protocol.edited import applied, applied_without
 from tests.protocol.keyspace import everything
 from tests.triage.keyspace import ODD, lay, markers, message

@@ -14,8 +14,9 @@ from rsmq_tui.protocol.connections.connect import Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.topology import SingleServerTopology
 from rsmq_tui.protocol.errors import ExplainedError
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from rsmq_tui.triage.actions import Send
 from rsmq_tui.triage.errors import TriageError

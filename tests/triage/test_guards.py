@@ -14,8 +14,9 @@ from redis import Redis
 from rsmq_tui.monitor import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch, Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
 from rsmq_tui.triage.service import ChangeService

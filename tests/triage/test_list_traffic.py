@@ -15,7 +15,7 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.edits import Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.triage.actions import Action, Delete, Move, Pop, Purge, Trim
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.journal import Journal

@@ -20,7 +20,8 @@ from rsmq_tui.monitor.text import count, date_clock
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import KINDS, LIST
 from rsmq_tui.protocol.lists.edits import ListBatch
-from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch, Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.triage.actions import Target, reference, target_reference
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError

@@ -20,17 +20,8 @@ from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest, value_id
 from rsmq_tui.protocol.lists.scan import whole_walk
-from rsmq_tui.protocol.rsmq.edits import (
-    FOUND,
-    GUARD,
-    Condition,
-    Edit,
-    Outcome,
-    found_in,
-    guard_text,
-    letters_of,
-    outcome_of,
-)
+from rsmq_tui.protocol.outcomes import FOUND, Outcome, found_in, letters_of, outcome_of
+from rsmq_tui.protocol.rsmq.edits import GUARD, Condition, Edit, guard_text
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation, RawMessage
 from rsmq_tui.protocol.rsmq.scripts import Script
 

@@ -12,8 +12,9 @@ from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_bytes
 from rsmq_tui.protocol.lists.edits import ListBatch, are_there
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.replies import clock_ms
-from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, LooseBatch, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
 from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage, chunked
 

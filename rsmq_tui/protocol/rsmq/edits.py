@@ -12,7 +12,6 @@ before the first write, so a call is executed whole or not at all.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +20,7 @@ from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, overload
 
 from rsmq_tui.protocol.keys import Keys, name_bytes
-from rsmq_tui.protocol.replies import decode_text, misshapen
+from rsmq_tui.protocol.outcomes import FOUND, KEPT, Outcome, found_in, letters_of, outcome_of
 from rsmq_tui.protocol.rsmq.operations import Argument, Messages, Operation, RawMessage
 from rsmq_tui.protocol.rsmq.scripts import (
     IS_QUEUE_FIELD,
@@ -31,42 +30,6 @@ from rsmq_tui.protocol.rsmq.scripts import (
     TIME_FROM,
     Script,
 )
-
-# The separator between the letters of an outcome and what the server found in place of what was seen; KEPT if a move
-# kept that.
-FOUND, KEPT = ";", "="
-
-
-class Outcome(StrEnum):
-    """The result of one edit; a missed item of a list was not where the call looked, and may be elsewhere."""
-
-    DONE = "d"
-    GONE = "g"
-    CHANGED = "c"
-    UNMATCHED = "n"
-    TAKEN = "t"
-    MISSED = "m"
-
-
-def outcome_of(size: int, *, finds: bool = False) -> Callable[[Any], str]:
-    """Return a function that decodes the outcome of a call: a letter of ``Outcome`` for each edit.
-
-    With ``finds``, what the server found in place of what was seen may follow. Raises ``InvalidResponse``.
-    """
-    allowed = frozenset(Outcome)
-
-    def read(reply: Any) -> str:
-        outcome = decode_text(reply)
-        try:
-            found_in(outcome, size)
-        except ValueError as error:
-            raise misshapen("in reply to a change") from error
-        letters = letters_of(outcome)
-        if len(letters) != size or not allowed.issuperset(letters) or not (finds or letters == outcome):
-            raise misshapen("in reply to a change")
-        return outcome
-
-    return read
 
 
 class EditKind(StrEnum):
@@ -291,39 +254,6 @@ class MessageBatch:
             return Outcome.GONE
         # A message that is still there was neither removed nor moved.
         return Outcome.DONE if score is None or self.kind is EditKind.RESCORE else Outcome.CHANGED
-
-
-def letters_of(outcome: str) -> str:
-    """Return the letters of an outcome alone."""
-    return _SEPARATOR.split(outcome, maxsplit=1)[0]
-
-
-# Earlier versions wrote numbers after an @ in the outcomes of list queues.
-_SEPARATOR = re.compile(f"[{FOUND}{KEPT}@]")
-
-
-class Found(NamedTuple):
-    """What the server found of the message at ``place`` in a batch, if it differed from what had been seen."""
-
-    place: int
-    score: bytes
-    rc: bytes | None
-    fr: bytes | None
-
-
-def found_in(outcome: str, size: int) -> tuple[bool, list[Found]]:
-    """Return from an outcome of ``size`` edits whether a move kept what it found, and what the server found.
-
-    Raises ValueError.
-    """
-    rest = outcome[len(letters_of(outcome)) :]
-    found = []
-    for entry in rest[1:].split() if rest[:1] in (FOUND, KEPT) else ():
-        place, score, rc, fr = entry.split(":")
-        if not 0 <= int(place) < size:
-            raise ValueError(f"no outcome of {size} edits: {outcome[:80]!r}")
-        found.append(Found(int(place), score.encode(), rc.encode() or None, fr.encode() or None))
-    return rest.startswith(KEPT), found
 
 
 def guard_text(conditions: tuple[Condition, ...] | None) -> str:

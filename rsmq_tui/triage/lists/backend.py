@@ -30,8 +30,9 @@ from rsmq_tui.protocol.lists.naming import (
 )
 from rsmq_tui.protocol.lists.naming import Area as Letter
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step

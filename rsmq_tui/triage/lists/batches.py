@@ -11,8 +11,9 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Window
 from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal

@@ -31,7 +31,8 @@ from rsmq_tui.protocol.lists.naming import (
 )
 from rsmq_tui.protocol.lists.naming import Area as AreaLetter
 from rsmq_tui.protocol.lists.scan import WindowItems
-from rsmq_tui.protocol.rsmq.edits import Edit, Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanCallback, ScanProgress, Scope, Selection

@@ -6,17 +6,9 @@ from typing import Any
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import RawMessage, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import (
-    EditKind,
-    Edits,
-    FieldBatch,
-    FieldEdit,
-    LooseBatch,
-    LooseKind,
-    MessageBatch,
-    Outcome,
-)
+from rsmq_tui.protocol.rsmq.edits import EditKind, Edits, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.rsmq.plan import removal_of

@@ -10,17 +10,9 @@ from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.monitor.audit.rsmq import Suspects, bad_attributes, condition_of, loose_fields, suspects
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, make_id, name_of, sent_ms
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import (
-    Edit,
-    EditKind,
-    FieldBatch,
-    FieldEdit,
-    LooseBatch,
-    LooseKind,
-    MessageBatch,
-    Outcome,
-)
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Fix

@@ -13,8 +13,9 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, r
 from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
-from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch, Outcome
+from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import Messages, chunked, raw_message
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
