@@ -385,11 +385,15 @@ class Journal:
             self._leave_markers(change, tokens)
 
     def old_markers(self, server: str, limit: int) -> list[tuple[str, str]]:
-        """Return (namespace, token) of markers that were left on a server a day ago or earlier, the oldest first."""
+        """Return (namespace, token) of markers that were left on a server a day ago or earlier, the oldest first.
+
+        Those from more than a day ahead too: the clock has been set back, and may not be there again for months.
+        """
+        now = now_ms()
         with self.file.explained():
             rows = self.file.db.execute(
-                "SELECT ns, token FROM markers WHERE server = ? AND at_ms < ? ORDER BY at_ms LIMIT ?",
-                (server, now_ms() - _VOID_MS, limit),
+                "SELECT ns, token FROM markers WHERE server = ? AND at_ms NOT BETWEEN ? AND ? ORDER BY at_ms LIMIT ?",
+                (server, now - _VOID_MS, now + _VOID_MS, limit),
             ).fetchall()
         return [(ns, token) for ns, token in rows]
 

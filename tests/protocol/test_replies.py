@@ -19,6 +19,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.replies import decode, decoded
 from rsmq_tui.protocol.rsmq import operations
+from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import FieldEdit, LooseBatch, LooseKind
 from tests.hostile.liar import LIES, Liar
 from tests.protocol.responder import FakeServer, Responder
@@ -173,7 +174,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
     # Each read would take in 600 MB before it refuses, and the process would keep them.
     monkeypatch.setattr("rsmq_tui.protocol.connections.connect.REPLY_BYTES_MAX", 2_000_000)
     with Liar(lie) as liar:
-        reader = QueueReader(liar.url, timeout_s=0.5)
+        reader, editor = QueueReader(liar.url, timeout_s=0.5), QueueEditor(liar.url, timeout_s=0.5)
         lists = ListReader(liar.url, ListNames(), ["a", "b*"], timeout_s=0.5)
         asked = (
             reader.rows.index,
@@ -186,6 +187,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
             lambda: reader.inspection.members("q", [b"a"]),
             lambda: reader.inspection.belongings("q", [b"a"]),
             lambda: reader.inspection.values("q", [b"a"]),
+            lambda: anext(reader.inspection.fields("q")),
             reader.ranges.now_ms,
             lambda: reader.ranges.sizes(["q"]),
             lambda: reader.ranges.can_split("q"),
@@ -200,6 +202,17 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
             lambda: lists.leases.processing("a"),
             lists.discovery.search,
             lists.blocked,
+            editor.clock_us,
+            editor.clock_and_run_id,
+            lambda: editor.fields("q"),
+            lambda: editor.messages("q", [b"a", b"b"]),
+            lambda: editor.messages("q", [b"a", b"b"], bodies=False),
+            lambda: editor.values("q", [b"a"]),
+            lambda: anext(editor.stray_fields("q")),
+            lambda: anext(editor.field_values("q", {b"a": 1})),
+            lambda: editor.settle("0" * 24),
+            lambda: editor.forget(["0" * 24]),
+            lambda: editor.expire(["0" * 24]),
         )
         for ask in asked:
             # A lie may happen to be a possible answer; nothing but the server's own errors may come of it.
@@ -207,5 +220,5 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
                 await ask()
             except REFUSALS:
                 continue
-        await reader.aclose()
-        await lists.aclose()
+        for each in (reader, editor, lists):
+            await each.aclose()

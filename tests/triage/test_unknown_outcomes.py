@@ -404,6 +404,20 @@ async def test_markers_that_are_not_needed_expire_from_another_day_on(
         assert db.execute("SELECT * FROM markers").fetchall() == []
 
 
+async def test_markers_expire_after_the_clock_was_set_back(
+    triage: ChangeService, client: Redis, losing: Losing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lost(triage, Delete(queue="a"), losing, carried_out=False)
+    later(monkeypatch, -3_600_000)
+    await triage.recover()
+    assert {client.ttl(key) for key in markers(client)} == {-1}
+
+    later(monkeypatch, -30 * DAY_MS)
+    await triage.recover()
+
+    assert all(0 < client.pttl(key) <= DAY_MS for key in markers(client))
+
+
 async def test_a_call_that_arrives_after_the_local_clock_has_jumped_is_refused(
     triage: ChangeService, client: Redis, losing: Losing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Reads what a change needs, byte for byte, and applies guarded changes on one server."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,11 @@ from rsmq_tui.protocol.lists.edits import ListBatch, are_there
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.replies import clock_ms
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch, LooseBatch, MessageBatch
-from rsmq_tui.protocol.rsmq.inspection import FIELD_NAMES, is_queue
+from rsmq_tui.protocol.rsmq.inspection import QueueInspection, is_queue
 from rsmq_tui.protocol.rsmq.operations import Operation, RawMessage, chunked
 
 _FIELDS = tuple(name.encode() for name in ATTRIBUTE_FIELDS)
 # Strays may be bodies of half a gigabyte each: names and lengths are read first, then about a megabyte at a time.
-_FIELDS_PER_CALL = 100
 _VALUE_BYTES_PER_CALL = 1_000_000
 
 
@@ -106,14 +105,13 @@ class QueueEditor(EditExecutor):
         (values,) = await self._read(("HMGET", self._keys.attributes(queue), *names))
         return list(zip(values[::3], values[1::3], values[2::3], strict=True))
 
-    async def stray_fields(self, queue: str, cursor: int) -> tuple[int, dict[bytes, int]]:
-        """Read the sizes of some fields that are not attributes; return the next cursor too, 0 at the end."""
+    async def stray_fields(self, queue: str) -> AsyncGenerator[dict[bytes, int], None]:
+        """Yield the sizes of all fields that are not attributes, each once, a few at a time."""
+        inspection = QueueInspection(self._links.of(self.ns).runner, self._keys)
         attributes = self._keys.attributes(queue)
-        script = FIELD_NAMES.text
-        ((next_cursor, names, _, _),) = await self._read(("EVAL", script, 1, attributes, cursor, _FIELDS_PER_CALL))
-        names = [name for name in names if name not in _FIELDS]
-        sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
-        return int(next_cursor), dict(zip(names, sizes, strict=True))
+        async for names in inspection.fields(queue, besides=_FIELDS):
+            sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
+            yield dict(zip(names, sizes, strict=True))
 
     async def field_values(self, queue: str, sizes: Mapping[bytes, int]) -> AsyncIterator[dict[bytes, bytes]]:
         """Read fields of these sizes, about a megabyte at a time; missing fields are left out."""

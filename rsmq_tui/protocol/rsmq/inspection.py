@@ -189,8 +189,10 @@ class QueueInspection:
             ]
         return found
 
-    async def fields(self, queue: str) -> AsyncGenerator[list[bytes], None]:
-        """Yield the names of the fields that are no attributes of the queue, each once, a few at a time."""
+    async def fields(
+        self, queue: str, *, besides: Container[bytes] = QUEUE_FIELDS
+    ) -> AsyncGenerator[list[bytes], None]:
+        """Yield the names of the fields of a queue, each once, a few at a time; by default those of messages."""
         attributes = self._keys.attributes(queue)
         seen = Seen(WINDOW_IDS)
         cursor: bytes | None = b"0"
@@ -199,7 +201,7 @@ class QueueInspection:
             cursor, count, names, step = await self._field_step(attributes, cursor, step)
             fresh = seen.fresh(names, count)
             names = names if fresh is None else list(compress(names, fresh))
-            yield [name for name in names if name not in QUEUE_FIELDS]
+            yield [name for name in names if name not in besides]
 
     async def belongings(self, queue: str, names: Sequence[bytes]) -> list[Belonging]:
         """Return the owner of each field."""

@@ -477,11 +477,7 @@ async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, b
     """Yield all fields of a queue that are not attributes, in parts for one call each."""
     part: dict[bytes, bytes] = {}
     heavy = 0
-    cursor: int | None = None
-    while cursor != 0:
-        cursor, sizes = await editor.stray_fields(queue, cursor or 0)
-        # A scan may return a field twice.
-        sizes = {name: size for name, size in sizes.items() if name not in part}
+    async for sizes in editor.stray_fields(queue):
         async for found in editor.field_values(queue, sizes):
             for name, value in found.items():
                 if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
