@@ -122,8 +122,7 @@ ROWS = (
         "a redis-py loop of ZRANGE and HMGET that only reads",
         "s",
         Sense.AT_MOST,
-        # At least 0.8 of its throughput.
-        1.25,
+        1.0,
         _throughput,
     ),
     Row(

@@ -72,7 +72,7 @@ ROWS = (
         "an empty Textual app with a header, a table and a footer",
         "ms",
         Sense.AT_MOST,
-        2,
+        1.25,
         _first_paint,
     ),
     Row(
