@@ -199,7 +199,7 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
             yield Violation("undo is the inverse", f"{place}: {found} -> {left}, undone {old} -> {new}")
     for place, (old_field, new_field) in diff.attributes.items():
         found, left = undone.effects.get(("field", place), (None, None))
-        if (left, found) != (old_field, new_field) and not _is_of_lost_queue(undone, place, old_field, new_field):
+        if (left, found) != (old_field, new_field) and not _is_of_lost_data(undone, place, old_field, new_field):
             yield Violation(
                 "undo is the inverse", f"field {place}: {found!r} -> {left!r}, {old_field!r} -> {new_field!r}"
             )
@@ -222,10 +222,16 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         yield Violation("undo is the inverse", f"items were removed that the change had not put there: {excess}")
 
 
-def _is_of_lost_queue(undone: Ask, place: Place, old: bytes | None, new: bytes | None) -> bool:
-    """Return whether an undo restores a field of a deleted queue, of which the server has lost who removed it."""
-    is_deleted = isinstance(undone.action, actions.DeleteQueue) and undone.is_lost
-    return is_deleted and old is None and new in undone.fields.get(place, ())
+def _is_of_lost_data(undone: Ask, place: Place, old: bytes | None, new: bytes | None) -> bool:
+    """Return whether an undo changes a field of which the server has lost who changed it.
+
+    It restores a field of a deleted queue; or, if an undo is undone, changes the field as the first change did.
+    """
+    if not undone.is_lost:
+        return False
+    if isinstance(undone.action, actions.DeleteQueue):
+        return old is None and new in undone.fields.get(place, ())
+    return undone.undoes is not None and undone.undoes.effects.get(("field", place)) == [old, new]
 
 
 def _is_moved_back(undone: Ask, diff: Diff) -> bool:

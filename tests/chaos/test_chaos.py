@@ -103,6 +103,23 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
     assert (found is None) is is_lost
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_field_whose_change_was_lost_may_be_changed_again(is_lost: bool) -> None:
+    found = State({}, {("b", b"vt"): b"30"}, frozenset([b"b"]), dict.fromkeys(LISTS, ()), {})
+    left = found._replace(fields={("b", b"vt"): b"5"})
+    ask = Ask("operator 1", SetAttributes(queue="b", vt=5), "every")
+    assert broken_by(ask, found, left, 0) is None
+    # The server has lost the change: the undo finds nothing to do, and cannot know that it did nothing.
+    undo = Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask)
+    undo.is_lost = is_lost
+
+    redo = Ask("operator 1", Undo(queue="b", change=2, summary=""), "every", undo)
+
+    assert (broken_by(redo, found, left, 0) is None) is is_lost
+    other = left._replace(fields={("b", b"vt"): b"6"})
+    assert broken_by(redo, found, other, 0) is not None
+
+
 @pytest.mark.parametrize(
     ("is_lost", "is_asked_for", "is_doubled"),
     [(False, True, False), (True, False, False), (True, True, False), (True, True, True)],
