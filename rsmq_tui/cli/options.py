@@ -41,8 +41,8 @@ redis_url = option(
 )
 profile = option(
     "--profile NAME",
-    "a server from the configuration file, instead of -r and REDIS_URL (see: rsmq-tui profiles); if the command "
-    "accepts several, separate them with commas",
+    "a server from the configuration file, instead of -r and REDIS_URL (see: rsmq-tui profiles); several, "
+    "separated by commas, if the command accepts them",
     multiple=True,
     shell_complete=_complete_profiles,
 )
@@ -51,7 +51,9 @@ config = option(
     "configuration file (env RSMQ_TUI_CONFIG, default config.toml in your configuration folder)",
     click.Path(),
 )
-namespace = option("--ns NS", "namespace, the prefix of all keys, instead of the profile's (env RSMQ_NS, default rsmq)")
+namespace = option(
+    "--ns NS", "namespace, the prefix of all keys, instead of the configuration's (default: env RSMQ_NS, or rsmq)"
+)
 lists = option(
     "--lists PATTERN",
     "Redis Lists to show as queues, instead of the profile's: a key, or a pattern such as 'queue:*'; may be repeated",
@@ -93,7 +95,7 @@ link = option(
 )
 theme = option(
     "--theme THEME",
-    "colours: rsmq-dark (the default), or another one of `rsmq-tui themes`",
+    "colours: one of `rsmq-tui themes` (default: the last choice, at first rsmq-dark)",
     shell_complete=_completing("themes"),
 )
 zone = option(

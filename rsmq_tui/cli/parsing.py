@@ -16,11 +16,13 @@ from rsmq_tui.cli.program import load
 DEFAULT_URL = "redis://localhost:6379"
 CHANGE_STATUSES = {
     0: "done; messages that changed since the preview are skipped and counted",
-    1: "some messages failed, or the command was stopped",
+    1: "some messages failed, or an error stopped the change",
     2: "refused, a usage error, or the server cannot be reached",
     3: "only a preview: nothing was changed",
     130: "interrupted",
 }
+# Of a command that only reads.
+READ_STATUSES = {0: "done", 2: "a usage error, or the server cannot be read", 130: "interrupted"}
 _WIDTH_MAX = 120
 # The longest time between polls, or for one answer.
 _SECONDS_MAX = 1_000_000

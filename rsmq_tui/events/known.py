@@ -25,6 +25,11 @@ class KnownError(Exception):
     """The file of known troubles cannot be read or written; its text is for people."""
 
 
+def local_minute(at_ms: int) -> str:
+    """Return date and time of the system's time zone."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
 class Known(NamedTuple):
     """A queue whose trouble is known, or was until ``ended_ms``; times are local, in ms.
 
@@ -49,7 +54,7 @@ class Known(NamedTuple):
         """Until when, for people: in local time, as it is entered."""
         if self.until_ms is None:
             return UNTIL_OK
-        return f"until {datetime.fromtimestamp(self.until_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+        return f"until {local_minute(self.until_ms)}"
 
     def event(self, at_ms: int, why: str | None = None) -> Event:
         """Return the event of its beginning, or with ``why`` of its end; ``at_ms`` is the server's time."""

@@ -192,7 +192,8 @@ def test_usage_errors(arguments: list[str], anywhere: Command) -> None:
     assert f"{' '.join(arguments[:1])} " in done.err.splitlines()[0]
 
 
-@pytest.mark.parametrize("arguments", [["messages"], ["messages", "delete"], ["queues", "set"], ["undo"], ["journal"]],
+@pytest.mark.parametrize("arguments", [["messages"], ["messages", "delete"], ["queues", "set"], ["undo"],
+                                       ["journal", "restore"]],
                          ids=" ".join)  # fmt: skip
 def test_help_names_the_exit_statuses(arguments: list[str], anywhere: Command) -> None:
     done = anywhere(*arguments, "--help")

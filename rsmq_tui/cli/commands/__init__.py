@@ -31,7 +31,7 @@ _COMMANDS = {
         ("messages", "messages", _MESSAGES),
         ("queues", "queues", "list, create, change, purge and delete queues"),
         ("who", "queues:who", "show which clients receive from, delete from and send to a queue"),
-        ("snapshot", "snapshot", "print the state of all queues as JSON"),
+        ("snapshot", "snapshot", "print the state of the queues of a namespace, and of lists, as JSON"),
         ("audit", "audit", "find inconsistent keys of queues, and fix them"),
         ("undo", "journal:undo", "undo a change; messages that changed since are skipped and counted"),
         ("journal", "journal", "list the changes made from this machine, and show their details"),

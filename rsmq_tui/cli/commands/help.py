@@ -25,7 +25,7 @@ _LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\([\w-]+\.md\)")
     cls=Command,
     notes="In a terminal, a page that is longer than the screen is shown by $PAGER (default less). Otherwise the page "
     "is printed as Markdown. `rsmq-tui COMMAND --help` describes the options of a command.",
-    examples=("", "s", "messages | grep undo"),
+    examples=("", "servers", "messages | grep undo"),
     statuses={0: "done"},
 )
 @click.argument("topic", required=False, shell_complete=lambda _ctx, _argument, start: _starting(start))

@@ -37,7 +37,10 @@ _change = click.argument("change", type=positive, metavar="CHANGE", help="its nu
 _listing = several(option("--limit N", "at most N", positive, default="100"), json_option, guarded)
 
 
-@click.command(cls=Group, invoke_without_command=True)
+_READ_STATUSES = {0: "done", 2: "a usage error, or the journal cannot be read"}
+
+
+@click.command(cls=Group, invoke_without_command=True, statuses=_READ_STATUSES)
 @_listing
 def command(options: Options) -> int:
     """Print the changes; raises ``UsageError``."""
@@ -48,13 +51,19 @@ def command(options: Options) -> int:
     "list",
     help="print the changes, newest first (the default command)",
     examples=("", "--limit 5 --json"),
+    statuses=_READ_STATUSES,
 )
 @_listing
 def _list_command(options: Options) -> int:
     return _reading(options, lambda journal: _list(journal, options))
 
 
-@command.command("show", help="print the journal's entries of a change, as JSON lines", examples=("12",))
+@command.command(
+    "show",
+    help="print the journal's entries of a change, as JSON lines",
+    examples=("12",),
+    statuses=_READ_STATUSES,
+)
 @_change
 @guarded
 def _show_command(options: Options) -> int:

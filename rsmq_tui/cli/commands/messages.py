@@ -39,6 +39,7 @@ from rsmq_tui.cli.output import (
     wants_json,
 )
 from rsmq_tui.cli.parsing import (
+    READ_STATUSES,
     Decorator,
     OneOf,
     Options,
@@ -111,7 +112,7 @@ _to = several(
         required=True,
         shell_complete=complete_queues,
     ),
-    option("--create", "create the queue if it is missing, with the same attributes"),
+    option("--create", "create the queue if it is missing, with the same attributes; a list needs no --create"),
 )
 _FILTERS = """\
 all terms must match; ! before a term inverts it
@@ -214,6 +215,7 @@ _INSTEAD = OneOf()
         "'orders-*' --filter state:poison --count",
     ),
     sections=_BY_FILTER,
+    statuses=READ_STATUSES | {1: "one of several queues could not be read"},
 )
 @queue_argument
 @_filtered
@@ -235,6 +237,7 @@ def _list_command(options: Options) -> int:
         "orders ID --decode",
     ),
     sections=_BY_FILTER,
+    statuses=READ_STATUSES | {1: "a message was not found, or one of several queues could not be read"},
 )
 @queue_argument
 @click.argument("ids", nargs=-1, metavar="[ID]...")
@@ -483,6 +486,11 @@ def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
         "orders --filter state:poison | jq .id",
     ),
     sections=_BY_FILTER,
+    statuses=READ_STATUSES
+    | {
+        1: "a body is too long to be read, or one of several queues could not be read",
+        2: "a usage error, the server cannot be read, or the file cannot be written",
+    },
 )
 @queue_argument
 @_filtered
@@ -626,7 +634,7 @@ def _send(options: Options, named: QueueArgument) -> Action:
 _change_by(actions.Delete, "delete messages", examples=("orders --filter 'json.type=test'", "orders --id ID ID --yes"))
 _change_by(
     actions.Hide,
-    "hide messages for some time, whatever their state",
+    "hide messages for some time, whatever their state; of a list, extend the leases of items in processing",
     option("--for --seconds T", "for how long from now: 600, 10m, 1h", whole_seconds, name="seconds", required=True),
     examples=("orders --filter 'rc>=5' --for 1h --yes",),
 )

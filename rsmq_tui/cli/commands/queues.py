@@ -12,7 +12,17 @@ from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, Usa
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
 from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, queue_as_json, say, wants_json
-from rsmq_tui.cli.parsing import Command, Decorator, Options, at_least, group, option, several, whole_seconds
+from rsmq_tui.cli.parsing import (
+    READ_STATUSES,
+    Command,
+    Decorator,
+    Options,
+    at_least,
+    group,
+    option,
+    several,
+    whole_seconds,
+)
 from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
@@ -34,7 +44,7 @@ def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | 
 command = group(guarded)
 
 
-@command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",))
+@command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",), statuses=READ_STATUSES)
 @json_option
 @guarded
 def _list_command(options: Options) -> int:
@@ -147,7 +157,7 @@ _WHO_NOTES = f"""\
 It watches the commands of all clients for a moment, and counts what each does to the queue: receives, deletes, sends,
 and attempts to receive, with or without success. {COST} So it needs --yes, or a yes at the prompt.
 
-Without one, or if the server refuses MONITOR, it lists all clients of the database by name, library and last
+Without that, or if the server refuses MONITOR, it lists all clients of the database by name, library and last
 command: a guess. MONITOR shows no replies: each receive from a list and each delete counts, whatever it found."""
 
 

@@ -229,10 +229,14 @@ def _inner(options: Options, what: Sequence[str]) -> Options:
     if name not in _MODULES:
         raise UsageError(f"serve shows the dashboard, or one of {', '.join(_MODULES)}, and not {printable(name)}")
     serve = click.get_current_context()
+    if any(word in serve.help_option_names for word in words):
+        # Their usage begins with the program: serve has arguments, which click would show before them.
+        root = serve.find_root()
+        assert isinstance(root.command, click.Group)
+        if (command := root.command.get_command(root, name)) is not None:
+            command.make_context(name, ["--help"], parent=root)
     try:
-        ctx = load(f"rsmq_tui.cli.commands.{_MODULES[name]}").command.make_context(
-            f"rsmq-tui serve {name}", words, parent=serve
-        )
+        ctx = load(f"rsmq_tui.cli.commands.{_MODULES[name]}").command.make_context(name, words, parent=serve)
     except click.NoSuchOption as error:
         if any(error.option_name in each.opts for each in serve.command.params):
             raise UsageError(f"{error.option_name} is an option of serve: write it before {name}") from None

@@ -11,7 +11,7 @@ import click
 from rsmq_tui.cli.errors import EXIT_USAGE
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import limit_as_json, queue_as_json
-from rsmq_tui.cli.parsing import Command, Options
+from rsmq_tui.cli.parsing import READ_STATUSES, Command, Options
 from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import Snapshot
@@ -21,7 +21,7 @@ _SCHEMA = 1
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 
 
-@click.command(cls=Command, statuses={0: "done", 2: "a usage error, or the server cannot be read", 130: "interrupted"})
+@click.command(cls=Command, statuses=READ_STATUSES)
 @reading
 def command(options: Options) -> int:
     """Print one poll; for a server that cannot be read, one sentence on stderr and exit status 2.

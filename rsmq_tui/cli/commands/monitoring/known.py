@@ -11,12 +11,12 @@ from rsmq_tui.cli.options import json_option, queue_argument, reading
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Group, Options, option
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.events.known import FILE_NAME, NOTE_MAX, UNTIL_OK, Known, KnownError, KnownStore, read_until
+from rsmq_tui.events.known import FILE_NAME, NOTE_MAX, UNTIL_OK, Known, KnownError, KnownStore, local_minute, read_until
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME as EVENTS_NAME
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.files import state_folder
-from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _NOTES = """\
@@ -34,7 +34,12 @@ def command(options: Options) -> int:
     return _list(options)
 
 
-@command.command("list", help="print the acknowledged queues (the default command)", examples=("", "--json"))
+@command.command(
+    "list",
+    help="print the acknowledged queues (the default command)",
+    examples=("", "--json"),
+    statuses=_STATUSES,
+)
 @option("--all", "also those that have ended, with their notes")
 @json_option
 def _list_command(options: Options) -> int:
@@ -45,6 +50,7 @@ def _list_command(options: Options) -> int:
     "add",
     help="acknowledge the trouble of a queue",
     examples=("orders --note 'consumer is being deployed' --until 2h", "list:mail --until 06:00"),
+    statuses=_STATUSES,
 )
 @queue_argument
 @option("--note TEXT", f"why alerts are not needed, at most {NOTE_MAX} characters", default="")
@@ -67,7 +73,12 @@ def _add_command(options: Options) -> int:
     return 0
 
 
-@command.command("remove", help="end the acknowledgement of a queue; its note is kept", examples=("orders",))
+@command.command(
+    "remove",
+    help="end the acknowledgement of a queue; its note is kept",
+    examples=("orders",),
+    statuses=_STATUSES,
+)
 @queue_argument
 @reading
 def _remove_command(options: Options) -> int:
@@ -120,5 +131,5 @@ def _list(options: Options) -> int:
             print_json({**known._asdict(), "queue": queue})
             continue
         until = known.until.removeprefix("until ") if known.is_active else "ended"
-        table.print(clock(known.since_ms, date=True)[:16], until, known.server, queue, known.note)
+        table.print(local_minute(known.since_ms), until, known.server, queue, known.note)
     return 0
