@@ -22,7 +22,7 @@ from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event, EventKind
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, reason
-from rsmq_tui.monitor.text import count, duration, plural, short_clock, show_in_zone
+from rsmq_tui.monitor.text import ASCII_SIGNS, count, duration, escape_beyond, plural, short_clock, show_in_zone
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ COUNTS_SHARE = 0.1
 _FAILURES = 2
 # Events of queues that are not printed: consumers that catch up are no news.
 _QUIET = (EventKind.EMPTIED,)
+_ASCII = str.maketrans(ASCII_SIGNS)
 
 
 def run(options: Options) -> int:
@@ -51,12 +52,20 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
         if getattr(options, name):
             raise UsageError(f"--plain only prints lines, and takes no --{name}")
     show_in_zone(zone_for(options, (profile.zone for profile in profiles)))
+    if options.ascii:
+        escape_beyond(sys.stdout.encoding or "ascii", ASCII_SIGNS)
     memory = None if folder is not None or options.no_memory else state_folder() / "memory"
-    return run_interruptibly(partial(_follow, named_places(profiles), memory, folder), runs_for_days=True)
+    return run_interruptibly(
+        partial(_follow, named_places(profiles), memory, folder, options.ascii), runs_for_days=True
+    )
 
 
 async def _follow(
-    places: Sequence[tuple[str, KindPlace]], memory: Path | None, folder: Path | None, interrupts: Interrupts
+    places: Sequence[tuple[str, KindPlace]],
+    memory: Path | None,
+    folder: Path | None,
+    is_ascii: bool,
+    interrupts: Interrupts,
 ) -> int:
     servers: dict[str, ServerDetector] = {}
     watched = []
@@ -67,14 +76,16 @@ async def _follow(
         overview = PlainOverview(name, place.title, place.profile.thresholds, server, informs=informs)
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
     say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
-    return await run_until_ended(interrupts, [_reader_leaves(), *(_print(*each) for each in watched)])
+    return await run_until_ended(
+        interrupts, [_reader_leaves(), *(_print(*each, is_ascii=is_ascii) for each in watched)]
+    )
 
 
-async def _print(overview: "PlainOverview", poller: "Polling") -> None:
+async def _print(overview: "PlainOverview", poller: "Polling", *, is_ascii: bool) -> None:
     async with aclosing(poller), aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             for line in overview.observe(snapshot):
-                print_words(line)
+                print_words(line.translate(_ASCII) if is_ascii else line)
             sys.stdout.flush()
 
 

@@ -99,6 +99,11 @@ class Limits:
     scan_limit: int = 100_000
     timeout_s: float = 10.0
 
+    @property
+    def any_given(self) -> bool:
+        """Whether there is a limit."""
+        return any(each is not None for each in (self.depth, self.age_ms, self.rc, self.stalled_ms, self.expired))
+
 
 # If the stored time is further ahead than this, the server's clock was set back, and the file does not count.
 _OVERLAP_MAX_MS = 60_000

@@ -1,6 +1,7 @@
 """Diagnoses whether a server can be monitored: what prevents it, and how to fix it."""
 
 import os
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
 from rsmq_tui.protocol.lists.reader import ListReader
 
 _LISTS_SHOWN = 5
+# What a new journal takes, with its log and index.
+_JOURNAL_BYTES = 100_000
 
 
 async def diagnose_lists(
@@ -349,10 +352,10 @@ def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
 
 def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
     """Yield findings about the folders: whether the journal can be written, and the settings can be read."""
-    if _writable(state):
+    if (reason := _why_unwritable(state)) is None:
         yield ok("folders.state", f"{state} is writable for the journal of changes")
     else:
-        words = f"{state} cannot be written: changes will be refused, because they could not be undone"
+        words = f"{state} cannot be written ({reason}): changes will be refused, because they could not be undone"
         yield warn("folders.state", words, "make it writable, or set XDG_STATE_HOME to a folder that is")
     if not config.exists():
         yield ok("folders.config", f"{config} does not exist: default settings are used")
@@ -362,8 +365,16 @@ def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
         yield warn("folders.config", f"{config} cannot be read", "make it readable, or set XDG_CONFIG_HOME")
 
 
-def _writable(folder: Path) -> bool:
-    """Return whether files can be created in a folder, which need not exist yet; creates nothing."""
+def _why_unwritable(folder: Path) -> str | None:
+    """Return why no file can be written in a folder, which need not exist yet; None if one can. Leaves nothing."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_JOURNAL_BYTES))
+            file.flush()
+            # Some file systems notice only now that they are full.
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
+    return None

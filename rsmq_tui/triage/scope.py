@@ -347,8 +347,10 @@ class Preview:
         if not bodies and self.selection is not None and self.count == 1:
             bodies = tuple(message.body for message in self.selection if message.body is not None)
         rows = [printable(body[:_SHOWN_BYTES].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
-        if rows and self.count > len(rows):
-            rows.append(f"and {plural(self.count - len(rows), 'more message')}")
+        # The count of a deletion of a queue includes the queue.
+        others = self.count - len(rows) - isinstance(self.action, actions.DeleteQueue)
+        if rows and others > 0:
+            rows.append(f"and {plural(others, 'more message')}")
         labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]
         return list(zip(labels, rows, strict=False))
 

@@ -193,6 +193,9 @@ def undo_summary(change: Change, original: Change) -> str:
     elif not change.done:
         what = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
         done = f"{what}{again}"
+    elif original.name == actions.DeleteQueue.name and change.done == change.planned:
+        # One of them is the queue.
+        done = f"{change.past} queue {printable(change.queue)} and its {plural(change.done - 1, 'message')}{again}"
     else:
         to = "" if change.target is None else f" to {printable(change.target)}"
         done = f"{change.past} {plural(change.done, 'message')}{to}{again}, {original.what}"

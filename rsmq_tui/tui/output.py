@@ -12,28 +12,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 
-from rsmq_tui.monitor.text import is_encodable
-
-# What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
-ASCII_SIGNS = {
-    sign: replacement
-    for signs, replacements in (
-        ("·…–—“”‘’←→↑↓❯✔🔎�", ".~--\"\"''<>^v>v/."),
-        # Verdicts, in the order of their severity.
-        ("✗■▼▲☣◷○●", "X#v^!@.o"),
-        ("◀▶‖◌★▸▾", "<>=?*>v"),
-        # Sparklines and shades.
-        ("▁▂▃▄▅▆▇░▒▓█", "_.:-=+#:+*#"),
-        # Boxes and bars.
-        ("─━╸═│┃║", "-=--|||"),
-    )
-    for sign, replacement in zip(signs, replacements, strict=True)
-}
-# The rest of boxes, scrollbars and the edges of panels.
-ASCII_SIGNS |= {chr(code): "+" for code in range(0x2500, 0x2580) if chr(code) not in ASCII_SIGNS}
-ASCII_SIGNS |= {
-    chr(code): "=" if chr(code) == "▔" else "|" for code in range(0x2580, 0x25A0) if chr(code) not in ASCII_SIGNS
-}
+from rsmq_tui.monitor.text import ASCII_SIGNS, is_encodable
 
 
 class AsciiFilter(LineFilter):

@@ -120,7 +120,12 @@ class DashboardScreen(Screen[None]):
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
-        """The server, and the queue if it shows one, whose last change is undone; None if that is not known."""
+        """The server, and the queue if it shows one, whose last change is undone; None if that is not known.
+
+        While the outcome of a change says that the key undoes it, that is its server, wherever the cursor is.
+        """
+        if (site := self.dashboard.changes.site_to_undo) is not None:
+            return site, None
         place = self.chosen_place
         return None if place is None else (self.dashboard.site(place), None)
 

@@ -32,7 +32,7 @@ def test_ok(command: Command, orders: Rsmq) -> None:
     done = command("check")
     assert (done.status, done.err) == (0, "")
     said, data = first_line(done.text)
-    assert said == "RSMQ OK - nothing wrong in 3 queues"
+    assert said == "RSMQ OK - nothing wrong in 3 queues (without limits: see --stalled and --max-age)"
     assert (data["queues"], data["depth"], data["ready"]) == ("3;;;0", "8;;;0", "5;;;0")
     assert len(done.text.splitlines()) == 1
 

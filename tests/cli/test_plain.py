@@ -173,6 +173,16 @@ def test_names_are_printed_without_what_controls_a_terminal(redis_url: str, clie
         assert terminal.wait_for_end() == 130
 
 
+def test_with_ascii_lines_have_ascii_signs_and_escapes(redis_url: str, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", "or\x1b[2Jdérs")
+    with started(*PROGRAM, "-r", redis_url, "--no-memory", "--plain", "--ascii") as process:
+        line_of(process.stdout)
+        line = line_of(process.stdout)
+        assert "or\\x1b[2Jdérs: - ready, - hidden" in line
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS_MAX) == 130
+
+
 @pytest.mark.parametrize("option", ["--record", "--analysis"])
 def test_what_needs_a_screen_is_refused(anywhere: Command, option: str) -> None:
     done = anywhere(option, "folder", "--plain")

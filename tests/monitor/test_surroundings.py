@@ -1,6 +1,7 @@
 """Terminals and folders: what is fit for the dashboard, and what to do where it is not."""
 
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,23 @@ def test_folders_that_need_not_exist_yet_are_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_state_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for state in (tmp_path / "file", tmp_path / "file" / "state"):
         levels = {each.name: each.level for each in folder_findings(state, tmp_path)}
         assert levels == {"folders.state": Level.WARN, "folders.config": Level.OK}
-    # Whoever runs the tests as root may write anywhere.
-    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-    assert next(folder_findings(tmp_path, tmp_path)).level is Level.WARN
+
+
+def test_a_state_folder_without_room(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        finding = next(folder_findings(tmp_path, tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert finding.level is Level.WARN
+    assert f"{tmp_path} cannot be written (File too large): changes will be refused" in finding.text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_configuration_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,6 +247,20 @@ async def test_a_queue_that_is_deleted_keeps_the_strict_guard(
     assert client.zcard("rsmq:a-dlq") == 2
 
 
+async def test_the_queue_is_not_one_of_the_messages_that_are_deleted_with_it(
+    triage: ChangeService, queues: Rsmq
+) -> None:
+    queues.create_queue("new")
+    queues.send_messages("new", ["a", "b", "c", "d", "e"])
+
+    preview = await triage.preview(DeleteQueue(queue="new"))
+
+    assert preview.title == "Delete queue new and its 5 messages"
+    assert ("", "and 2 more messages") in preview.rows
+    await triage.run(preview).to_end()
+    assert (await triage.preview_undo()).title.endswith(": deleted queue new and its 5 messages")
+
+
 STATES = ["ready", "inflight", "delayed", "hidden", "poison", "expired"]
 COUNTS = [None, b"0", b"1", b"5", b"12", b" 6 x"]
 TIMES_MS = st.sampled_from([-3_600_000, -61_000, -1_000, 1_000, 59_000, 61_000, 3_600_000])

@@ -135,6 +135,28 @@ async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
         assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
 
 
+async def test_the_key_undoes_what_the_outcome_says_though_the_cursor_is_on_the_other_kind(
+    redis_url: str, thumbnails: ListQueue, client: redis.Redis, tmp_path: Path
+) -> None:
+    async with watching(redis_url, tmp_path) as pilot:
+        table = table_of(pilot)
+        table.place_cursor([row.name for row in table.rows].index("orders"))
+        await press(pilot, "x")
+        await until(pilot, lambda: pilot.app.screen.query("#typed"), "the name is asked for")
+        await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
+        await pilot.press(*"orders")
+        await say_yes(pilot)
+        assert (await made(pilot)).endswith(" · u undoes")
+        await until(pilot, lambda: len(names_in(pilot)) == 1, "the queue is gone, and the cursor is on the list")
+        assert "u undoes" in text_of(app_of(pilot))
+
+        await press(pilot, "u")
+        await say_yes(pilot)
+
+        assert (await made(pilot)).startswith("put back")
+        assert [message.body for message in Rsmq(client).receive_messages("orders", 10)] == [b"one", b"two"]
+
+
 async def test_it_says_what_is_only_for_items_in_processing(
     redis_url: str, thumbnails: ListQueue, tmp_path: Path
 ) -> None:

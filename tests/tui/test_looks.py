@@ -1,11 +1,14 @@
 """Every screen in every theme, without colours and without Unicode: always readable, never told by colour alone."""
 
+import ast
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+import rsmq_tui
 from rsmq_tui.monitor import MessageState, Verdict
 from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp
@@ -19,6 +22,7 @@ from tests.tui.states import one_of_each, poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
+PACKAGE = Path(rsmq_tui.__file__).parent
 THEMES = ("rsmq-dark", "rsmq-light", "rsmq-ansi")
 BODIES = [b'{"type": "caf\xc3\xa9 \xe2\x98\x95"}', b"\xff\x00\x1b[2J", "日本 text…".encode(), None, b""]
 
@@ -187,6 +191,19 @@ async def test_every_state_is_told_by_a_word_and_a_sign(source: ScriptedSource, 
 def test_each_mark_of_a_sparkline_and_each_shade_has_its_own_ascii_character() -> None:
     assert in_ascii("▁▂▃▄▅▆▇") == "_.:-=+#"
     assert in_ascii("·░▒▓█") == ".:+*#"
+
+
+def test_each_sign_of_the_program_has_an_ascii_character() -> None:
+    texts: set[str] = set()
+    for folder in ("tui", "monitor", "triage"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            found = (getattr(node, "value", None) for node in ast.walk(ast.parse(path.read_text())))
+            texts |= {text for text in found if isinstance(text, str)}
+    signs = {character for text in texts for character in text if not character.isalpha() and character > "\x7f"}
+    # With --ascii, control characters are escaped, and not shown as pictures.
+    signs = {sign for sign in signs if sign.isprintable() and not "\u2400" <= sign <= "\u2421"}
+    assert "≥" in signs
+    assert {sign for sign in signs if not in_ascii(sign).isascii()} == set()
 
 
 async def test_t_shows_clock_times_in_place_of_ages(source: ScriptedSource) -> None:

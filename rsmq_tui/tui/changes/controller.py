@@ -333,6 +333,13 @@ class ChangeController:
         where = f" in {len(several):,} queues" if len(several) > 1 else ""
         return f"undo {several[0].name} {compact(sum(made.done for made in several))}{where}"
 
+    @property
+    def site_to_undo(self) -> WatchedServer | None:
+        """The server of the change that is undone by the key, by what the line of the last outcome says; or None."""
+        status = self.status
+        says_so = status is not None and bool(status.aims) and status.words.endswith(UNDOES)
+        return status.aims[0].site if status is not None and says_so and self.is_undoable else None
+
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo reverts: undo delete 5; empty if there is nothing."""
         triage = site.triage_in_use
@@ -346,9 +353,13 @@ class ChangeController:
 
     def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
         """Look up what an undo reverts, if the journal has changed since."""
+        if self.is_running:
+            return
         triage = site.triage_in_use
         # A screen that is shown before the first change must not wait for imports that only changes need.
-        if triage is None or not site.can_change or self.is_running:
+        if triage is None or not site.can_change:
+            if self.status is not None:
+                self._show_undo(None)
             return
         known, version = self._undoable.get((site.place, triage.ns, queue)), triage.journal_version
         if known is None or known[0] != version:

@@ -187,6 +187,8 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
     summary = _counts([checked for _, checked in found])
     if problems:
         summary = f"{summary}: {_problem_words(*problems[0])}"
+    elif not limits.any_given:
+        summary += " (without limits: see --stalled and --max-age)"
     shown = [(name, checked, queue) for name, checked in found for queue in checked.queues]
     data = [part for name, checked in found for part in _totals(name, checked)]
     if len(shown) <= _QUEUES_MAX:
