@@ -188,6 +188,9 @@ def failure_of(error: BaseException) -> Failure:
     code = _reply_code(error, text)
     if code in _REPLIES:
         return Failure(*_REPLIES[code])
+    if "DB index is out of range" in text:
+        hint = "choose a smaller one: by default there are 0 to 15, and in a cluster only 0"
+        return Failure("database", "the server has no database of that number", hint)
     if isinstance(error, exceptions.AuthenticationError):
         return Failure("noauth", "the server refused to authenticate", "check the user and the password")
     if isinstance(error, exceptions.MaxConnectionsError) or "max number of clients" in text:

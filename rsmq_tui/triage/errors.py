@@ -13,6 +13,8 @@ _NO_PERMISSION = (
     "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
     "namespace, or start with --read-only"
 )
+# The canonical client's message does not say what a name may contain.
+_INVALID_NAME = "Invalid qname format"
 
 
 class TriageError(Exception):
@@ -38,6 +40,8 @@ def explained() -> Iterator[None]:
 
 def explain(error: Exception) -> str:
     """Return the text of an expected error, in one line."""
+    if isinstance(error, RsmqError) and str(error) == _INVALID_NAME:
+        return f"{error}: a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _"
     if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
         return printable(str(error), SENTENCE_MAX)
     if isinstance(error, OSError) and error.filename is not None:

@@ -37,4 +37,4 @@ async def test_a_namespace_that_does_not_exist(orders: Redis, redis_url: str) ->
 async def test_a_database_that_does_not_exist(client: Redis, redis_url: str) -> None:
     with untouched(client):
         async with dashboard(redis_url.removesuffix("0") + "99999") as pilot:
-            await until(pilot, "✗ no data yet", "DB index is out of range", "Try: ")
+            await until(pilot, "✗ no data yet", "the server has no database of that number", "Try: ")

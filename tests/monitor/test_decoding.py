@@ -150,7 +150,8 @@ def test_content_is_encoded_as_a_body_was(wrap: Callable[[bytes], bytes]) -> Non
     found = decode(encoded)
     assert found.layers == decode(stored).layers
     assert json.loads(found.data) == json.loads(changed)
-    assert (b"=" in encoded, b"-" in encoded) == (b"=" in wrap(changed), b"-" in wrap(changed))
+    if "base64" in found.layers:
+        assert (b"=" in encoded, b"-" in encoded) == (b"=" in wrap(changed), b"-" in wrap(changed))
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ async def test_a_server_busy_with_a_script(failure_at: FailureOf, stuck: Embedde
 async def test_a_database_that_the_server_does_not_have(failure_at: FailureOf, redis_url: str) -> None:
     failure = await failure_at(redis_url.removesuffix("/0") + "/9999")
 
-    assert (failure.kind, failure.sentence) == ("error", "DB index is out of range")
+    assert (failure.kind, failure.sentence) == ("database", "the server has no database of that number")
 
 
 async def test_a_closed_port(failure_at: FailureOf) -> None:

@@ -239,6 +239,8 @@ def test_an_address_for_others_needs_a_secret_or_a_password(tmp_path: Path) -> N
         (("doctor",), "serve shows the dashboard, or one of demo, replay, history"),
         (("demo", "--headless"), "takes no --headless"),
         (("replay",), "Missing argument"),
+        (("replay", "/nowhere/at/all"), "/nowhere/at/all is not a history"),
+        (("history", "/nowhere/at/all"), "/nowhere/at/all is not a directory"),
         (("--prefix", "/a b"), "is not a path"),
         (("--prefix", "/.."), "is not a path"),
         (("--sessions", "0"), "not a whole number"),
@@ -249,6 +251,14 @@ def test_usage_errors(arguments: tuple[str, ...], words: str, tmp_path: Path) ->
 
     assert reply.returncode == 2
     assert words in reply.stderr
+
+
+@pytest.mark.parametrize("what", ["demo", "replay", "history"])
+def test_the_help_of_what_is_served_is_that_of_its_command(what: str, tmp_path: Path) -> None:
+    reply = call("serve", what, "--help", env={"HOME": str(tmp_path)})
+
+    assert reply.returncode == 0
+    assert reply.stdout == call(what, "--help", env={"HOME": str(tmp_path)}).stdout
 
 
 async def test_a_link_opens_a_queue_with_its_filter(url: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -207,12 +207,12 @@ def _content(options: Options) -> Iterator[_Content]:
         )
         return
     inner = _inner(options, what)
+    _module(what[0]).refuse(inner)
     if what[0] != "demo":
         yield _Content(_arguments(options), what)
         return
     from rsmq_tui.cli.commands import demo  # noqa: PLC0415 - only the demo needs its server
 
-    demo.refuse(inner)
     for name in ("headless", "tour", "plain", "lists_scenarios"):
         if getattr(inner, name):
             said = "list" if name == "lists_scenarios" else name
@@ -236,12 +236,17 @@ def _inner(options: Options, what: Sequence[str]) -> Options:
         if (command := root.command.get_command(root, name)) is not None:
             command.make_context(name, ["--help"], parent=root)
     try:
-        ctx = load(f"rsmq_tui.cli.commands.{_MODULES[name]}").command.make_context(name, words, parent=serve)
+        ctx = _module(name).command.make_context(name, words, parent=serve)
     except click.NoSuchOption as error:
         if any(error.option_name in each.opts for each in serve.command.params):
             raise UsageError(f"{error.option_name} is an option of serve: write it before {name}") from None
         raise
     return options_of(ctx)
+
+
+def _module(name: str) -> Any:
+    """Return the module of a command that can be served: with ``command``, and ``refuse`` for what cannot be shown."""
+    return load(f"rsmq_tui.cli.commands.{_MODULES[name]}")
 
 
 def _arguments(options: Options) -> list[str]:

@@ -212,6 +212,21 @@ def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
     return fnmatchcase(queue, pattern) or fnmatchcase(f"{kind.prefix}{queue}", pattern)
 
 
+# Words of other languages, which would silently be looked for in bodies.
+_FOREIGN = {
+    "OR": "there is no OR: a space means AND, ! negates a term",
+    "AND": "write a space in place of AND",
+    "NOT": "write ! right before the term in place of NOT",
+}
+
+
+def _meant_by(word: str) -> str | None:
+    """Return what to write in place of a word that is probably meant as an operator; None for other words."""
+    if _OPERATOR.fullmatch(word):
+        return f"write {word} without spaces around it: age>10m"
+    return _FOREIGN.get(word)
+
+
 class _Reader:
     """Parses the term at ``start``."""
 
@@ -226,7 +241,8 @@ class _Reader:
             self._at += 1
         term = self._body_of_term()
         if self._at < len(self._text) and not self._text[self._at].isspace():
-            self._fail("separate terms with a space", self._at, self._word_end(self._at))
+            quote = '; a quote within quotes is \\"' if self._text[self._at - 1] == '"' else ""
+            self._fail(f"separate terms with a space{quote}", self._at, self._word_end(self._at))
         return replace(term, inverted=term.inverted is not inverted), self._at
 
     def _body_of_term(self) -> Term:
@@ -240,7 +256,10 @@ class _Reader:
             return self._json()
         operator = _OPERATOR.match(self._text, name.end()) if name else None
         if name is None or operator is None:
-            return Term("body", ":", self._value())
+            start, word = self._at, self._value()
+            if (meant := _meant_by(word)) is not None:
+                self._fail(f"{meant}; to look for the text in bodies, quote it: {quoted(word)}", start, self._at)
+            return Term("body", ":", word)
         if known not in _OPERATORS:
             self._unknown(name)
         self._at = operator.end()

@@ -182,7 +182,8 @@ class RsmqBackend(Backend):
                 there = await editor.fields(target)
                 if not there.exists:
                     if not action.create:
-                        raise NoTargetError(f"queue {target} does not exist: create it first, or choose to create it")
+                        words = "create it first, or together with this change (--create)"
+                        raise NoTargetError(f"queue {target} does not exist: {words}")
                     notes.append(f"Queue {target} is created with the attributes of {action.queue}.")
             case actions.Redrive(target=str() as target):
                 if not (await editor.fields(target)).exists:

@@ -514,7 +514,7 @@ def check(action: actions.Action) -> None:
                 validation.seconds("delay", action.delay_s)
         case actions.CreateQueue() | actions.SetAttributes():
             if isinstance(action, actions.SetAttributes) and action.vt is action.delay is action.maxsize is None:
-                raise rsmq_error("noAttributeSupplied")
+                raise TriageError("nothing to change: give a vt, a delay or a maxsize")
             for name, value in (("vt", action.vt), ("delay", action.delay)):
                 if value is not None:
                     validation.seconds(name, value)

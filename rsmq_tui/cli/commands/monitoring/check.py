@@ -265,7 +265,8 @@ def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool 
     bounds = (None, None) if limit is None else (limit.warning, limit.critical)
     numbers = ["" if number is None else f"{number / 1000:g}" if is_time else str(number) for number in bounds]
     shown = f"{value / 1000:.3f}s" if is_time else str(value)
-    safe = re.sub(r"[^ -~]|['=|]", "_", label)
+    # Different names stay different.
+    safe = re.sub(r"[^ -~]", lambda found: f"\\u{ord(found[0]):04x}", re.sub(r"['=|]", "_", label))
     return f"'{safe}'={shown};{numbers[0]};{numbers[1]};0"
 
 

@@ -93,13 +93,7 @@ class _History(Command):
 @look
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
-    out = analysis_of(options.out)
-    # A remote analysis is opened on the screen, because that may take a while.
-    if "://" not in out and not Path(out).is_dir():
-        raise UsageError(
-            f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
-        )
-    past = Past(out, options.history)
+    past = Past(refuse(options), options.history)
     if not has_screen():
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
         return 2
@@ -115,3 +109,14 @@ def command(options: Options) -> int:
     )
     app.run()
     return app.return_code or 0
+
+
+def refuse(options: Options) -> str:
+    """Return where the analysis is that the options name; raises ``UsageError`` if it is no folder."""
+    out = analysis_of(options.out)
+    # A remote analysis is opened on the screen, because that may take a while.
+    if "://" not in out and not Path(out).is_dir():
+        raise UsageError(
+            f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
+        )
+    return out

@@ -71,11 +71,8 @@ def _speed(text: str) -> float:
 @look
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` if there is none."""
-    require_packages("replaying")
-    from rsmq_tui.history.reading import History  # noqa: PLC0415
-
+    history = refuse(options)
     with refusing(HistoryError):
-        history = History(options.history)
         replaying = _opened(history, options)
     if not has_screen():
         raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
@@ -92,6 +89,15 @@ def command(options: Options) -> int:
     app.run()
     _tell_problems(history)
     return app.return_code or 0
+
+
+def refuse(options: Options) -> "History":
+    """Return the history that the options name; raises ``UsageError`` if there is none."""
+    require_packages("replaying")
+    from rsmq_tui.history.reading import History  # noqa: PLC0415
+
+    with refusing(HistoryError):
+        return History(options.history)
 
 
 def _opened(history: "History", options: Options) -> "ReplaySession":
