@@ -185,6 +185,8 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
         return f"{who} {was} for the whole range."
+    if is_early and incident.ended == OPEN:
+        return f"{who} {was} when the range began, and still was at the end of the history, {lasted} later."
     if is_early:
         return f"{who} {was} when the range began, for {lasted} of it, until {moment(incident.end_ms)}."
     if is_late:

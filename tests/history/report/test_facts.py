@@ -103,6 +103,17 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     assert "38,400" not in as_markdown(report)
 
 
+def test_trouble_from_before_the_range_that_goes_on_has_no_end(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": START_MS + 3_600_000, "samples": 10})
+    lasts = START_MS - 60_000, START_MS + 3_600_000
+    made.add("episodes", episode(PROD, "orders", "stalled", *lasts, ended="open", recovered_ms=None))
+    made.publish()
+    report = gather(Analysis(tmp_path), TimeRange(START_MS, START_MS + 3_600_000))
+    (sentence,) = worst(report)
+    assert sentence.endswith(" was stalled when the range began, and still was at the end of the history, 1h 0m later.")
+
+
 def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
     """A queue that is in trouble from then on is an incident of its own time; so is one that began before the range."""
     made = Made(tmp_path)
