@@ -352,7 +352,9 @@ class Analysis(Tables):
 
     def __init__(self, out: str | Path, *, state: Path | None = None) -> None:
         super().__init__(out, state)
+        # Of the last run that was read.
         self._queues: dict[str, tuple[QueueFacts, ...]] = {}
+        self._spans: dict[str, TimeRange] = {}
 
     def queues(self) -> tuple[QueueFacts, ...]:
         """Return the queues, in the order of their names."""
@@ -367,10 +369,21 @@ class Analysis(Tables):
 
     def span(self) -> TimeRange | None:
         """Return the time that it covers, or None if nothing is known."""
-        queues = self.queues()
+        queues, run = self.queues(), self.manifest.run
         if not queues:
             return None
-        return TimeRange(min(facts.first_ms for facts in queues), max(facts.last_ms for facts in queues))
+        if run not in self._spans:
+            hour_ms = min(facts.first_ms for facts in queues)
+            whole = TimeRange(self._first_sample_ms(hour_ms), max(facts.last_ms for facts in queues))
+            self._spans = {run: whole}
+        return self._spans[run]
+
+    def _first_sample_ms(self, hour_ms: int) -> int:
+        """Return when the first sample was taken in this hour, the first in which a queue was seen."""
+        hour = TimeRange(hour_ms, hour_ms + HOUR_MS - 1)
+        in_hour = (pc.field("first_ms") >= hour.from_ms) & (pc.field("first_ms") <= hour.to_ms)
+        firsts = pc.min(self.read(schema.VERDICT_RUNS, ("first_ms",), in_hour, hour).column("first_ms")).as_py()
+        return hour_ms if firsts is None else int(firsts)
 
     def lines(self, queues: Chosen, asked: Sequence[Asked], span: TimeRange, *, points: int = 200) -> tuple[Line, ...]:
         """Return metrics of a queue over time, or those of several together, with about ``points`` points or more.

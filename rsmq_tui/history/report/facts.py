@@ -181,7 +181,8 @@ def gather(
     refs = tuple(facts.ref for facts in every if span.holds(facts.first_ms, facts.last_ms) or queues is not None)
     chosen = None if queues is None else refs
     before = TimeRange(span.from_ms - span.length_ms, span.from_ms)
-    was_recorded = whole.from_ms <= before.from_ms + HOUR_MS
+    # Nearly: a recording that is a day old began some seconds after the time that the user names.
+    was_recorded = whole.from_ms <= before.from_ms + min(HOUR_MS, span.length_ms // 10)
     spans = [span, before] if was_recorded else [span]
     limits_ms = {ref: _late_ms(objectives(ref.profile), ref.queue) for ref in refs}
     sums = _sums(analysis, spans, sorted({LATE_MS, *limits_ms.values()}), whole)

@@ -9,10 +9,11 @@ import fsspec
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERSION
+from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERDICT_RUNS, VERSION
 from rsmq_tui.history.analysis.values import TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.history.report.facts import gather
 from tests.history.analysis.made import Made, bucket, depth_of, episode, line_of, named, scripted
 from tests.history.analysis.queues import (
     EMAILS,
@@ -39,6 +40,22 @@ def test_it_tells_its_queues_its_time_and_where_it_comes_from(analysis: Analysis
     assert analysis.span() == TimeRange(START_MS, END_MS - 5_000)
     known = analysis.manifest
     assert (known.history, known.made_ms, analysis.problems) == ("/var/lib/history", END_MS, ())
+
+
+def test_it_begins_with_the_first_sample_not_with_its_hour(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    first_ms, last_ms = START_MS + 1_507_000, START_MS + 1_586_000
+    for ref in (ORDERS, EMAILS):
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": last_ms, "samples": 80})
+        run = {"verdict": "ok", "first_ms": first_ms, "last_ms": last_ms, "continues": False}
+        made.add(VERDICT_RUNS, {**named(ref), **run})
+    made.publish()
+
+    analysis = Analysis(tmp_path)
+
+    assert analysis.span() == TimeRange(first_ms, last_ms)
+    # Nothing was recorded before, though its hour had begun.
+    assert gather(analysis, TimeRange(first_ms, last_ms)).before is None
 
 
 def test_episodes_are_those_that_reach_into_the_range(analysis: Analysis) -> None:
