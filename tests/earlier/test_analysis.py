@@ -15,7 +15,7 @@ def test_it_is_reported(anywhere: Command, analysis: Path, tmp_path: Path) -> No
     out = tmp_path / "report.md"
     assert anywhere("report", "--analysis", str(analysis), "--out", str(out)).status == 0
     text = out.read_text("utf-8")
-    assert "11m · 8 queues" in text
+    assert "4m 59s · 8 queues" in text
     assert "between 1,256 and 1,264 messages" in text
     rows = text.split("## Incidents")[1].split("## ")[0].splitlines()[4:]
     # Its episodes make the incidents, of which it has no table.

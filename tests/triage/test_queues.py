@@ -234,7 +234,7 @@ async def test_attributes_are_set(triage: ChangeService, client: Redis, queues: 
     now = queues.get_queue_attributes("a")
     assert (now.vt, now.delay, now.maxsize, now.msgs) == (30, 3, -1, 1)
     for action, words in (
-        (SetAttributes(queue="a"), "No attribute"),
+        (SetAttributes(queue="a"), "nothing to change: give a vt, a delay or a maxsize"),
         (SetAttributes(queue="a", vt=-1), "vt must be between"),
         (SetAttributes(queue="a", maxsize=5), "maxsize must be between"),
         (SetAttributes(queue="nowhere", vt=1), "Queue not found"),
