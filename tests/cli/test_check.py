@@ -173,6 +173,12 @@ def test_many_queues_are_summed_only(command: Command, client: Redis) -> None:
     assert len(first_line(command("check", "--queue", "q1*").text)[1]) > 3
 
 
+def test_names_that_are_not_ascii_keep_their_own_figures(command: Command, client: Redis) -> None:
+    client.sadd("rsmq:QUEUES", "中国", "日本")
+    labels = set(first_line(command("check").text)[1])
+    assert {name for name in labels if "\\u" in name} >= {"\\u4e2d\\u56fd.depth", "\\u65e5\\u672c.depth"}
+
+
 def test_namespaces(command: Command, client: Redis) -> None:
     Rsmq(client, ns="jobs").create_queue("of-jobs")
     assert "nothing wrong in 1 queue " in command("check", "--ns", "jobs").text

@@ -335,10 +335,11 @@ class ChangeController:
 
     @property
     def site_to_undo(self) -> WatchedServer | None:
-        """The server of the change that is undone by the key, by what the line of the last outcome says; or None."""
+        """The server of the last change, while the line of its outcome says that the key undoes it; otherwise None."""
         status = self.status
-        says_so = status is not None and bool(status.aims) and status.words.endswith(UNDOES)
-        return status.aims[0].site if status is not None and says_so and self.is_undoable else None
+        if status is None or not status.aims or not self.is_undoable or not status.words.endswith(UNDOES):
+            return None
+        return status.aims[0].site
 
     def undo_words(self, site: WatchedServer, queue: str | None) -> str:
         """Return what an undo reverts: undo delete 5; empty if there is nothing."""

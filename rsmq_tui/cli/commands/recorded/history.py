@@ -93,7 +93,7 @@ class _History(Command):
 @look
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
-    past = Past(refuse(options), options.history)
+    past = Past(_folder_of(options), options.history)
     if not has_screen():
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
         return 2
@@ -111,8 +111,12 @@ def command(options: Options) -> int:
     return app.return_code or 0
 
 
-def refuse(options: Options) -> str:
-    """Return where the analysis is that the options name; raises ``UsageError`` if it is no folder."""
+def refuse(options: Options) -> None:
+    """Raise ``UsageError`` if no analysis is given, or it is no folder."""
+    _folder_of(options)
+
+
+def _folder_of(options: Options) -> str:
     out = analysis_of(options.out)
     # A remote analysis is opened on the screen, because that may take a while.
     if "://" not in out and not Path(out).is_dir():

@@ -71,7 +71,7 @@ def _speed(text: str) -> float:
 @look
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` if there is none."""
-    history = refuse(options)
+    history = _history_of(options)
     with refusing(HistoryError):
         replaying = _opened(history, options)
     if not has_screen():
@@ -91,10 +91,14 @@ def command(options: Options) -> int:
     return app.return_code or 0
 
 
-def refuse(options: Options) -> "History":
-    """Return the history that the options name; raises ``UsageError`` if there is none."""
+def refuse(options: Options) -> None:
+    """Raise ``UsageError`` if there is no history."""
+    _history_of(options)
+
+
+def _history_of(options: Options) -> "History":
     require_packages("replaying")
-    from rsmq_tui.history.reading import History  # noqa: PLC0415
+    from rsmq_tui.history.reading import History  # noqa: PLC0415 - its packages are there
 
     with refusing(HistoryError):
         return History(options.history)
