@@ -262,6 +262,24 @@ class TestStalled:
         assert first_at(watched, Flow(sent=5), Verdict.STALLED, seconds=20) == 5
 
 
+def batches(period_s: int, size: int, *, is_filled: bool, growth_s: float) -> list[int]:
+    """Return the depth of each second of a quarter of an hour: filled at once and emptied evenly, or vice versa."""
+    shares = [second % period_s / period_s for second in range(900)]
+    swings = [1 - share if is_filled else share for share in shares]
+    return [round(size * swing + growth_s * second) for second, swing in enumerate(swings)]
+
+
+def verdicts_of(depths: list[int]) -> list[Verdict]:
+    """Return the verdicts of a queue that has these depths, one each second, and is busy all the time."""
+    watched, flow, verdicts = Scripted(), Flow(), []
+    for depth in depths:
+        arrived = 5 + max(0, depth - flow.depth)
+        gone = arrived - (depth - flow.depth)
+        flow.head_ms = watched.at_ms
+        verdicts.append(watched.run(flow, seconds=1, sent=arrived, received=gone, deleted=gone).verdict)
+    return verdicts
+
+
 class TestGrowing:
     def test_after_two_minutes_of_more_arrivals_than_deletes(self) -> None:
         watched = Scripted()
@@ -296,6 +314,29 @@ class TestGrowing:
         assert {watched.run(flow, seconds=1, sent=sent, received=12, deleted=12).verdict for sent in loads} == {
             Verdict.GROWING
         }
+
+    @pytest.mark.parametrize("period_s", [40, 45, 60, 73, 90, 110])
+    @pytest.mark.parametrize("is_filled", [True, False], ids=["filled", "emptied"])
+    def test_not_by_batches_that_come_and_go(self, period_s: int, *, is_filled: bool) -> None:
+        depths = batches(period_s, 60, is_filled=is_filled, growth_s=0)
+
+        assert Verdict.GROWING not in verdicts_of(depths)
+
+    @pytest.mark.parametrize("is_filled", [True, False], ids=["filled", "emptied"])
+    def test_by_batches_that_are_not_worked_off_whole(self, *, is_filled: bool) -> None:
+        verdicts = verdicts_of(batches(73, 60, is_filled=is_filled, growth_s=0.5))
+
+        # Within four minutes, to which a batch adds one, and from then on without a break.
+        assert verdicts.index(Verdict.GROWING) <= 300
+        assert set(verdicts[300:]) == {Verdict.GROWING}
+
+    def test_by_batches_ends_when_all_are_worked_off_again(self) -> None:
+        depths = batches(73, 60, is_filled=True, growth_s=0.5)
+        level = [depths[second % 73 + 73 * 7] for second in range(600)]
+        verdicts = verdicts_of([*depths[: 73 * 8], *level])
+
+        assert verdicts[73 * 8] is Verdict.GROWING
+        assert set(verdicts[73 * 8 + 240 :]) == {Verdict.OK}
 
     @pytest.mark.parametrize("swing", [1, 5, 40])
     def test_not_on_noise_around_a_level(self, swing: int) -> None:

@@ -247,11 +247,7 @@ class ListTracker(Tracker):
         age_ms = 0 if oldest_ms is None else at_ms - oldest_ms
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
-        growth = 0.0
-        # A queue cannot have grown by more than it holds.
-        if grows and sample.depth >= limits.growing_messages:
-            earlier, middle = self._sample_at(2, references, sample), self._sample_at(3, references, sample)
-            growth = limits.growth(earlier, middle, sample)
+        growth = self._growth(references, sample, grows=grows)
         self._troubles.judge(limits, at_ms, idle_ms, age_ms, growth, 0, unreturned_ms, leaking_ms)
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
@@ -271,7 +267,7 @@ class ListTracker(Tracker):
         oldest_ms: int | None,
         overdue_ms: int | None,
     ) -> int:
-        if net_s != 0 or trend_s != 0:
+        if net_s != 0 or trend_s != 0 or self._may_be_growing(sample, grows=False):
             return 0
         limits = self._thresholds
         due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]

@@ -94,10 +94,9 @@ class QueueTracker(Tracker):
         idle_since_ms = self._idle_since_ms()
         idle_ms = 0 if idle_since_ms is None else at_ms - idle_since_ms
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
-        # A queue cannot have grown by more than it holds.
-        may_grow = grows and depth >= self._thresholds.growing_messages
-        growth = self._growth(sample, references) if may_grow else 0.0
-        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, self.look.found.poison)
+        growth = self._growth(references, sample, grows=grows, created_ms=self._created_ms)
+        poison = self.look.found.poison
+        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, poison)
         if depth and len(row) > _WHOLE_ROW:
             self.look.note_headless(at_ms)
         found = self.look.found
@@ -113,13 +112,13 @@ class QueueTracker(Tracker):
         drain, drain_s = drain_of(ready, trend, rates, judged, limits)
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still)
-        until_ms = _FOREVER
-        if is_still:
-            self._earlier = None
+        until_ms, may_be_growing = _FOREVER, self._may_be_growing(sample, grows=grows)
+        if is_still and not may_be_growing:
+            self._earlier = self._grown = None
         else:
             # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
             is_whole = measured_ms >= RATE_SPAN_MS
-            used = references if may_grow else references[:1]
+            used = references if may_be_growing else references[:1]
             until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
         self.stale_from_ms = self._stale_from(sample, due_ms, until_ms, is_still=is_still) if until_ms > at_ms else 0
         attributes = self._attributes
@@ -318,14 +317,6 @@ class QueueTracker(Tracker):
             problems = tuple(problem for problem in (due_problem, id_problem) if problem)
             self._head = _Head(row[2], row[3], sent_ms, sent_ms if visible_ms is None else visible_ms, problems)
         return self._head
-
-    def _growth(self, sample: Sample, references: References) -> float:
-        earlier = self._sample_at(2, references, sample)
-        if earlier.at_ms > sample.at_ms - self._thresholds.growing_ms:
-            if self._created_ms is None:
-                return 0.0
-            earlier = Sample(self._created_ms, 0, 0, 0, 0)
-        return self._thresholds.growth(earlier, self._sample_at(3, references, sample), sample)
 
     def _stale_from(self, sample: Sample, due_ms: int | None, until_ms: int, *, is_still: bool) -> int:
         """Return when the state of a queue that does not change does; its rates do at ``until_ms``."""

@@ -244,7 +244,7 @@ class Sampler:
             reference(at_ms, RATE_SPAN_MS),
             reference(at_ms, DRAIN_SPAN_MS),
             reference(at_ms, growing_ms),
-            reference(at_ms, growing_ms // 2),
+            reference(at_ms, 2 * growing_ms),
         )
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, references, memory_limit, stale)
 

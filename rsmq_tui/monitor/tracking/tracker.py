@@ -16,7 +16,7 @@ from rsmq_tui.protocol import Row
 RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
-# The buckets for rates, for the drain, and for growth over the whole of its span and over the latter half.
+# The buckets for rates, for the drain, and for growth over its span and over twice as long.
 References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
 
 # A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
@@ -40,6 +40,7 @@ class Tracker(ABC):
         "_changed",
         "_earlier",
         "_first",
+        "_grown",
         "_growth_known_ms",
         "_is_idle_longer",
         "_is_resumed",
@@ -89,6 +90,8 @@ class Tracker(ABC):
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
+        # What the last growth was computed from, and that.
+        self._grown: tuple[tuple[Any, ...], float] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
 
@@ -200,7 +203,7 @@ class Tracker(ABC):
     def _begin_at(self, sample: Sample | None) -> None:
         """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
-        self._earlier = None
+        self._earlier = self._grown = None
 
     def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
         """Return the samples from which rates and the trend count: none spans a change of this program."""
@@ -212,6 +215,49 @@ class Tracker(ABC):
         if changed is None or changed.at_ms <= before_trend.at_ms:
             return earlier, before_trend
         return changed if changed.at_ms > earlier.at_ms else earlier, changed
+
+    def _growth(self, references: References, sample: Sample, *, grows: bool, created_ms: int | None = None) -> float:
+        """Return what ``Thresholds.growth`` measures, over ``growing_ms`` or twice as long; once for each bucket.
+
+        A queue that does not grow now may only be between two batches. ``created_ms`` is when the queue was created,
+        empty, if that was shortly before monitoring began.
+        """
+        if not self._may_be_growing(sample, grows=grows):
+            return 0.0
+        limits, growth = self._thresholds, 0.0
+        spans_ms = limits.growing_ms, 2 * limits.growing_ms
+        earlier = [
+            self._grown_from(which, span_ms, references, sample, created_ms)
+            for which, span_ms in enumerate(spans_ms, 2)
+        ]
+        buckets = (grows, self.series.times_ms[-1:], *(None if one is None else one.at_ms for one in earlier))
+        if self._grown is None or self._grown[0] != buckets:
+            for one in earlier if grows else earlier[1:]:
+                if one is not None and growth < 1:
+                    growth = max(growth, self._growth_since(one, sample))
+            self._grown = buckets, growth
+        return self._grown[1]
+
+    def _grown_from(
+        self, which: int, span_ms: int, references: References, sample: Sample, created_ms: int | None
+    ) -> Sample | None:
+        """Return the sample from which growth over a span counts; None if the queue was not monitored that long."""
+        earlier = self._sample_at(which, references, sample)
+        if earlier.at_ms > sample.at_ms - span_ms and created_ms is not None:
+            earlier = Sample(created_ms, 0, 0, 0, 0)
+        return earlier if earlier.at_ms <= sample.at_ms - span_ms else None
+
+    def _growth_since(self, earlier: Sample, sample: Sample) -> float:
+        # Before the first sample, buckets may hold those of another queue of that name.
+        after_ms = max(earlier.at_ms, (self._first or sample).at_ms - 1)
+        times_ms, depths = self.series.depths_between(after_ms, sample.at_ms)
+        times_ms, depths = [earlier.at_ms, *times_ms, sample.at_ms], [earlier.depth, *depths, sample.depth]
+        return self._thresholds.growth(times_ms, depths, sample.totalsent - earlier.totalsent)
+
+    def _may_be_growing(self, sample: Sample, *, grows: bool) -> bool:
+        # A queue cannot have grown by more than it holds.
+        is_enough = sample.depth >= self._thresholds.growing_messages
+        return is_enough and (grows or Verdict.GROWING in self._troubles.episodes)
 
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
         """Return the sample at a reference, or the first sample if the queue is younger than that bucket.

@@ -6,15 +6,16 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
+from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
-from rsmq_tui.monitor.tracking.series import Rates, Sample
+from rsmq_tui.monitor.tracking.series import Rates
 from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
@@ -22,6 +23,8 @@ _STEADY_S = 0.02
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
+# A queue that falls by this share of what it gains is filled or emptied in batches.
+_BATCH_SHARE = 0.25
 
 
 # Thresholds that are no durations, in words.
@@ -38,9 +41,9 @@ class Thresholds:
 
     ``stalled_ms``: ready messages and no receive for this long. ``leaking_ms``: leases past their deadline, and none of
     them returned, for this long; or for twice the usual time between two returns, at most ten times this.
-    ``growing_ms``: arrivals exceed deletes over this span, by ``growing_messages`` or more and by more than
-    ``growing_share`` of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``:
-    received this often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
+    ``growing_ms``: the depth rises over this span, by ``growing_messages`` or more and by more than ``growing_share``
+    of what arrived. ``aged_ms``: the first ready message has been due for this long. ``poison_rc``: received this
+    often. ``clear_ms``: a trouble ends when it has been clearly over for this long.
 
     ``depth_limit`` is how many messages a queue may hold, 0 for no limit. It starts no verdict; how long it takes to
     reach it, or ``aged_ms``, is the queue's ``limit``.
@@ -61,21 +64,36 @@ class Thresholds:
         """The lowest growth, in messages per second, that makes a queue ``growing``."""
         return self.growing_messages / max(1, self.growing_ms) * 1000
 
-    def growth(self, earlier: Sample, middle: Sample, now: Sample) -> float:
-        """Return the growth between two samples that span ``growing_ms``, relative to the threshold: 1.0 is growing.
+    def growth(self, times_ms: Sequence[int], depths: Sequence[float], arrived: int) -> float:
+        """Return the growth of a queue over some samples, relative to the threshold: 1.0 is growing.
 
-        It is 0 unless the queue grew both before and after the middle sample, and after it at half of the average rate
-        or more, because a burst does not count. For lists, which do not count arrivals, ``growing_share`` has no
-        effect.
+        The samples span ``growing_ms``, or twice as long. ``arrived`` counts what was sent meanwhile; for lists, which
+        do not count arrivals, it is 0.
+
+        What counts is the lowest depth of each third of the samples: in a queue that is filled or emptied in batches,
+        the depth rises and falls, but its lowest values stay. Each must exceed the one before, and the last one by half
+        of the average or more, because one burst is no growth.
+
+        A third of ``growing_ms`` may be shorter than the time between two batches. So over this span, the last third
+        must be above all of the first; and twice as long is looked at for queues that have fallen in between.
         """
-        gained, since_middle = now.depth - earlier.depth, now.depth - middle.depth
-        span_ms = now.at_ms - earlier.at_ms
-        if span_ms < self.growing_ms or not 0 < since_middle < gained:
+        third = len(depths) // 3
+        if not third:
             return 0.0
-        if 2 * since_middle * span_ms < gained * (now.at_ms - middle.at_ms):
+        lows = min(depths[:third]), min(depths[third : 2 * third]), min(depths[2 * third :])
+        start_ms, middle_ms, last_ms = times_ms[0], times_ms[third], times_ms[2 * third]
+        gained, gained_last = lows[2] - lows[0], lows[2] - lows[1]
+        if not 0 < gained_last < gained or 2 * gained_last * (last_ms - start_ms) < gained * (last_ms - middle_ms):
             return 0.0
-        needed = max(self.growing_messages, self.growing_share * (now.totalsent - earlier.totalsent))
-        return gained / needed if needed else 1.0
+        span_ms = times_ms[-1] - start_ms
+        if span_ms < 2 * self.growing_ms:
+            counts = lows[2] > max(depths[:third])
+        else:
+            counts = _largest_fall(depths[: 2 * third]) >= _BATCH_SHARE * gained
+        if not counts:
+            return 0.0
+        needed = max(self.growing_messages * span_ms / self.growing_ms, self.growing_share * arrived)
+        return gained * span_ms / (last_ms - start_ms) / needed if needed else 1.0
 
     def changed(self, *names: str, only_higher: bool = False, in_words: bool = False) -> str:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
@@ -94,6 +112,15 @@ class Thresholds:
             else:
                 parts.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
         return ", ".join(parts)
+
+
+def _largest_fall(depths: Iterable[float]) -> float:
+    """Return by how much a queue fell at most from one depth to a later one."""
+    highest, fall = -inf, 0.0
+    for depth in depths:
+        highest = max(highest, depth)
+        fall = max(fall, highest - depth)
+    return fall
 
 
 class TroubleTimes(NamedTuple):
