@@ -397,10 +397,10 @@ def what_of(action: actions.Action, scope: Scope | None) -> str:
         case Named(ids=ids):
             return f"the message {ids[0]}" if len(ids) == 1 else f"the {len(ids):,} messages with these ids"
         case Matching(filter=wanted, limit=limit) if wanted.text.strip():
-            first = f"any {limit:,} that " if limit is not None else ""
+            first = f"the first {limit:,} that " if limit is not None else ""
             return f"{first}match {wanted.text}, in the whole queue"
         case Matching(limit=limit) if limit is not None:
-            return f"any {plural(limit, 'message')} of the queue"
+            return f"the {plural(limit, 'message')} that are taken next"
     return "every message of the queue" if isinstance(action, actions.MessageAction) else action.queue
 
 

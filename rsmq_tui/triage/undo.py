@@ -178,11 +178,25 @@ def removal_notes(left: LeftToUndo) -> list[str]:
     ]
 
 
+# The undo of the first three removes messages; of the others, it moves items to or in processing.
+_NOT_PUT_BACK = frozenset(
+    each.name
+    for each in (
+        actions.Copy,
+        actions.Send,
+        actions.Import,
+        actions.Hide,
+        actions.Requeue,
+        actions.Release,
+        actions.Ack,
+    )
+)
+
+
 def notes_of_undo(change: Change) -> tuple[str, ...]:
     """Return the notes for the preview of an undo."""
     note = kind_of(change.ns).part("undo").note
-    is_put_back = change.name not in (actions.Copy.name, actions.Send.name, actions.Import.name, actions.Hide.name)
-    return (note,) if note and is_put_back else ()
+    return (note,) if note and change.name not in _NOT_PUT_BACK else ()
 
 
 def undo_summary(change: Change, original: Change) -> str:

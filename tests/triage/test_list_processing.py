@@ -119,3 +119,15 @@ async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
     assert run.report is not None
     assert (run.report.tally.done, dict(run.report.tally.skipped)) == (58, {"gone meanwhile": 3})
     assert not client.exists(WORKING, LEASES)
+
+
+@pytest.mark.parametrize("action", [Requeue(queue=A), Ack(queue=A)])
+async def test_a_limit_holds_beyond_the_first_part_of_what_is_in_processing(
+    lists: ChangeService, client: Redis, action: Action
+) -> None:
+    # Some 200 of them are read at once.
+    items = work_on(client, 600, heavy=20_000)
+    preview = await lists.preview(action, Matching(parse_filter(""), 300))
+    assert (preview.count, preview.what) == (300, "the 300 messages that are taken next")
+    await lists.run(preview).to_end()
+    assert client.lrange(WORKING, 0, -1) == items[300:][::-1]

@@ -128,8 +128,6 @@ class ListBackend(Backend):
         if not facts.depth:
             raise TriageError("there is no list queue with that key")
         notes = [*await _target_notes(editor, action, self._ns), STILL_THERE]
-        if not isinstance(action, actions.Copy | actions.Hide):
-            notes.append(PUT_BACK)
         scope = None if isinstance(action, actions.Pop | actions.Trim | actions.PurgeList) else scope
         selection = ListSelection()
         try:
@@ -145,6 +143,8 @@ class ListBackend(Backend):
         if isinstance(action, actions.Requeue) and selection.states[MessageState.IN_FLIGHT]:
             notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
         if not isinstance(action, actions.Copy) and selection.counts["q"]:
+            if not isinstance(action, actions.Hide):
+                notes.append(PUT_BACK)
             notes += _cost_notes(selection, facts)
         some = islice(selection, BODIES_SHOWN) if action.takes_away else ()
         return replace(

@@ -37,8 +37,10 @@ from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, ScanCallback, ScanProgress, Scope, Selection
 
-PUT_BACK = "Items are put back at the end that consumers take from: the one that was removed first is taken next again."
-"""What undoing a removal does to the order of a list."""
+PUT_BACK = (
+    "Undo puts items back at the end that consumers take from: the one that was removed first is taken next again."
+)
+"""What undoing a removal does to the order of a list; items that were in processing go back there."""
 
 
 class _Block(NamedTuple):
@@ -508,10 +510,13 @@ async def _everything(
                 if scanned == number:
                     break
     if area.processing and (limit is None or scanned < limit):
-        async for seen, _, at_ms, items in _processing(editor, queue):
-            yield scanned + seen, depth, at_ms, items if limit is None else items[: limit - scanned]
-            if limit is not None and scanned + seen >= limit:
-                return
+        async with aclosing(_processing(editor, queue)) as parts:
+            async for _, _, at_ms, items in parts:
+                chosen = items if limit is None else items[: limit - scanned]
+                scanned += len(chosen)
+                yield scanned, depth, at_ms, chosen
+                if scanned == limit:
+                    return
 
 
 async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, None]:
