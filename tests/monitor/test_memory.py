@@ -12,6 +12,7 @@ import zlib
 from array import array
 from collections.abc import Callable
 from contextlib import aclosing, closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -409,6 +410,17 @@ class TestLists:
         assert stalled.verdict is again.verdict is Verdict.STALLED
         assert (again.since_ms, again.idle_since_ms) == (stalled.since_ms, stalled.idle_since_ms)
 
+    async def test_one_that_cannot_be_read_costs_the_others_nothing(self, folder: Path) -> None:
+        watched, flow, broken = ScriptedLists(), filled(5), [b"WRONGTYPE not a list", None, None, None, None]
+        now = await began(folder, watched)
+        for _ in range(100):
+            stalled = watched.poll({"broken": broken, "q": flow.row(watched.at_ms + 1000)})["q"]
+        new = await restarted_lists(folder, now, watched)
+        again = new.poll({"broken": broken, "q": flow.row(new.at_ms)}, after_s=0)
+
+        assert (again["broken"].verdict, again["q"].verdict) == (Verdict.BROKEN, Verdict.STALLED)
+        assert again["q"].since_ms == stalled.since_ms
+
     async def test_an_item_that_was_taken_meanwhile_ends_it(self, folder: Path) -> None:
         watched, flow = ScriptedLists(), filled(100)
         now = await began(folder, watched)
@@ -706,6 +718,16 @@ print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
         await now.aclose(new.sampler)
         assert (now.problem is None) is recovers
         assert (Memory(folder, "a server", "rsmq").load() is not None) is recovers
+
+    def test_what_cannot_be_written_harms_no_file(self, folder: Path) -> None:
+        kept = Memory(folder, "a server", "rsmq")
+        kept.save(MOMENT)
+        before = kept.path.read_bytes()
+        kept.save(replace(MOMENT, at_ms=LATER_MS, more={"q": b"not for JSON"}))
+
+        assert kept.problem is not None
+        assert "a defect of this program (TypeError: " in kept.problem
+        assert kept.path.read_bytes() == before
 
     def test_a_locked_file_is_a_sentence_until_it_is_free(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory, "_LOCK_WAIT_S", 0.01)

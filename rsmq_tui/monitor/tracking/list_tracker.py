@@ -169,7 +169,9 @@ class ListTracker(Tracker):
         return self.state
 
     def remember_more(self) -> Any:
-        """Return the troubles, the returns of leases, and the first four elements of the row."""
+        """Return the troubles, the returns of leases, and the first four elements of the row, unless it is an error."""
+        if self.sample is None:
+            return []
         row = self.row if self._is_restored or self.row is None else _digested(self.row)
         return [super().remember_more(), self._returns.remember(), None if row is None else row[:4]]
 

@@ -22,7 +22,7 @@ from hashlib import sha256
 from itertools import chain, repeat
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rsmq_tui.monitor.heap import give_back
 from rsmq_tui.monitor.tracking.sampler import Sampler
@@ -207,11 +207,14 @@ class Memory:
         return db
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _explained(self, what: Literal["read", "kept"]) -> Iterator[None]:
         """Turn the errors of a file into ``problem``; a damaged file is deleted."""
         import sqlite3  # noqa: PLC0415 - not before the first paint
 
         words = f"the last hour cannot be {what} in {self.path}"
+        # What is written is ours: if it is invalid, nothing is wrong with the file.
+        of_values = (zlib.error, ValueError, TypeError, LookupError, RecursionError)
+        damage = (sqlite3.DatabaseError, *of_values) if what == "read" else (sqlite3.DatabaseError,)
         try:
             yield
         except _UnfitError as error:
@@ -221,7 +224,7 @@ class Memory:
             self.problem = f"{words}: {error.strerror or type(error).__name__}"
         except sqlite3.OperationalError as error:
             self.problem = f"{words}: {error}"
-        except (sqlite3.DatabaseError, zlib.error, ValueError, TypeError, LookupError, RecursionError) as error:
+        except damage as error:
             if "not a database" in str(error):
                 self._is_unfit = True
                 self.problem = f"{words}: another program wrote it"
@@ -229,6 +232,8 @@ class Memory:
             self.problem = f"{words}: it was damaged, and replaced"
             with suppress(OSError):
                 _delete(self.path)
+        except of_values as error:
+            self.problem = f"{words}: a defect of this program ({type(error).__name__}: {error})"
 
 
 @contextmanager
