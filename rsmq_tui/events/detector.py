@@ -373,7 +373,7 @@ def _deleted(queue: QueueState) -> str:
 def _shown(name: str, value: float) -> str:
     if name != "maxsize":
         return seconds(value)
-    return "unlimited" if value == -1 else f"{count(value)} bytes"
+    return "unlimited" if value == -1 else count(value)
 
 
 def _outage(lost_ms: int, failed_ms: int, back_ms: int) -> str:

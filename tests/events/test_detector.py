@@ -274,7 +274,7 @@ def test_attributes() -> None:
     watching.observe(polled(state("a", vt_s=30, maxsize=1024)))
 
     (found,) = watching.observe(polled(state("a", vt_s=60, maxsize=-1), s=1))
-    assert (found.kind, found.text) == ("attributes", "vt 30 s to 60 s, maxsize 1,024 bytes to unlimited")
+    assert (found.kind, found.text) == ("attributes", "vt 30 s to 60 s, maxsize 1,024 to unlimited")
     assert found.details["vt_s"] == {"before": 30, "after": 60}
     # Those of a queue that cannot be read are unknown, and not changed.
     assert watching.observe(polled(state("a", vt_s=None, maxsize=None), s=2)) == []

@@ -1,5 +1,6 @@
 """The life of a message: the stages that follow from what polls see, and the screen on a real server."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,8 +17,11 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import press_for_screen, resized, says, until
+from tests.tui import driving
+from tests.tui.driving import play, press, press_for_screen, resized, says, settled, until
 from tests.tui.reading import app_of, names_in, text_of
+from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.states import poll_of, queue_of
 
 T = 1_795_000_000_000
 ID = "hofx9eacgt13nBibATawmrsysEpTcDbg"
@@ -262,3 +266,26 @@ async def test_a_message_whose_queue_is_deleted(redis_url: str, queues: Rsmq) ->
         await _is(pilot, screen, StageName.SENT, StageName.READY)
         queues.delete_queue("orders")
         await _is(pilot, screen, StageName.SENT, StageName.READY, StageName.GONE)
+
+
+async def test_a_read_that_ends_after_a_switch_of_the_namespace_is_of_another_message(source: ScriptedSource) -> None:
+    source.messages["orders"] = messages_of([b"{}"])
+    read, goes_on = source.read, asyncio.Event()
+
+    async def slow(queue: str, id: str) -> MessageView:
+        view = await read(queue, id)
+        await goes_on.wait()
+        return view
+
+    async with driving.opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+        await press(pilot, "enter")
+        source.read = slow  # type: ignore[method-assign]
+        screen = await press_for_screen(pilot, "W", LifeScreen)
+        source.play(replace(source.last, ns="mail"))
+        await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the namespace is switched")
+        goes_on.set()
+        await settled(pilot)
+        assert screen.life.seen is None
+        await play(pilot, source, replace(source.last, at_ms=source.last.at_ms + 1000))
+        await until(pilot, lambda: screen.life.seen is not None, "it is read again")

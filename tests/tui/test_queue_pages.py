@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.queue.search import tab_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
@@ -223,6 +224,10 @@ async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(sour
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=25_000)], source.last.at_ms + 1000))
         await press(pilot, "s", "s")
         shown = "r reads 25,000 messages, most received first · s next order · esc cancels"
+        assert shown in text_of(app_of(pilot))
+        # The end of a change repeats searches, but does not answer the question.
+        pilot.app.screen.query_one(MessageList).search_again()
+        await pilot.pause()
         assert shown in text_of(app_of(pilot))
         assert len(source.searches) == searches
         await press(pilot, "r")

@@ -60,7 +60,7 @@ async def test_facts_are_the_attributes_and_counters(source: ScriptedSource) -> 
     async with opened(source, size=(160, 36)) as pilot:
         await _open(pilot, source, vt_s=15.5, delay_s=3, totalsent=88_121, totalrecv=90_000)
         assert _line(pilot, "facts").strip() == (
-            "vt 15.5 s · delay 3 s · max 64.0 KiB · sent 88,121 · received 90,000 · created 2026-11-17 11:06"
+            "vt 15.5 s · delay 3 s · max 65,536 · sent 88,121 · received 90,000 · created 2026-11-17 11:06"
         )
         now = queue_of("orders", maxsize=-1, vt_s=None, totalsent=None, problems=("vt is odd", "no created date"))
         await play(pilot, source, poll_of(source, [now], START_MS + 1000))

@@ -442,7 +442,7 @@ class LifeScreen(DashboardScreen):
             self._reading = self.run_worker(partial(self._take, view), group="life")
 
     async def _take(self, known: MessageView | None) -> None:
-        source = self.site.source
+        source, life = self.site.source, self.life
         try:
             if known is None or not isinstance(source, ReadsAgain):
                 view = await source.read(self.queue, self.message_id)
@@ -452,6 +452,9 @@ class LifeScreen(DashboardScreen):
             self._problem = str(error)
         else:
             self._problem = None
+            if life is not self.life:
+                # The namespace has been switched meanwhile: the message is another one.
+                return
             self._read_at_s = self.dashboard.clock()
             # The screen needs no body, which may be long.
             self.life.see(replace(view, body=None))

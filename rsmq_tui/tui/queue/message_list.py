@@ -280,11 +280,16 @@ class MessageList(Vertical):
         """The filter of this tab, including what was typed."""
         return wanted_in(self._tab, self.typed)
 
+    def confirm_order(self) -> bool:
+        """Sort in the order that waits to be confirmed; return whether there was one."""
+        if self._order_asked is None:
+            return False
+        self._rearrange(self.typed, self._order_asked)
+        return True
+
     def search_again(self) -> None:
-        """Confirm the requested order, or repeat the search; until it has ended, earlier results are shown."""
-        if self._order_asked is not None:
-            self._rearrange(self.typed, self._order_asked)
-        elif self.is_search:
+        """Repeat the search, if there is one; until it has ended, earlier results are shown."""
+        if self.is_search:
             self._search()
 
     def sort_next(self) -> None:
@@ -296,7 +301,7 @@ class MessageList(Vertical):
         self.sort((self._order_asked or self._order).reversed())
 
     def sort(self, order: Order) -> None:
-        """Sort in that order; if many messages must be read for it, only after ``search_again``."""
+        """Sort in that order; if many messages must be read for it, only after ``confirm_order``."""
         if order.column not in orders_of(self._dashboard.site(self._place).kind):
             return
         depth = None if self._state is None else self._state.depth

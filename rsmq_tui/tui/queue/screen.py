@@ -99,7 +99,7 @@ def _facts(state: QueueState) -> Iterator[str]:
     if "set" in kind.actions:
         yield f"vt {seconds(state.vt_s)}"
         yield f"delay {seconds(state.delay_s)}"
-        yield f"max {'unlimited' if state.maxsize == -1 else size(state.maxsize)}"
+        yield f"max {'unlimited' if state.maxsize == -1 else count(state.maxsize)}"
     if kind.counts_receives:
         yield f"sent {count(state.totalsent)}"
         yield f"received {count(state.totalrecv)}"
@@ -195,8 +195,9 @@ class QueueScreen(ActingScreen):
         self._facts.show([*self._known_facts, *self._waiting])
 
     def rest(self) -> None:
-        """Repeat the search, if there is one."""
-        self.messages.search_again()
+        """Sort as was asked for, or repeat the search, if there is one."""
+        if not self.messages.confirm_order():
+            self.messages.search_again()
 
     def _open(self, message: MessageRow) -> None:
         self.dashboard.navigation.open("message", self.queue, message.id, self.site.place)
