@@ -13,6 +13,7 @@ from rsmq_tui.cli.main import main
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.events.known import FILE_NAME, KnownStore
 from rsmq_tui.files import state_folder
+from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.triage import actions
@@ -88,8 +89,10 @@ def test_a_marked_message_is_named_by_its_id() -> None:
 def test_undo_and_fix_have_a_command() -> None:
     undo = actions.Undo(queue="orders", change=12, summary="", unsettled=True)
     assert command_of(preview_of(undo, "jobs")) == "rsmq-tui undo 12 --unsettled -r redis://localhost:1/0 --ns jobs"
-    fix = actions.Fix(queue="orders", findings=())
-    assert command_of(preview_of(fix)).startswith("rsmq-tui audit --fix --queue orders -r ")
+    # Without its kind, a finding that asks first would be left out.
+    found = Finding(FindingKind.SECONDS, "orders"), Finding(FindingKind.GHOST, "orders", 3)
+    command = command_of(preview_of(actions.Fix(queue="orders", findings=found)))
+    assert command.startswith("rsmq-tui audit --fix --queue orders --kind ghost --kind score-seconds -r ")
 
 
 @pytest.mark.parametrize(

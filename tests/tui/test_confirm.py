@@ -9,9 +9,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from rsmq_tui.triage.actions import Delete, DeleteQueue, Purge
+from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.triage.actions import Action, Delete, DeleteQueue, Fix, Purge
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.scope import Preview, ScanProgress
+from rsmq_tui.triage.scope import Everything, Matching, Named, Preview, ScanProgress, Scope
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.changing import ask_change, asked, made, say_yes
@@ -328,3 +329,27 @@ async def test_ctrl_s_does_not_confirm_before_the_preview_was_seen_or_the_name_t
         assert triage.runs == []
         await press(pilot, *"rders", "ctrl+s")
         assert [run.preview.action for run in triage.runs] == [DeleteQueue(queue="orders")]
+
+
+@pytest.mark.parametrize(
+    ("action", "scope", "why"),
+    [
+        (Purge(queue="orders"), None, "the queue is empty"),
+        (Delete(queue="orders"), Everything(), "the queue is empty"),
+        (Delete(queue="orders"), Matching(parse_filter("rc>9")), "no message matches"),
+        (Fix(queue="orders", findings=()), None, "these problems are gone"),
+        (Delete(queue="orders"), Named(("a",)), "the message is not in the queue"),
+    ],
+)
+async def test_it_says_why_there_is_nothing_to_do(
+    source: ScriptedSource, action: Action, scope: Scope | None, why: str
+) -> None:
+    preview = Preview(action, "what", "redis://localhost:1/0", "rsmq", "", 0, 0, scope=scope)
+
+    async def look(_: Callable[[ScanProgress], None]) -> Preview:
+        return preview
+
+    async with opened(source) as pilot:
+        await pilot.app.push_screen(ConfirmScreen("Delete", look))
+        await asked(pilot, f"There is nothing to do: {why}.")
+        assert not _yes(pilot).display

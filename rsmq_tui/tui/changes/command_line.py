@@ -129,7 +129,8 @@ def _options_of(action: actions.Action, ns: str) -> list[str]:
         case actions.Undo(unsettled=unsettled):
             return ["--unsettled"] if unsettled else []
         case actions.Fix(queue=queue):
-            return ["--queue", reference(queue, ns)]
+            kinds = (words for kind in sorted(action.kinds) for words in ("--kind", kind.value))
+            return ["--queue", reference(queue, ns), *kinds]
         case actions.Hide(seconds=seconds):
             return ["--for", f"{seconds}s"]
         case actions.Move(target=target, create=create):

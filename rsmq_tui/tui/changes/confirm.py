@@ -16,8 +16,9 @@ from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor.text import count, matches, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
-from rsmq_tui.triage.actions import MessageAction, Undo
+from rsmq_tui.triage.actions import Fix, MessageAction, Purge, Undo
 from rsmq_tui.triage.errors import NoTargetError, TriageError
+from rsmq_tui.triage.scope import Everything, Matching
 from rsmq_tui.triage.several import previews_in
 from rsmq_tui.tui.changes.command_line import command_of, copy_command
 from rsmq_tui.tui.keys import bindings_of
@@ -315,6 +316,12 @@ def _why_nothing(preview: "Preview") -> str:
         return "the marked messages have changed or left the queue since they were shown."
     if kind_of(preview.ns).has_leases and preview.action.name in _OF_PROCESSING:
         return "this applies only to items in processing."
+    if isinstance(preview.action, Fix):
+        return "these problems are gone."
+    if isinstance(preview.action, Purge) or preview.scope == Everything():
+        return "the queue is empty."
+    if isinstance(preview.scope, Matching):
+        return "no message matches."
     return "the message is not in the queue."
 
 
