@@ -23,7 +23,7 @@ from rsmq_tui.tui.widgets.pane import Pane
 from tests.history.replayed import NOON_MS
 from tests.screenshots.history import order_messages, play_history
 from tests.tui.changing import Orders, in_queue, on_queue
-from tests.tui.driving import opened, play, press, resized, settled, until, wait_for_screen
+from tests.tui.driving import opened, play, press, resized, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, names_in, source_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
@@ -326,3 +326,15 @@ async def test_the_history_shows_all_values_of_a_row_and_the_incidents_of_its_qu
         await press_and_read(pilot, "|")
         assert pane_of(pilot).position == "below"
         assert "CAUSE" in shown_in(pilot)
+
+
+async def test_it_says_that_a_message_that_was_found_is_gone(orders: Orders) -> None:
+    async with orders.dashboard(size=(160, 50)) as pilot:
+        await in_queue(pilot, "orders", 5)
+        await press(pilot, "slash", *"body:order", "enter", "g")
+        first = names_in(pilot)[0]
+        await says(pilot, f"{first} ready · visible for ")
+        orders.queues.delete_message("orders", first)
+        await says(pilot, f"{first} gone · it has left the queue")
+        await press(pilot, "j")
+        await says(pilot, f"{names_in(pilot)[1]} ready · visible for ")

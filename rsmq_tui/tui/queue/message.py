@@ -439,10 +439,13 @@ class MessagePane(Pane[MessageView | None]):
         with Vertical(classes="parts"):
             yield self._view
 
-    def follow(self, row: MessageRow | None, at_ms: int, queue: str, place: str) -> None:
-        """Show this message of a queue, None if there is none, in its state at that time."""
+    def follow(self, row: MessageRow | None, at_ms: int, queue: str, place: str, *, is_gone: bool = False) -> None:
+        """Show this message of a queue, None if there is none, in its state at that time; or that it is gone."""
         self._row, self._queue, self._place = row, queue, place
-        pieces = [] if row is None else [(f" {printable(row.id, 60)} ", "strong"), *row_pieces(row, at_ms)]
+        pieces: list[Piece] = []
+        if row is not None:
+            state = [(" gone · it has left the queue", "muted")] if is_gone else row_pieces(row, at_ms)
+            pieces = [(f" {printable(row.id, 60)} ", "strong"), *state]
         self._head.show(pieces)
         # The body of an id never changes.
         key = None if row is None else (place, queue, row.id)

@@ -188,8 +188,9 @@ class QueueScreen(ActingScreen):
     @on(MessageList.Shown)
     def _show_pane(self) -> None:
         """Show the message under the cursor."""
-        at_ms = 0 if self.snapshot is None else self.snapshot.at_ms
-        self._pane.follow(self.messages.table.cursor_row, at_ms, self.queue, self.site.place)
+        at_ms, row = 0 if self.snapshot is None else self.snapshot.at_ms, self.messages.table.cursor_row
+        is_gone = row is not None and row.id in self.messages.table.context.gone
+        self._pane.follow(row, at_ms, self.queue, self.site.place, is_gone=is_gone)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting])
