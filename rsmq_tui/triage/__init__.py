@@ -1,4 +1,6 @@
-"""Every change of a queue: previewed, guarded, journaled, undoable. Nothing else writes to queues.
+"""Every change of a queue by the dashboard or ``rsmq-tui``: previewed, guarded, journaled, undoable.
+
+``rsmqctl`` and the demo are clients like any other: they write through ``protocol``, without a journal.
 
 actions     the actions, as values: delete, move, hide, purge ...
 batches     batches of edits as rows of the journal, and back

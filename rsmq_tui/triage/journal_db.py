@@ -1,6 +1,6 @@
-"""The journal's SQLite file: its tables, transactions and checksums.
+"""SQLite files that several processes share, ``SqliteFile``, and the journal's: its tables and checksums.
 
-The file has a version. Every change and batch has a checksum of the columns that never change: a row that is damaged,
+A file has a version. Every change and batch has a checksum of the columns that never change: a row that is damaged,
 or was written by another program, is detected before it is used.
 """
 

@@ -1,6 +1,7 @@
 """The messages that a change selects, the guard of each, and the numbers of a preview.
 
 A selection may hold millions of messages: a large one is stored in a temporary file, so memory use stays low.
+Only a change from RSMQ to a list holds all of it in memory, to sort it.
 
 A guard is a condition that a message must still meet when it is changed; otherwise it is skipped. A marked or named
 message must not have been received or changed since. A message that a filter selected must still be in the queue and

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from rsmq_tui.monitor import QueueState, Thresholds, Totals
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.sampler import NewTracker, Sampler
+from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.tracker import NewTracker
 from rsmq_tui.protocol import Row, make_id
 
 # 2025-06-15T15:06:40Z

@@ -115,7 +115,7 @@ async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is
         before = orders.everything()
         await pilot.press("x")
         await asked(pilot)
-        words = "There is nothing to do: the message has changed or left the"
+        words = "There is nothing to do: the message was received or changed"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "there is nothing to do")
         await pilot.press("escape", "r")
         await until(pilot, lambda: _facts(pilot).startswith("in flight"), "what became of it is shown")

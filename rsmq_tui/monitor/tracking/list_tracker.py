@@ -9,9 +9,8 @@ from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
-from rsmq_tui.monitor.tracking.sampler import NewTracker
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, MEASURED_MS, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
 

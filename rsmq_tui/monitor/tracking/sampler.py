@@ -3,7 +3,7 @@
 import gc
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import fsum, inf
@@ -15,12 +15,10 @@ from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
 from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
 from rsmq_tui.protocol.due_times import DueTimes
-
-NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]
 
 # Limits of the walk in one poll: messages read, queues read, and queues considered.
 WALK_MESSAGES = 250

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from array import array
+from collections.abc import Callable
 from math import ceil
 from typing import Any, ClassVar
 
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
-from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample
+from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles
 from rsmq_tui.protocol import Row
 
@@ -31,8 +32,7 @@ class Tracker(ABC):
     state changes even if the row does not. ``look`` holds the results of message samples; it is None for a kind that
     is not sampled. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
     row meanwhile, otherwise 0. ``position`` is the queue's place among those of the last poll. ``memory_limit`` is
-    when the memory of the server will be full. A memory
-    has ``NUMBERS`` numbers of it.
+    when the memory of the server will be full. ``NUMBERS`` is how many numbers are kept of it for the next start.
     """
 
     NUMBERS: ClassVar[int]
@@ -108,7 +108,9 @@ class Tracker(ABC):
         """Return ``NUMBERS`` numbers for ``restore``."""
         if self.sample is None:
             return (UNKNOWN,) * self.NUMBERS
-        return (*self.sample, self._is_idle_longer, *self._remember())
+        numbers = (*self.sample, self._is_idle_longer, *self._remember())
+        assert len(numbers) == self.NUMBERS, "otherwise nothing of it would be restored"
+        return numbers
 
     def remember_more(self) -> Any:
         """Return further values for ``restore``, as JSON can hold them; most queues need none."""
@@ -278,3 +280,7 @@ class Tracker(ABC):
             earlier = first
         self._earlier[which] = reference.at_ms, earlier
         return earlier
+
+
+# A queue's name, the series of all queues, the thresholds, and the place of the queue.
+NewTracker = Callable[[str, Trend, Thresholds, str], Tracker]

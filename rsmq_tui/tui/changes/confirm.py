@@ -310,10 +310,16 @@ def _rows(preview: "Preview") -> list[tuple[str, str]]:
 def _why_nothing(preview: "Preview") -> str:
     if isinstance(preview.action, Undo):
         return "it is already undone."
-    if preview.elsewhere == 1:
-        return "the message has changed or left the queue since it was shown."
     if preview.elsewhere:
-        return "the marked messages have changed or left the queue since they were shown."
+        is_one = preview.elsewhere == 1
+        what, it = ("the message", "it") if is_one else ("the marked messages", "they")
+        was, has = ("was", "has") if is_one else ("were", "have")
+        became = f"{has} changed or left the queue"
+        if preview.changed == preview.elsewhere:
+            became = f"{was} received or changed"
+        elif kind_of(preview.ns).counts_receives and not preview.changed:
+            became = f"{has} left the queue"
+        return f"{what} {became} since {it} {was} shown."
     if kind_of(preview.ns).has_leases and preview.action.name in _OF_PROCESSING:
         return "this applies only to items in processing."
     if isinstance(preview.action, Fix):
