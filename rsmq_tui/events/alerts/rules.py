@@ -64,7 +64,9 @@ class _Check:
 
     def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         """Return a sentence about a queue for which it holds or held."""
-        return f"{queue.verdict}: {reason(queue, at_ms, thresholds)}"
+        why = reason(queue, at_ms, thresholds)
+        # The reason for watching names it.
+        return why if queue.verdict is Verdict.WATCHING else f"{queue.verdict}: {why}"
 
 
 class _Above(_Check):
@@ -175,6 +177,8 @@ class _Followed:
         self._conditions: dict[str, Hysteresis] = {}
         # Those that changed, and are not settled.
         self._pending: dict[str, Hysteresis] = {}
+        # The names for which it is not known whether the condition still holds.
+        self._unknown: set[str] = set()
         # When something became due that is not reported yet, and when the last message was made.
         self._due_ms: int | None = None
         self._sent_ms: int | None = None
@@ -196,14 +200,18 @@ class _Followed:
         """The names for which the condition holds or held."""
         return self._conditions.keys()
 
-    def observe(self, values: Iterable[tuple[str, bool]], now_ms: int) -> None:
-        """Record whether the condition holds for each name."""
+    def observe(self, values: Iterable[tuple[str, bool | None]], now_ms: int) -> None:
+        """Record whether the condition holds for each name; None for unknown, which changes nothing."""
         for name, holds in values:
             known = self._conditions.get(name)
             if known is None:
                 if not holds:
                     continue
                 known = self._conditions[name] = Hysteresis(reported=False)
+            if holds is None:
+                self._unknown.add(name)
+                continue
+            self._unknown.discard(name)
             if known.value is not holds:
                 known.change(holds, now_ms)
                 self._pending[name] = known
@@ -242,6 +250,8 @@ class _Followed:
         """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
         firing, over = [], []
         for name, known in list(self._pending.items()):
+            if name in self._unknown:
+                continue
             hold_ms = self._rule.for_ms if known.value else HOLD_MS
             if now_ms - known.changed_ms < hold_ms or not known.is_settled(now_ms, hold_ms):
                 continue
@@ -362,19 +372,19 @@ class AlertRules:
         if names := followed.names:
             hold = {queue.name for queue in holding}
             unlooked = followed.restored if rule.when.what in _LOOKED else ()
-            over = []
+            others: list[tuple[str, bool | None]] = []
             for queue in looked:
                 if queue.name not in names or queue.name in hold:
                     continue
                 # An age that has reached its limit has no forecast, and is not over.
                 is_aged = (queue.waiting_ms(at_ms) or 0) >= thresholds.aged_ms
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
-                if is_over and not (queue.name in unlooked and _may_be_unlooked(queue)):
-                    over.append((queue.name, False))
+                is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
+                others.append((queue.name, False if is_known else None))
             if changed is None:
                 # A queue that is gone has no trouble.
-                over += [(name, False) for name in names - {queue.name for queue in queues}]
-            followed.observe(over, now.ms)
+                others += [(name, False) for name in names - {queue.name for queue in queues}]
+            followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
         due = followed.due(now, muted)
         present = {queue.name: queue for queue in queues} if due else {}
@@ -412,7 +422,7 @@ class AlertRules:
             over = "its memory is no longer filling up, after {}"
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
         followed = self._follow(topic, rule, now)
-        followed.observe([] if holds is None else [("", holds)], now.ms)
+        followed.observe([("", holds)], now.ms)
         found = []
         for each in followed.due(now, ()):
             message = Message(

@@ -218,6 +218,39 @@ def test_a_worse_verdict_does_not_end_an_alert_and_unknown_ends_none() -> None:
     assert said(watched.poll(state("orders"), s=40)) == [("resolved", 1), ("resolved", 1)]
 
 
+def watching() -> QueueState:
+    """A queue of which it is not known yet whether it grows."""
+    return state("orders", Verdict.WATCHING, depth=11, pending_since_ms=NOON_MS, pending_until_ms=NOON_MS + 120_000)
+
+
+def test_an_end_before_an_outage_is_not_sent_while_the_verdict_is_unknown() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled(), s=10)
+    watched.poll(state("orders"), s=2)
+    watched.poll(stalled(), failure=_GONE, s=20)
+
+    assert watched.poll(watching(), s=120) == []
+    assert said(watched.poll(state("orders"), s=1 + _GROUP_S)) == [("resolved", 1)]
+
+
+def test_a_condition_before_an_outage_is_not_sent_while_the_verdict_is_unknown() -> None:
+    watched = Watched(rule("trouble", for_ms=60_000))
+    watched.poll(stalled(), s=50)
+    watched.poll(stalled(), failure=_GONE, s=20)
+
+    assert watched.poll(watching(), s=120) == []
+    assert said(watched.poll(stalled(), s=1 + _GROUP_S)) == [("firing", 1)]
+
+
+def test_what_is_repeated_of_a_queue_that_is_watched_says_so_once() -> None:
+    watched = Watched(rule("trouble", repeat_ms=60_000))
+    watched.poll(stalled(), s=10)
+    (message,) = watched.poll(watching(), s=60)
+
+    assert message.state is State.REPEATED
+    assert message.queues[0].reason.startswith("watching, 1m 5s of 2 min: too early to tell")
+
+
 def test_a_queue_that_is_gone_has_no_trouble() -> None:
     watched = Watched(rule())
     watched.poll(stalled(), s=10)
