@@ -179,6 +179,8 @@ class _Followed:
         self._pending: dict[str, Hysteresis] = {}
         # The names for which it is not known whether the condition still holds.
         self._unknown: set[str] = set()
+        # Since when names have been muted, and were not reported.
+        self._muted_ms: dict[str, int] = {}
         # When something became due that is not reported yet, and when the last message was made.
         self._due_ms: int | None = None
         self._sent_ms: int | None = None
@@ -219,6 +221,8 @@ class _Followed:
 
     def due(self, now: _Now, muted: Collection[str]) -> list[_Due]:
         """Return what is to be sent now."""
+        for name in self._conditions.keys() & muted:
+            self._muted_ms.setdefault(name, now.ms)
         if self._rule.quiet is not None and self._rule.quiet.holds(now.wall_s):
             return []
         firing, over = self._settled(now.ms, muted)
@@ -234,17 +238,28 @@ class _Followed:
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms
-        repeat_ms = self._rule.repeat_ms
-        if repeat_ms is not None and not found and now.ms - self._firing_sent_ms >= repeat_ms:
-            still = [name for name, known in self._conditions.items() if known.reported and known.value]
-            if still := [name for name in still if name not in muted]:
-                lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in still}
-                since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
-                store = self._store
-                news = still if store is None else store.repeat(self._topic, since_ms, repeat_ms, now.wall_ms)
-                found.append(_Due(State.REPEATED, still, news, max(lasted_ms.values())))
-                self._sent_ms = self._firing_sent_ms = now.ms
+        if not found and (unreported_ms := self._again(now.ms, muted)):
+            lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in unreported_ms}
+            since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
+            names, store = list(unreported_ms), self._store
+            news = names if store is None else store.repeat(self._topic, since_ms, unreported_ms, now.wall_ms)
+            found.append(_Due(State.REPEATED, names, news, max(lasted_ms.values())))
+            self._sent_ms = self._firing_sent_ms = now.ms
         return found
+
+    def _again(self, now_ms: int, muted: Collection[str]) -> dict[str, int]:
+        """Return the names that are to be reported again, and for how long each was not.
+
+        These are all whose condition still holds if it is time for that, otherwise those that are no longer muted.
+        """
+        repeat_ms, again = self._rule.repeat_ms, {}
+        if repeat_ms is not None and now_ms - self._firing_sent_ms >= repeat_ms:
+            again = dict.fromkeys(self._conditions.keys() - muted, repeat_ms)
+        for name in [name for name in self._muted_ms if name not in muted and name not in self._unknown]:
+            unreported_ms = now_ms - self._muted_ms.pop(name)
+            again[name] = min(unreported_ms, again.get(name, unreported_ms))
+        known = self._conditions
+        return {name: ms for name, ms in again.items() if name in known and known[name].reported and known[name].value}
 
     def _settled(self, now_ms: int, muted: Collection[str]) -> tuple[list[str], list[str]]:
         """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
@@ -290,6 +305,7 @@ class _Followed:
     def _settle(self, name: str, known: Hysteresis) -> None:
         """Wait for the next change of a condition; one that does not hold is no longer tracked."""
         del self._pending[name]
+        self._muted_ms.pop(name, None)
         if not known.value:
             del self._conditions[name]
 

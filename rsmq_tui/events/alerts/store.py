@@ -122,10 +122,18 @@ class AlertStore:
         change = "since_ms = excluded.since_ms, told_ms = excluded.told_ms, over_ms = NULL WHERE over_ms IS NOT NULL"
         return self._news(f"{_INSERT} {change}", since_ms, values)
 
-    def repeat(self, topic: Topic, since_ms: Mapping[str, int], repeat_ms: int, wall_ms: int) -> Sequence[str]:
-        """Record that these queues are reported again, and return those that no other program has reported since."""
-        before_ms = wall_ms - repeat_ms + _REPEAT_SLACK_MS
-        values = ((*_raw(topic), name_bytes(name), since, wall_ms, None, before_ms) for name, since in since_ms.items())
+    def repeat(
+        self, topic: Topic, since_ms: Mapping[str, int], unreported_ms: Mapping[str, int], wall_ms: int
+    ) -> Sequence[str]:
+        """Record that these queues are reported again, and return those that no other program has reported since.
+
+        ``unreported_ms`` is for how long this program has not reported each of them.
+        """
+        latest_ms = wall_ms + _REPEAT_SLACK_MS
+        values = (
+            (*_raw(topic), name_bytes(name), since, wall_ms, None, latest_ms - unreported_ms[name])
+            for name, since in since_ms.items()
+        )
         change = "told_ms = excluded.told_ms, over_ms = NULL WHERE told_ms <= ?"
         return self._news(f"{_INSERT} {change}", since_ms, values)
 

@@ -288,6 +288,45 @@ def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
     assert [(message.state.value, message.queues[0].queue) for message in found] == [("firing", "orders")]
 
 
+def test_trouble_that_was_sent_is_sent_again_when_it_is_not_known_any_more() -> None:
+    watched = Watched(rule())
+    watched.poll(stalled(), stalled("mail"), s=10)
+    watched.muted = {"orders", "mail"}
+    watched.poll(stalled(), state("mail"), s=200)
+    assert said(watched.sent) == [("firing", 2), ("resolved", 1)]
+
+    # It is not known to hold for a while.
+    watched.muted = {"else"}
+    assert watched.poll(watching(), state("mail"), s=20) == []
+    (message,) = watched.poll(stalled(), state("mail"), s=300)
+    assert (message.state, [each.queue for each in message.queues]) == (State.REPEATED, ["orders"])
+
+
+def test_what_is_not_known_any_more_in_quiet_hours_is_sent_when_they_end() -> None:
+    watched = Watched(rule(quiet=read_quiet("22:00-06:00 UTC")))
+    watched.wall_s = datetime(2031, 5, 17, 21, 59, tzinfo=UTC).timestamp()
+    watched.poll(stalled(), s=60)
+    watched.muted = {"orders"}
+    watched.poll(stalled(), s=60)
+    watched.muted = set()
+    assert watched.poll(stalled(), s=8 * 3600 - 60) == []
+
+    assert said(watched.poll(stalled(), s=60)) == [("repeated", 1)]
+
+
+def test_two_programs_send_trouble_that_is_not_known_any_more_once(tmp_path: Path) -> None:
+    one, two = (Watched(rule(), store=AlertStore(tmp_path)) for _ in range(2))
+    for muted in (set[str](), {"orders"}, set[str]()):
+        for watched in (one, two):
+            watched.muted = muted
+        for _ in range(20):
+            for watched in (two, one):
+                watched.poll(stalled())
+
+    assert said(one.sent) == said(two.sent) == [("firing", 1), ("repeated", 1)]
+    assert [news is None for news in (*one.news, *two.news)] == [True, True, False, False]
+
+
 def test_at_once_everything_that_is_wrong_is_told() -> None:
     watched = Watched(rule("depth > 10", for_ms=600_000), rule("aged"), is_patient=False)
 
@@ -550,3 +589,12 @@ def test_names_of_queues_that_are_gone_are_not_kept() -> None:
     for number in range(500):
         watched.poll(*(stalled(f"job-{number + other}") for other in range(10)))
     assert len(watched.rules._wanted["stalled"]) <= 2 * 10 + 10
+
+
+def test_names_of_muted_queues_that_are_gone_are_not_kept() -> None:
+    watched = Watched(rule())
+    watched.muted = {"a", "b"}
+    watched.poll(stalled("a"), state("b"), s=10)
+    watched.poll(state("b"), s=100)
+    (followed,) = watched.rules._followed.values()
+    assert (followed._muted_ms, *followed.names) == ({},)

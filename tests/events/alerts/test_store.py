@@ -54,8 +54,9 @@ def test_only_one_of_two_is_the_first(store: AlertStore, tmp_path: Path) -> None
     assert other.begin(TOPIC, {"a": NOW_MS, "b": NOW_MS}, NOW_MS + 1) == ["b"]
     # What could not be noted before is repeated too.
     lasting = dict.fromkeys("abc", NOW_MS)
-    assert other.repeat(TOPIC, lasting, 60_000, NOW_MS + 60_000) == ["a", "b", "c"]
-    assert store.repeat(TOPIC, lasting, 60_000, NOW_MS + 61_000) == []
+    unreported_ms = dict.fromkeys("abc", 60_000)
+    assert other.repeat(TOPIC, lasting, unreported_ms, NOW_MS + 60_000) == ["a", "b", "c"]
+    assert store.repeat(TOPIC, lasting, unreported_ms, NOW_MS + 61_000) == []
     assert other.end(TOPIC, {"a": NOW_MS}, NOW_MS + 2) == ["a"]
     assert store.end(TOPIC, {"a": NOW_MS, "b": NOW_MS}, NOW_MS + 3) == ["b"]
     # It begins again.
