@@ -112,9 +112,10 @@ class QueueDetector:
         self._at_ms: int | None = None
         self._was_lost = False
         self._begin_ms = 0
-        # The queues that are or were in trouble, and those whose verdict is not reported yet.
+        # The queues that are or were in trouble; and those whose verdict is not reported yet, with their last state
+        # before it.
         self._verdicts: dict[str, Hysteresis] = {}
-        self._held: dict[str, QueueState] = {}
+        self._held: dict[str, tuple[QueueState, QueueState | None]] = {}
         # Since when queues have held messages.
         self._filled: dict[str, int] = {}
 
@@ -224,7 +225,7 @@ class QueueDetector:
 
     def _compare_queue(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
         if before.verdict is not after.verdict:
-            self._follow(after, at_ms, found)
+            self._follow(after, at_ms, found, before)
         if before[_ATTRIBUTES] != after[_ATTRIBUTES]:
             self._compare_attributes(before, after, at_ms, found)
         if bool(before.depth) is not bool(after.depth) and after.depth is not None:
@@ -254,8 +255,8 @@ class QueueDetector:
             details = {name: {"before": old, "after": new} for name, (old, new) in changed.items()}
             found.append(make(EventKind.ATTRIBUTES, Severity.INFO, words, details=details, same=words))
 
-    def _follow(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
-        """Report a verdict that changed, or wait."""
+    def _follow(self, queue: QueueState, at_ms: int, found: list[Event], last: QueueState | None = None) -> None:
+        """Report a verdict that changed, or wait; ``last`` is the state before it, None if that is not known."""
         verdict = queue.verdict
         known = self._verdicts.get(queue.name)
         # Watching is not a verdict yet: the last one still applies.
@@ -283,9 +284,9 @@ class QueueDetector:
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
         is_worse = known.reported is None or verdict.rank < known.reported.rank
         if is_worse and (not known.is_flapping or known.is_new):
-            self._tell(queue, known, found)
+            self._tell(queue, last, known, found)
         elif known.is_flapping or verdict is not known.reported:
-            self._held[queue.name] = queue
+            self._held[queue.name] = queue, last
         else:
             self._held.pop(queue.name, None)
 
@@ -298,20 +299,20 @@ class QueueDetector:
         return is_known or queue.verdict is Verdict.BROKEN
 
     def _settle(self, at_ms: int, found: list[Event]) -> None:
-        for name, queue in list(self._held.items()):
+        for name, (queue, last) in list(self._held.items()):
             known = self._verdicts[name]
             is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
             if known.is_settled(at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
-                self._tell(queue, known, found)
+                self._tell(queue, last, known, found)
 
-    def _tell(self, queue: QueueState, known: Hysteresis, found: list[Event]) -> None:
-        before, reported_ms, changed_ms = known.reported, known.reported_ms, known.changed_ms
+    def _tell(self, queue: QueueState, last: QueueState | None, known: Hysteresis, found: list[Event]) -> None:
+        before, changed_ms, lasted_ms = known.reported, known.changed_ms, _lasted_ms(known, last)
         changes = known.tell()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
         why = reason(queue, changed_ms, self._thresholds)
-        lasted = f" for {duration(changed_ms - reported_ms)}" if reported_ms is not None else ""
+        lasted = "" if lasted_ms is None else f" for {duration(lasted_ms)}"
         # Its own time is that of the first change; those in between were not reported.
         often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
@@ -350,6 +351,22 @@ class QueueDetector:
             at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms,
             after_ms=after_ms,
         )  # fmt: skip
+
+
+def _lasted_ms(known: Hysteresis, last: QueueState | None) -> int | None:
+    """Return how long the reported verdict lasted, None if that is not known; ``last`` is the state before its end.
+
+    A verdict lasts longer than its condition, and may begin later: what counts is the condition.
+    """
+    begin_ms, end_ms = known.reported_ms, known.changed_ms
+    if begin_ms is None:
+        return None
+    if last is not None and last.verdict.is_trouble:
+        if last.verdict is known.reported and last.since_ms is not None:
+            begin_ms = min(begin_ms, last.since_ms)
+        if last.pending_since_ms is not None:
+            end_ms = last.pending_since_ms
+    return max(0, end_ms - begin_ms)
 
 
 def _facts(queue: QueueState) -> dict[str, Any]:

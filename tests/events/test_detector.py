@@ -72,10 +72,33 @@ def test_what_gets_better_is_told_when_it_lasts_and_with_the_time_when_it_began(
 
     assert (found.at_ms, found.text, found.severity) == (
         NOON_MS + 65_000,
-        "ok, was stalled for 1m 0s: nothing is wrong",
+        "ok, was stalled for 2m 0s: nothing is wrong",
         "info",
     )
     assert watching.observe(polled(state("orders", depth=1), s=200)) == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "since_s", "words"),
+    # Before the verdict of a stall, its condition has lasted for a minute.
+    [
+        (Verdict.POISONED, 5, "poisoned for 8 s"),
+        (Verdict.STALLED, -55, "stalled for 1m 8s"),
+        (Verdict.AGED, None, "aged for 8 s"),
+    ],
+)
+def test_a_trouble_lasted_as_long_as_its_condition(verdict: Verdict, since_s: int | None, words: str) -> None:
+    watching = detector()
+    since_ms = None if since_s is None else NOON_MS + since_s * 1000
+    trouble = state("orders", verdict, since_ms=since_ms, idle_since_ms=since_ms, **STALLED)
+    over = trouble._replace(pending_since_ms=NOON_MS + 13_000, pending_until_ms=NOON_MS + 43_000)
+    watching.observe(polled(state("orders")))
+    watching.observe(polled(trouble, s=5))
+    watching.observe(polled(over, s=13))
+    watching.observe(polled(state("orders"), s=43))
+
+    (found,) = watching.observe(polled(state("orders"), s=73))
+    assert found.text == f"ok, was {words}: empty"
 
 
 def test_what_gets_worse_is_told_at_once() -> None:

@@ -58,6 +58,10 @@ class _Check:
         # A queue has only its worst verdict, which may hide this one.
         return queue.verdict is not Verdict.WATCHING and queue.verdict.rank > self._worst_rank
 
+    def over_since_ms(self, queue: QueueState) -> int | None:
+        """Return since when it is over for a queue among ``holding``, whose verdict ends later; None for not over."""
+        return queue.pending_since_ms
+
     def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
         """Return when it begins to hold for the first of these queues, provided that they do not change."""
         return _FOREVER
@@ -69,7 +73,14 @@ class _Check:
         return why if queue.verdict is Verdict.WATCHING else f"{queue.verdict}: {why}"
 
 
-class _Above(_Check):
+class _Number(_Check):
+    """A condition on a number, which ends as soon as the number is another one."""
+
+    def over_since_ms(self, queue: QueueState) -> int | None:
+        return None
+
+
+class _Above(_Number):
     """Holds if a number is above its bound."""
 
     _FIELDS: Mapping[str, int] = {
@@ -97,7 +108,7 @@ class _Above(_Check):
         return f"{self._condition.what} {count(value)} ({self._condition.text})"
 
 
-class _Passing(_Check):
+class _Passing(_Number):
     """Begins to hold as time passes: when the first message is older than the bound, or a limit nearer."""
 
     def __init__(self, condition: Condition) -> None:
@@ -179,6 +190,8 @@ class _Followed:
         self._pending: dict[str, Hysteresis] = {}
         # The names for which it is not known whether the condition still holds.
         self._unknown: set[str] = set()
+        # Since when the condition of names has been over, while their verdict still holds.
+        self._over_ms: dict[str, int] = {}
         # Since when names have been muted, and were not reported.
         self._muted_ms: dict[str, int] = {}
         # When something became due that is not reported yet, and when the last message was made.
@@ -218,6 +231,14 @@ class _Followed:
                 known.change(holds, now_ms)
                 self._pending[name] = known
             self.restored.discard(name)
+
+    def recover(self, over_ms: Mapping[str, int | None]) -> None:
+        """Record since when the condition has been over for names whose verdict still holds; None for not over."""
+        for name, ms in over_ms.items():
+            if ms is None:
+                self._over_ms.pop(name, None)
+            else:
+                self._over_ms[name] = ms
 
     def due(self, now: _Now, muted: Collection[str]) -> list[_Due]:
         """Return what is to be sent now."""
@@ -293,7 +314,8 @@ class _Followed:
             known = self._conditions[name]
             # How long it lasted: counted from its beginning, or else from when it was reported.
             begin_ms = known.changed_ms if known.value or known.reported_ms is None else known.reported_ms
-            lasts_ms = max(lasts_ms, (now.ms if known.value else known.changed_ms) - begin_ms)
+            end_ms = now.ms if known.value else self._over_ms.get(name, known.changed_ms)
+            lasts_ms = max(lasts_ms, end_ms - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
             known.tell()
             self._settle(name, known)
@@ -308,6 +330,7 @@ class _Followed:
         self._muted_ms.pop(name, None)
         if not known.value:
             del self._conditions[name]
+            self._over_ms.pop(name, None)
 
 
 class Telling(NamedTuple):
@@ -402,6 +425,8 @@ class AlertRules:
                 others += [(name, False) for name in names - {queue.name for queue in queues}]
             followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
+        over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
+        followed.recover({name: None if ms is None else now.ms - (at_ms - ms) for name, ms in over_ms.items()})
         due = followed.due(now, muted)
         present = {queue.name: queue for queue in queues} if due else {}
 

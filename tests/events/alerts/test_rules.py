@@ -82,6 +82,24 @@ def test_trouble_is_told_once_and_its_end_too() -> None:
     assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 5m 5s"
 
 
+def test_an_alert_lasted_until_its_condition_was_over() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled(), s=8)
+    watched.poll(stalled(pending_since_ms=NOON_MS + 8_000, pending_until_ms=NOON_MS + 38_000), s=30)
+
+    (over,) = watched.poll(state("orders"), s=300)
+    assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 8 s"
+
+
+def test_a_condition_that_holds_again_before_its_verdict_ends_is_not_over() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled(pending_since_ms=NOON_MS, pending_until_ms=NOON_MS + 30_000), s=10)
+    watched.poll(stalled(), s=10)
+
+    (over,) = watched.poll(state("orders"), s=300)
+    assert over.lasts_ms == 20_000
+
+
 def test_the_end_is_not_told_where_that_is_not_wanted() -> None:
     watched = Watched(rule(resolved=False))
     watched.poll(stalled(), s=10)
