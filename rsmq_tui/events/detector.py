@@ -25,8 +25,6 @@ FILLED_MS = 60_000
 EVICTED_EVERY_MS = 60_000
 # If more queues were created or deleted between two polls, that is one event, which names this many of them.
 _ONE_BY_ONE, _NAMED = 50, 100
-# If an attempt follows the last one later than this, the time at which the server came back is not known.
-_RETRIED_MS = 2_000
 # The uptime of INFO is in whole seconds.
 _UPTIME_SLACK_MS = 2_000
 
@@ -393,12 +391,18 @@ def _shown(name: str, value: float) -> str:
     return "unlimited" if value == -1 else count(value)
 
 
-def _outage(lost_ms: int, failed_ms: int, back_ms: int) -> str:
-    """Say how long a server was lost; ``failed_ms`` is the last failed attempt, and the next one may be much later."""
-    if back_ms - failed_ms <= _RETRIED_MS:
-        return duration(back_ms - lost_ms)
-    least = f"{duration(failed_ms - lost_ms)} to" if failed_ms > lost_ms else "at most"
-    return f"{least} {duration(back_ms - lost_ms)}"
+def _outage(answered_ms: int | None, lost_ms: int, failed_ms: int, back_ms: int) -> str:
+    """Say how long a server was lost: from its last answer at most, and from the first to the last failure at least.
+
+    ``answered_ms`` is None if it never answered before.
+    """
+    least = duration(failed_ms - lost_ms) if failed_ms > lost_ms else ""
+    if answered_ms is None:
+        return f"at least {least}" if least else ""
+    most = duration(back_ms - answered_ms)
+    if least == most:
+        return most
+    return f"{least} to {most}" if least else f"at most {most}"
 
 
 class ServerDetector:
@@ -407,7 +411,10 @@ class ServerDetector:
     def __init__(self, server: str, *, was_lost: bool = False) -> None:
         self._server = server
         self._failures: dict[str, Failure | None] = {}
+        # The last attempts that failed and succeeded, and the last success before the server was reported as lost.
         self._failed_ms = 0
+        self._answered_ms: int | None = None
+        self._answered_before_ms: int | None = None
         self._link = Hysteresis(reported=was_lost)
         self._info: ServerInfo | None = None
         self._evicted = 0
@@ -426,30 +433,33 @@ class ServerDetector:
     def observe(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Record whether a place could be polled. The server is lost when no place can."""
         self._failures[place] = failure
-        last_failed_ms = self._failed_ms
+        last_failed_ms, last_answered_ms = self._failed_ms, self._answered_ms
         if failure is not None:
             self._failed_ms = at_ms
+        else:
+            self._answered_ms = at_ms
         is_lost = all(one is not None for one in self._failures.values())
         link, found = self._link, []
-        if is_lost is not link.value and link.change(is_lost, at_ms):
+        if is_lost is not link.value and link.change(is_lost, at_ms, last_answered_ms if is_lost else last_failed_ms):
             words = f"its connection comes and goes: reported again after no change for {duration(FLAP_SPAN_MS)}"
             details = {"lost": is_lost, "changes": link.changes}
             found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
         was_flapping = link.is_flapping
         if link.changes and (link.reported is not link.value or was_flapping) and link.is_settled(at_ms, 0):
-            lost_ms, changed_ms = link.reported_ms, link.changed_ms
+            lost_ms, changed_ms, after_ms = link.reported_ms, link.changed_ms, link.after_ms
             changes = link.tell()
             often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
             if is_lost:
+                self._answered_before_ms = after_ms
                 why = "no answer" if failure is None else failure.sentence
                 facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
                 words = f"does not answer: {why}{often}"
                 found.append(self._event(changed_ms, EventKind.LOST, Severity.ERROR, words, facts))
             else:
-                lasted = (
-                    "" if lost_ms is None else f" after {_outage(lost_ms, max(lost_ms, last_failed_ms), changed_ms)}"
-                )
-                words = f"answers again{lasted}{often}"
+                lasted = ""
+                if lost_ms is not None:
+                    lasted = _outage(self._answered_before_ms, lost_ms, after_ms or lost_ms, changed_ms)
+                words = f"answers again{' after ' if lasted else ''}{lasted}{often}"
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found
 

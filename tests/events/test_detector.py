@@ -344,22 +344,37 @@ def test_a_server_that_is_lost_and_comes_back() -> None:
 
     assert sent(server.observe("", LOST, 1_000)) == [("lost", None, "does not answer: connection refused")]
     assert server.observe("", LOST, 2_000) == []
-    assert sent(server.observe("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 0s")]
+    assert sent(server.observe("", None, 61_000)) == [("back", None, "answers again after 1 s to 1m 1s")]
     assert server.observe("", None, 62_000) == []
 
 
-def test_an_outage_lasted_at_least_until_the_last_attempt_in_vain() -> None:
-    def back(*failed_ms: int) -> str:
+def test_an_outage_lasted_from_the_last_answer_at_most_and_between_the_failures_at_least() -> None:
+    def back(*failed_ms: int, at_ms: int = 62_000) -> str:
         server = ServerDetector(SERVER)
         server.observe("", None, 0)
+        for failed in failed_ms:
+            server.observe("", LOST, failed)
+        (found,) = server.observe("", None, at_ms)
+        return found.text
+
+    assert back(1_000, 32_000) == "answers again after 31 s to 1m 2s"
+    assert back(1_000, 61_000) == "answers again after 1m 0s to 1m 2s"
+    assert back(32_000) == "answers again after at most 1m 2s"
+    assert back(200, 7_270_000, at_ms=7_271_000) == "answers again after 2h 1m"
+    # The first attempt waited for 3 s in vain: the server may have been gone since it answered last.
+    assert back(4_000, 17_000, at_ms=20_000) == "answers again after 13 s to 20 s"
+
+
+def test_an_outage_before_the_first_answer_has_no_known_beginning() -> None:
+    def back(*failed_ms: int) -> str:
+        server = ServerDetector(SERVER)
         for at_ms in failed_ms:
             server.observe("", LOST, at_ms)
         (found,) = server.observe("", None, 62_000)
         return found.text
 
-    assert back(1_000, 32_000) == "answers again after 31 s to 1m 1s"
-    assert back(1_000, 61_000) == "answers again after 1m 1s"
-    assert back(32_000) == "answers again after at most 30 s"
+    assert back(1_000, 61_000) == "answers again after at least 1m 0s"
+    assert back(1_000) == "answers again"
 
 
 def test_a_server_is_lost_when_all_its_places_are() -> None:
